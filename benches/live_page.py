@@ -6,7 +6,7 @@ Usage: benches/live_page.py [--seconds 60] [--pages 1] [--loadline target/releas
 Runs the workload ping under a load of 200 requests a second, starts `loadline serve` beside it, and
 reads the stream of events as so many open pages do. Prints the CPU time that the server took, user
 and system, as a share of one core: with no page open, then with the pages. Without a page it shall be
-nothing; with one less than 0.5 % (SPECIFICATION.md, row 160).
+nothing; with one less than 0.5 % (docs/specification/daily-loop.md, promise 160).
 Needs root, build/workloads/ping.jar, and a quiet machine: on a busy one the same work takes more time.
 """
 

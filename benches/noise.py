@@ -18,8 +18,8 @@ hard, when and for how long is drawn from the seed:
 
 Half of the disturbances last the whole trial, the others begin and end anywhere in it. A disturbed
 trial counts as seen where loadline calls it INVALID, as harmless where its p50, p99, CPU time a
-request and start time lie within what the quiet trials span (those that are not INVALID), else as
-missed. A quiet trial that is INVALID is a false alarm, unless its reason is steal of the
+request and start time lie between the 1st and the 99th percentile of the quiet trials (those that
+are not INVALID), else as missed. A quiet trial that is INVALID is a false alarm, unless its reason is steal of the
 hypervisor, which nobody here controls: those are counted apart.
 
 That nobody disturbs a quiet trial is not taken on trust: the CPU time of all other processes on the
@@ -343,7 +343,9 @@ def text_of(reason):
 
 
 def is_quiet(one):
-    return one["kind"] is None and one["others"]["share"] <= MOST_OTHERS
+    # The first series did not look at others.
+    others = one.get("others", {"share": 0})
+    return one["kind"] is None and others["share"] <= MOST_OTHERS
 
 
 def is_disturbed(one):
@@ -351,8 +353,14 @@ def is_disturbed(one):
     return sum(phases.get(name, 0) for name in ("start", "warm_up", "measure")) >= LEAST
 
 
+def within(values):
+    """The 1st and the 99th percentile: a few outliers would make everything harmless."""
+    cuts = statistics.quantiles(values, n=100, method="inclusive")
+    return cuts[0], cuts[-1]
+
+
 def outside(one, spans):
-    """The figures that are not within what quiet trials span."""
+    """The figures that are not within what quiet trials have."""
     def is_out(name):
         value = one["figures"][name]
         low, high = spans[name]
@@ -374,8 +382,9 @@ def judge(rows):
     spans = {}
     for name in calm[0]:
         values = [one[name] for one in calm]
-        spans[name] = (min(values), max(values))
-        print(f"{name}: {min(values) * 1e3:.3g} to {max(values) * 1e3:.3g} ms in {len(calm)} "
+        spans[name] = within(values)
+        low, high = (f"{value * 1e3:.3g}" for value in spans[name])
+        print(f"{name}: {low} to {high} ms from the 1st to the 99th percentile of {len(calm)} "
               f"quiet trials, median {statistics.median(values) * 1e3:.3g} ms")
     print("\n| what disturbed | trials | INVALID | harmless | missed |\n|---|---:|---:|---:|---:|")
     all_seen, all_harmless, all_missed = 0, 0, []
@@ -397,7 +406,7 @@ def judge(rows):
         print(f"missed: {one['kind']}, {one['how']}, disturbed {one['disturbed_s']}: {shown} ms, "
               f"{one['noise']}")
     for one in alarms:
-        print(f"false alarm: {text_of(one['reason'])}; others {one['others']}")
+        print(f"false alarm: {text_of(one['reason'])}; others {one.get('others')}")
     for one in loud:
         print(f"not quiet: others {one['others']}, "
               f"{'INVALID' if is_invalid(one) else 'counted'}")

@@ -1,8 +1,8 @@
-//! Build script of both programs: what `--version` says beside the version, as `LOADLINE_VERSION`.
+//! Build script of both programs: the text that `--version` adds, as `LOADLINE_VERSION`.
 //!
-//! Commit and date come from `LOADLINE_COMMIT` and `SOURCE_DATE_EPOCH` where they are set (a build
+//! Commit and date come from `LOADLINE_COMMIT` and `SOURCE_DATE_EPOCH` if they are set (a build
 //! outside git), else from git; the same sources give the same words whenever they are built. A
-//! debug build asks nobody: each commit would build both programs anew.
+//! debug build uses neither: otherwise each commit would rebuild both programs.
 
 use std::env;
 use std::process::Command;
@@ -38,8 +38,8 @@ fn main() {
     println!("cargo:rustc-env=LOADLINE_VERSION={said}");
 }
 
-/// What git prints of this checkout; `None` where there is no git or no checkout of loadline (a
-/// source tree unpacked inside somebody else's repository says nothing of that one).
+/// git's output for this checkout; `None` without git or a checkout of loadline (a source tree
+/// unpacked inside another repository must not use that repository's commit).
 fn git(words: &[&str]) -> Option<String> {
     let run = |words: &[&str]| {
         let output = Command::new("git").args(words).output().ok()?;

@@ -178,6 +178,8 @@ from() {
         --accept-noise --state "$WORK/state" "$@"
 }
 from --from deployment/orders > "$WORK/out" 2>&1
+verdict "a secret of production needs a word" 3 $? "would have the secret orders"
+from --from deployment/orders --as-production > "$WORK/out" 2>&1
 verdict "after a running workload, with exactly that Role" 0 $? 'not taken from deployment/orders: its liveness probe'
 "$LOADLINE" export last --state "$WORK/state" > "$WORK/out"
 grep -q 'hunter2' "$WORK/out"; verdict "no value of its secret comes here" 1 $? 'from=deployment'

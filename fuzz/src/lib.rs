@@ -1,6 +1,8 @@
 //! What every fuzz target shares: a limit on memory. A parser that needs more for a small input than
 //! this is as wrong as one that panics.
 
+pub mod deep;
+
 use std::alloc::System;
 
 use cap::Cap;

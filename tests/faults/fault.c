@@ -1,9 +1,10 @@
 /* Runs a program in which one system call goes wrong.
  *
- *   fault --report FILE [--only TEXT] [--at N --with KIND] -- PROGRAM [ARGUMENT...]
+ *   fault --report FILE [--reads 1] [--only TEXT] [--at N --with KIND] -- PROGRAM [ARGUMENT...]
  *
  * Counts the calls by which PROGRAM, and everything that it starts of its own file, changes files
- * and starts processes, over all processes and threads together; with --only those whose
+ * and starts processes, over all processes and threads together; with --reads those by which it reads
+ * and connects instead, but for its libraries; with --only those whose
  * `call what` begins with TEXT. Without --at each is a line of FILE: `number call role what`. With it
  * the N-th of them goes wrong, and is the only line:
  *
@@ -12,6 +13,7 @@
  *   ENOSPC, EIO
  *   short   half of what was to be written is
  *   full    ENOSPC, and so does all that would take room on that disk from then on
+ *   EMFILE, unread (EIO), half (half of what was asked for is read)
  *
  * The exit code is the program's, 128 + N where signal N ended it; 120 where something of it was
  * alive 20 s after its end: that is in FILE too. What a program of another file does, such as the
@@ -44,7 +46,7 @@ enum takes {
     DESCRIPTOR, /* first argument: what is written to */
     PATH,       /* first argument: a path */
     AT,         /* second argument: a path below the first */
-    OPEN,       /* as AT, counted when something may be written */
+    OPEN,       /* as AT, counted when something may be written, with --reads when not */
     ANY,        /* counted whatever its arguments are */
 };
 
@@ -54,53 +56,61 @@ static const struct call {
     enum takes takes;
     int takes_room;
     int spawns;
+    int reads; /* of OPEN its flags say so */
 } calls[] = {
-    {SYS_write, "write", DESCRIPTOR, 1, 0},
-    {SYS_pwrite64, "pwrite64", DESCRIPTOR, 1, 0},
-    {SYS_writev, "writev", DESCRIPTOR, 1, 0},
-    {SYS_copy_file_range, "copy_file_range", ANY, 1, 0},
-    {SYS_fsync, "fsync", DESCRIPTOR, 0, 0},
-    {SYS_fdatasync, "fdatasync", DESCRIPTOR, 0, 0},
-    {SYS_ftruncate, "ftruncate", DESCRIPTOR, 1, 0},
-    {SYS_fallocate, "fallocate", DESCRIPTOR, 1, 0},
-    {SYS_open, "open", OPEN, 1, 0},
-    {SYS_openat, "openat", OPEN, 1, 0},
-    {SYS_rename, "rename", PATH, 1, 0},
-    {SYS_renameat, "renameat", AT, 1, 0},
-    {SYS_renameat2, "renameat2", AT, 1, 0},
-    {SYS_link, "link", PATH, 1, 0},
-    {SYS_linkat, "linkat", AT, 1, 0},
-    {SYS_symlinkat, "symlinkat", PATH, 1, 0},
-    {SYS_mknodat, "mknodat", AT, 1, 0},
-    {SYS_unlink, "unlink", PATH, 0, 0},
-    {SYS_unlinkat, "unlinkat", AT, 0, 0},
-    {SYS_rmdir, "rmdir", PATH, 0, 0},
-    {SYS_mkdir, "mkdir", PATH, 1, 0},
-    {SYS_mkdirat, "mkdirat", AT, 1, 0},
-    {SYS_chmod, "chmod", PATH, 0, 0},
-    {SYS_fchmod, "fchmod", DESCRIPTOR, 0, 0},
-    {SYS_fchmodat, "fchmodat", AT, 0, 0},
-    {SYS_chown, "chown", PATH, 0, 0},
-    {SYS_fchown, "fchown", DESCRIPTOR, 0, 0},
-    {SYS_fchownat, "fchownat", AT, 0, 0},
-    {SYS_flock, "flock", DESCRIPTOR, 0, 0},
-    {SYS_clone, "clone", ANY, 0, 1},
-    {SYS_clone3, "clone3", ANY, 0, 1},
-    {SYS_fork, "fork", ANY, 0, 1},
-    {SYS_vfork, "vfork", ANY, 0, 1},
-    {SYS_execve, "execve", PATH, 0, 0},
-    {SYS_ioctl, "ioctl", ANY, 0, 0},
-    {SYS_mount, "mount", AT, 0, 0},
-    {SYS_umount2, "umount2", PATH, 0, 0},
-    {SYS_pivot_root, "pivot_root", PATH, 0, 0},
-    {SYS_unshare, "unshare", ANY, 0, 0},
-    {SYS_setns, "setns", ANY, 0, 0},
+    {SYS_write, "write", DESCRIPTOR, 1, 0, 0},
+    {SYS_pwrite64, "pwrite64", DESCRIPTOR, 1, 0, 0},
+    {SYS_writev, "writev", DESCRIPTOR, 1, 0, 0},
+    {SYS_copy_file_range, "copy_file_range", ANY, 1, 0, 0},
+    {SYS_fsync, "fsync", DESCRIPTOR, 0, 0, 0},
+    {SYS_fdatasync, "fdatasync", DESCRIPTOR, 0, 0, 0},
+    {SYS_ftruncate, "ftruncate", DESCRIPTOR, 1, 0, 0},
+    {SYS_fallocate, "fallocate", DESCRIPTOR, 1, 0, 0},
+    {SYS_open, "open", OPEN, 1, 0, 0},
+    {SYS_openat, "openat", OPEN, 1, 0, 0},
+    {SYS_rename, "rename", PATH, 1, 0, 0},
+    {SYS_renameat, "renameat", AT, 1, 0, 0},
+    {SYS_renameat2, "renameat2", AT, 1, 0, 0},
+    {SYS_link, "link", PATH, 1, 0, 0},
+    {SYS_linkat, "linkat", AT, 1, 0, 0},
+    {SYS_symlinkat, "symlinkat", PATH, 1, 0, 0},
+    {SYS_mknodat, "mknodat", AT, 1, 0, 0},
+    {SYS_unlink, "unlink", PATH, 0, 0, 0},
+    {SYS_unlinkat, "unlinkat", AT, 0, 0, 0},
+    {SYS_rmdir, "rmdir", PATH, 0, 0, 0},
+    {SYS_mkdir, "mkdir", PATH, 1, 0, 0},
+    {SYS_mkdirat, "mkdirat", AT, 1, 0, 0},
+    {SYS_chmod, "chmod", PATH, 0, 0, 0},
+    {SYS_fchmod, "fchmod", DESCRIPTOR, 0, 0, 0},
+    {SYS_fchmodat, "fchmodat", AT, 0, 0, 0},
+    {SYS_chown, "chown", PATH, 0, 0, 0},
+    {SYS_fchown, "fchown", DESCRIPTOR, 0, 0, 0},
+    {SYS_fchownat, "fchownat", AT, 0, 0, 0},
+    {SYS_flock, "flock", DESCRIPTOR, 0, 0, 0},
+    {SYS_clone, "clone", ANY, 0, 1, 0},
+    {SYS_clone3, "clone3", ANY, 0, 1, 0},
+    {SYS_fork, "fork", ANY, 0, 1, 0},
+    {SYS_vfork, "vfork", ANY, 0, 1, 0},
+    {SYS_execve, "execve", PATH, 0, 0, 0},
+    {SYS_ioctl, "ioctl", ANY, 0, 0, 0},
+    {SYS_mount, "mount", AT, 0, 0, 0},
+    {SYS_umount2, "umount2", PATH, 0, 0, 0},
+    {SYS_pivot_root, "pivot_root", PATH, 0, 0, 0},
+    {SYS_unshare, "unshare", ANY, 0, 0, 0},
+    {SYS_setns, "setns", ANY, 0, 0, 0},
+    {SYS_read, "read", DESCRIPTOR, 0, 0, 1},
+    {SYS_pread64, "pread64", DESCRIPTOR, 0, 0, 1},
+    {SYS_getdents64, "getdents64", DESCRIPTOR, 0, 0, 1},
+    {SYS_readlink, "readlink", PATH, 0, 0, 1},
+    {SYS_readlinkat, "readlinkat", AT, 0, 0, 1},
+    {SYS_connect, "connect", ANY, 0, 0, 1},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static struct stat program;
 static FILE *report;
 static long at, counted;
+static int reads; /* whether what reads is counted, not what changes */
 static const char *kind = "", *only = "";
 static dev_t full; /* the disk without room, when there is one */
 
@@ -117,6 +127,8 @@ static void install_filter(void) {
     *next++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     *next++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (int i = 0; i < CALLS; i++) {
+        if (calls[i].reads != reads && calls[i].takes != OPEN)
+            continue;
         *next++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1);
         *next++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
     }
@@ -138,6 +150,10 @@ static void text_of(pid_t pid, unsigned long address, char *text, size_t size) {
     if (memory >= 0)
         close(memory);
     text[length < 0 ? 0 : length] = 0;
+}
+
+static int is_library(const char *path) {
+    return strncmp(path, "/lib", 4) == 0 || strncmp(path, "/usr/lib", 8) == 0 || strncmp(path, "/etc/ld.so", 10) == 0;
 }
 
 /* What it was started as: `trial-part`, `init`; of loadline its subcommand. */
@@ -177,7 +193,7 @@ static int counts(pid_t pid, const struct call *call, const struct user_regs_str
         what[length < 0 ? 0 : length] = 0;
         if (S_ISFIFO(there.st_mode))
             return (int)regs->rdi > 2;
-        return S_ISREG(there.st_mode) || S_ISDIR(there.st_mode);
+        return (S_ISREG(there.st_mode) || S_ISDIR(there.st_mode)) && !is_library(what);
     case PATH:
         text_of(pid, regs->rdi, what, size);
         return 1;
@@ -188,7 +204,8 @@ static int counts(pid_t pid, const struct call *call, const struct user_regs_str
         int is_old = call->number == SYS_open;
         text_of(pid, is_old ? regs->rdi : regs->rsi, what, size);
         long flags = is_old ? regs->rsi : regs->rdx;
-        return (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0 && strncmp(what, "/dev/", 5) != 0;
+        int writes = (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
+        return writes != reads && strncmp(what, "/dev/", 5) != 0 && !is_library(what);
     }
     default:
         if (call->number == SYS_ioctl) {
@@ -238,9 +255,11 @@ static void look(pid_t pid) {
         kill(pid, SIGKILL);
     else if (strcmp(kind, "error") == 0)
         fails(pid, &regs, call->spawns ? EAGAIN : EPERM);
-    else if (strcmp(kind, "EIO") == 0)
+    else if (strcmp(kind, "EIO") == 0 || strcmp(kind, "unread") == 0)
         fails(pid, &regs, EIO);
-    else if (strcmp(kind, "short") == 0) {
+    else if (strcmp(kind, "EMFILE") == 0)
+        fails(pid, &regs, EMFILE);
+    else if (strcmp(kind, "short") == 0 || strcmp(kind, "half") == 0) {
         /* The kernel takes what is written to its own files whole: half of a process id in
          * cgroup.procs would be another process. */
         if (regs.rdx > 1 && strncmp(what, "/sys/", 5) != 0 && strncmp(what, "/proc/", 6) != 0) {
@@ -270,13 +289,15 @@ int main(int argc, char **argv) {
             at = atol(argv[word + 1]);
         else if (strcmp(argv[word], "--with") == 0)
             kind = argv[word + 1];
+        else if (strcmp(argv[word], "--reads") == 0)
+            reads = 1;
         else if (strcmp(argv[word], "--only") == 0)
             only = argv[word + 1];
         else
             break;
     }
     if (to == NULL || word + 1 >= argc || strcmp(argv[word], "--") != 0) {
-        fprintf(stderr, "usage: fault --report FILE [--only TEXT] [--at N --with KIND] -- PROGRAM [ARGUMENT...]\n");
+        fprintf(stderr, "usage: fault --report FILE [--reads 1] [--only TEXT] [--at N --with KIND] -- PROGRAM [ARGUMENT...]\n");
         return 125;
     }
     char **command = argv + word + 1;

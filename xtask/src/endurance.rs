@@ -1,8 +1,8 @@
-//! Endurance: services at their answered sizes for an hour, and what became of them.
+//! Endurance: runs services at their answered sizes for an hour and records whether they hold.
 //!
-//! Owns the schedule of the load, what is kept (`records/endurance`) and when a size has held. The
-//! services are experiments (`experiments/endurance`); sizes and figures are loadline's. What was
-//! measured stays in `build/endurance`, so that a campaign goes on where it ended.
+//! Owns the load schedule, the records (`records/endurance`) and the rule for "held". Each service is an
+//! experiment (`experiments/endurance`); loadline chooses the size and measures. Raw results stay in
+//! `build/endurance`, so an interrupted campaign continues where it ended.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,10 +15,10 @@ use crate::error::Error;
 use crate::process::stdout_of;
 
 const MINUTES: u64 = 60;
-/// The load changes once in so many seconds; one step in [`BURST_EVERY`] has twice the rate.
+/// Length of a load step in seconds. One step in [`BURST_EVERY`] has twice the rate.
 const STEP_SECONDS: u64 = 10;
 const BURST_EVERY: u64 = 60;
-/// Seconds at the end, whose median of anonymous memory is compared with the budget.
+/// The median anonymous memory of this many last seconds is compared with the budget.
 const LAST_SECONDS: usize = 300;
 const MIB: f64 = 1_048_576.0;
 
@@ -34,7 +34,6 @@ const PARTS: [&str; 9] = [
     "files_bytes",
 ];
 
-/// Where one service's files lie.
 struct EnduranceRun<'a> {
     root: &'a Path,
     name: String,
@@ -172,7 +171,7 @@ impl EnduranceRun<'_> {
             .map(|rate| format!("{rate}/s"))
             .collect();
         let mut run = self.loadline("run");
-        run.args(["--repeats", "1", "--duration"]);
+        run.args(["--repeats", "1", "--accept-noise", "--duration"]);
         run.arg(format!("{}s", steps * STEP_SECONDS));
         run.args(["--rate", &rates.join(",")]);
         run.args(["--memory", &configuration["memory_bytes"].to_string()]);
@@ -196,7 +195,6 @@ fn options(configuration: &Value) -> String {
     texts.join(" ")
 }
 
-/// What one service did.
 struct EndurancePage<'a> {
     run: &'a EnduranceRun<'a>,
     answer: &'a Value,
@@ -230,7 +228,6 @@ impl<'a> EndurancePage<'a> {
         self.loaded().filter_map(|s| s["achieved"].as_u64()).sum()
     }
 
-    /// It lived through all of its load, the kernel killed nothing, and it kept its SLO.
     fn has_held(&self) -> bool {
         self.has_lived() && self.trial["verdict"]["class"] == "pass"
     }
@@ -243,8 +240,10 @@ impl<'a> EndurancePage<'a> {
 
     fn end_in_words(&self) -> String {
         let reason = || self.trial["reason"].as_str().unwrap_or_default().to_owned();
+        let is_void = self.trial["verdict"]["class"] == "invalid";
         match (self.has_held(), self.has_lived()) {
             (true, _) => "held".to_owned(),
+            (false, true) if is_void => format!("lived, its SLO not judged ({})", reason()),
             (false, true) => format!("lived and MISSED ITS SLO ({})", reason()),
             (false, false) => format!("DIED ({})", reason()),
         }
@@ -263,7 +262,6 @@ impl<'a> EndurancePage<'a> {
         lines.into_iter().flatten()
     }
 
-    /// What the budget has for these parts, MiB.
     fn budgeted(&self, is_wanted: impl Fn(&str) -> bool) -> f64 {
         let lines = self.budget_lines();
         let wanted = lines.filter(|line| line["part"].as_str().is_some_and(&is_wanted));

@@ -21,10 +21,8 @@ pub enum Error {
         status: std::process::ExitStatus,
         output: String,
     },
-    /// Arguments that the chore does not take, or something that it needs first.
     #[error("{0}")]
     Usage(String),
-    /// A program's output was not what its documentation promises.
     #[error("{command}: unexpected output: {detail}")]
     Output { command: String, detail: String },
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask fuzz`: every parser against inputs that look for its branches.
 //!
-//! Owns how the targets of `fuzz/` are built ([`Build`]; with the pinned toolchain: what libFuzzer counts
-//! are ordinary options of code generation), where each begins (captured files of the tests, and the
-//! inputs of earlier runs that reach something of their own, in fuzz/corpus), and what counts as
-//! failed. What a target found new is kept in build/fuzz/TARGET, from where `cargo xtask fuzz keep`
-//! takes the smallest of what reaches as much to fuzz/corpus. An input that fails is left in
+//! Owns how the targets of `fuzz/` are built ([`Build`]; with the pinned toolchain: libFuzzer's
+//! counters are ordinary options of code generation), their seeds (captured files of the tests, and
+//! inputs of earlier runs with unique coverage, in fuzz/corpus), and what counts as failed. New
+//! inputs of a target are kept in build/fuzz/TARGET, from where `cargo xtask fuzz keep` copies the
+//! smallest set with the same coverage to fuzz/corpus. A failing input is left in
 //! build/fuzz/failed/.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,10 +20,9 @@ use crate::test::output::Counts;
 
 const SECONDS: u64 = 20;
 
-/// So many targets run at a time.
 const AT_ONCE: usize = 3;
 
-/// No target runs more inputs than this in one go: so many were promised, or two hours.
+/// Most inputs per run: the promised number, or two hours.
 const MOST: &str = "-runs=100000000";
 
 /// A target and the files that show it the form, relative to the project.
@@ -36,16 +35,16 @@ const fn target(name: &'static str, seeds: &'static [&'static str]) -> Target {
     Target { name, seeds }
 }
 
-/// In the order of their names, as fuzz/fuzz_targets has them.
 const TARGETS: &[Target] = &[
     target("access_log", &["crates/load/tests/data"]),
     target("compose", &["fuzz/seeds/compose"]),
-    target("event_log", &[]),
+    target("event_log", &["fuzz/seeds/event_log"]),
     target("experiment", &["experiments"]),
     target("gclog_classic", &["crates/jvm/tests/data/gclog"]),
     target("gclog_openj9", &["crates/jvm/tests/data/gclog"]),
     target("gclog_unified", &["crates/jvm/tests/data/gclog"]),
     target("generator", &["fuzz/seeds/generator"]),
+    target("har", &["crates/load/tests/har"]),
     target("hpack", &[]),
     target("hsperf", &["crates/jvm/tests/data/hsperf"]),
     target("http2", &[]),
@@ -61,18 +60,19 @@ const TARGETS: &[Target] = &[
     ),
     target("kernel", &["crates/cgroup/tests/data"]),
     target("manifest", &["records/2026-11-20-spring-web-size/deploy"]),
+    target("metric_text", &[]),
     target("pod_log", &["fuzz/seeds/pod_log"]),
-    target("profile", &["experiments"]),
+    target("profile", &["fuzz/seeds/profile"]),
     target("prometheus", &["fuzz/seeds/prometheus"]),
-    target("record", &[]),
+    target("record", &["fuzz/seeds/record"]),
     target("response", &[]),
     target("words", &["crates/sizing/tests/data"]),
 ];
 
-/// Options of code generation that libFuzzer needs, for this workspace's crates. As cargo-fuzz has them,
-/// without a sanitizer, which would need a nightly toolchain where what is fuzzed is safe Rust; and
-/// without a trace of comparisons, which takes a third of the time and is missed only where a form begins
-/// with a number of several bytes: that needs a seed (records/2026-11-26-fuzz).
+/// Options of code generation that libFuzzer needs, for this workspace's crates. As cargo-fuzz has
+/// them, without a sanitizer, which would need a nightly toolchain and finds little in safe Rust;
+/// and without a trace of comparisons, which takes a third of the time and is missed only where a
+/// form begins with a number of several bytes: that needs a seed (records/2026-11-26-fuzz).
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -89,17 +89,17 @@ enum Build {
 
 type Programs = BTreeMap<String, PathBuf>;
 
-/// An input that takes longer than this is as wrong as one that panics. Seconds.
+/// An input that takes longer counts as failed, like a panic. Seconds.
 const SLOWEST: &str = "-timeout=10";
 
-/// Longest input, in bytes. What is kept reaches as much when it is cut there, and longer inputs take
-/// longer to read.
+/// Longest input, in bytes. Kept inputs have the same coverage when cut there, and longer inputs
+/// take longer to read.
 const LONGEST: usize = 4096;
 
 const MOST_SEEDS: usize = 200;
 
-/// Builds the targets and runs all of them, or those that are named, [`AT_ONCE`] at a time, each for so many
-/// seconds; with `keep` instead of seconds, keeps what they have found. Gives whether none failed.
+/// Builds the targets and runs all, or the named ones, [`AT_ONCE`] at a time, each for this many
+/// seconds; with `keep` instead of seconds, keeps their findings. Returns whether none failed.
 /// Errors: When they cannot be built or started.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let keeps = arguments.first().is_some_and(|word| word == "keep");
@@ -125,8 +125,6 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     Ok(counts.failed == 0)
 }
 
-/// The step `fuzz` of a test run: every target for a while.
-/// Errors: When they cannot be built or started.
 pub fn step(root: &Path) -> Result<Counts, Error> {
     let programs = build(root, Build::OnTests)?;
     all(root, &programs, TARGETS.iter().collect(), SECONDS)
@@ -235,7 +233,6 @@ impl Run {
         })
     }
 
-    /// One line of what it did. One that read no input has shown nothing.
     fn tell(&self, is_success: bool) -> Counts {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let executed = executed(&text);
@@ -252,7 +249,6 @@ fn longest() -> String {
     format!("-max_len={LONGEST}")
 }
 
-/// How many inputs a target read, by what it says at its end; 0 where it does not.
 fn executed(text: &str) -> u64 {
     let name = "stat::number_of_executed_units:";
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -265,8 +261,6 @@ fn kept(root: &Path, target: &Target) -> PathBuf {
         .join(format!("{}.tar.gz", target.name))
 }
 
-/// Of all that a target has found the smallest inputs that reach as much, to where they are kept. The
-/// bytes of an archive follow from the inputs in it.
 fn keep(root: &Path, programs: &Programs, target: &Target) -> Result<(), Error> {
     let place = root.join("build/fuzz");
     let (found, least) = (place.join(target.name), place.join("least"));
@@ -295,7 +289,7 @@ fn keep(root: &Path, programs: &Programs, target: &Target) -> Result<(), Error> 
     Ok(())
 }
 
-/// Puts the seeds, and what is kept of earlier runs, into a target's inputs.
+/// Copies the seeds, and kept inputs of earlier runs, into a target's inputs.
 fn sow(root: &Path, target: &Target, corpus: &Path) -> Result<(), Error> {
     let kept = kept(root, target);
     if kept.exists() {
@@ -313,7 +307,7 @@ fn sow(root: &Path, target: &Target, corpus: &Path) -> Result<(), Error> {
             } else if number < MOST_SEEDS {
                 let bytes = fs::read(&path).map_err(Error::file(&path))?;
                 let seed = corpus.join(format!("seed-{number}"));
-                // What is longer still shows its beginning.
+                // A longer input still shows its beginning.
                 let begin = &bytes[..bytes.len().min(LONGEST)];
                 fs::write(&seed, begin).map_err(Error::file(&seed))?;
                 number += 1;

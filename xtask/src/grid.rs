@@ -44,7 +44,7 @@ const GRIDS: &[Grid] = &[
     },
 ];
 
-/// Runs the grids named, or all. False when one of them differs or could not run.
+/// Runs the named grids, or all. False when a grid differs or could not run.
 pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     if let Some(name) = names
         .iter()

@@ -88,7 +88,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the pictures: the test that compares them does, when it is told so.
 fn pictures(root: &Path) -> Result<bool, error::Error> {
     let mut cargo = Command::new("cargo");
     cargo

@@ -4,8 +4,6 @@ use std::process::{Command, Output};
 
 use crate::error::Error;
 
-/// Runs a program to its end and gives its stdout.
-/// Errors: When it cannot be started or fails; the error carries its stderr.
 pub fn stdout_of(command: &mut Command) -> Result<String, Error> {
     let output = output_of(command)?;
     if output.status.success() {
@@ -18,8 +16,6 @@ pub fn stdout_of(command: &mut Command) -> Result<String, Error> {
     })
 }
 
-/// Runs a program to its end, however it ends.
-/// Errors: When it cannot be started.
 pub fn output_of(command: &mut Command) -> Result<Output, Error> {
     command.output().map_err(|source| Error::Start {
         program: command.get_program().to_string_lossy().into_owned(),

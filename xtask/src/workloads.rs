@@ -1,8 +1,8 @@
 //! Builds the Java workloads into `build/workloads`, and only when their sources changed.
 //!
-//! A stamp beside what was built holds a hash of its build recipe and of every source file. Maven is
-//! called for what is not plain Java only: it costs seconds even when there is nothing to do, and
-//! needs the network the first time.
+//! A stamp next to the output holds a hash of its build recipe and of every source file. Maven is
+//! called only if plain Java does not suffice: it costs seconds even when there is nothing to do,
+//! and needs the network the first time.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,9 +17,8 @@ use crate::process::stdout_of;
 const JAR_TIME: &str = "2026-01-01T00:00:00Z";
 
 struct Workload {
-    /// Its directory below `workloads/`, and the name of its jar or its installation.
     name: &'static str,
-    /// Files and directories that decide what is built, relative to its directory.
+    /// Files and directories that affect the build, relative to its directory.
     sources: &'static [&'static str],
     recipe: Recipe,
 }
@@ -28,14 +27,17 @@ struct Workload {
 enum Recipe {
     /// `mvn package`; the jar comes out as `target/NAME.jar`.
     Maven,
-    /// The same for Spring Boot; `NAME/` gets the extracted layout, whose classes a start-up cache
-    /// can serve (it cannot serve classes from jars inside a jar).
+    /// The same for Spring Boot; `NAME/` gets the extracted layout, with classes that a start-up
+    /// cache can serve (it cannot serve classes from jars inside a jar).
     SpringBoot,
     /// `javac` and `jar`, no network.
-    Javac { main_class: &'static str },
-    /// The same for a jar that is an agent too: its manifest is among the sources.
-    Agent { manifest: &'static str },
-    /// `mvn package`; a server comes out as a directory of `target`, and `NAME/` is a copy of it that
+    Javac {
+        main_class: &'static str,
+    },
+    Agent {
+        manifest: &'static str,
+    },
+    /// `mvn package`; a server comes out as a directory of `target`, and `NAME/` is a copy that
     /// every account may read.
     Server {
         built: &'static str,
@@ -179,7 +181,7 @@ fn package(home: &Path) -> Result<(), Error> {
     stdout_of(&mut command).map(drop)
 }
 
-/// Copies a server; in a trial it runs under an account of its own.
+/// Copies a server; in a trial it runs under a separate account.
 fn install(built: &Path, to: &Path) -> Result<(), Error> {
     if to.exists() {
         fs::remove_dir_all(to).map_err(Error::file(to))?;

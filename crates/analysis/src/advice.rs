@@ -1,7 +1,8 @@
-//! What would make the pauses of a trial go away, and by how much, from the CFS model.
+//! The changes that would remove the pauses of a trial, and how much each would help, predicted by
+//! the CFS model.
 //!
-//! Owns the candidates and their order: the largest predicted effect first. A prediction is a
-//! model's, and says so; `--try` measures it. Facts behind the rules: docs/guides/throttling.md.
+//! Owns the candidates and their order: the largest predicted effect first. Predictions are
+//! labelled as such; `--try` measures them. Facts behind the rules: docs/guides/throttling.md.
 
 use std::time::Duration;
 
@@ -20,24 +21,21 @@ const SHORT_PERIOD: Duration = Duration::from_millis(20);
 /// Below this share of the time of all pauses a cause is not worth advice.
 const WORTH: f64 = 0.1;
 
-/// A heap whose live data takes more than this share of it is too tight.
+/// A heap is too tight when live data takes more than this share.
 const TIGHT_HEAP: f64 = 0.7;
 
 /// Shorter quotas the kernel does not take (Documentation/scheduler/sched-bwc.rst).
 const SHORTEST_QUOTA: Duration = Duration::from_millis(1);
 
-/// The options for threads of collections, HotSpot's and OpenJ9's.
 pub const GC_THREADS: [&str; 2] = ["-XX:ParallelGCThreads=", "-Xgcthreads"];
 
-/// OpenJ9's collectors with threads of their own, as its log names them.
+/// OpenJ9's collectors that have their own threads, as its log names them.
 const OF_OPENJ9: [&str; 4] = ["gencon", "balanced", "optthruput", "optavgpause"];
 
-/// Whether a collector, as a log names it, is one of OpenJ9's.
 pub fn is_of_openj9(collector: &str) -> bool {
     OF_OPENJ9.contains(&collector) || collector == "metronome"
 }
 
-/// Phases and fill levels of a period that a collection is tried at.
 const STEPS: u32 = 20;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +52,6 @@ pub struct TrialAdvice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AdviceKind {
     Quota,
-    /// Whole CPUs instead of a quota.
     Cpuset,
     Period,
     GcThreads,
@@ -91,15 +88,13 @@ impl AdviceKind {
 struct AdviceCase<'a> {
     record: &'a TrialRecord,
     explanation: &'a Explanation,
-    /// The application's command, with the user's own JVM options.
     command: &'a [String],
     machine: u32,
     limit: Option<(Cpus, QuotaLimit)>,
-    /// CPUs that the application used while it was not standing.
     demand: f64,
 }
 
-/// Advice for a trial of this command on a machine with so many CPUs, the most effective first.
+/// Advice for a trial of this command on a machine with this many CPUs, the most effective first.
 pub fn advise_trial(
     record: &TrialRecord,
     explanation: &Explanation,
@@ -171,7 +166,7 @@ impl AdviceCase<'_> {
         GC_THREADS[usize::from(is_openj9)]
     }
 
-    /// What an option is set to. The user's own stands behind the configuration's, and the last one
+    /// The value of an option. The user's own options come after the configuration's; the last one
     /// counts.
     fn option(&self, prefix: &str) -> Option<u32> {
         let configured = self.record.configuration.jvm_options.iter();
@@ -180,7 +175,6 @@ impl AdviceCase<'_> {
         values.rev().find_map(|n| n.parse().ok())
     }
 
-    /// CPU time of one collection on average, where the log tells.
     fn cpu_per_collection(&self) -> Option<Duration> {
         let gc = self.record.evidence.gc.as_ref()?;
         let pauses = u32::try_from(gc.measure_pauses?).ok().filter(|n| *n > 0)?;
@@ -333,7 +327,8 @@ fn advise_burst(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (cpu, now) = case.limit?;
     let used = case.record.evidence.cgroup.measure_cpu?.as_secs_f64();
     let share = used / (case.explanation.window.length_ns() as f64 / 1e9).max(f64::MIN_POSITIVE);
-    // What uses its whole quota has nothing to save up, and more than one of it is not kept.
+    // An application that uses its whole quota has nothing to save up, and the kernel keeps at most
+    // one quota of burst.
     if !now.burst.is_zero() || case.throttled_share() < WORTH || share > 0.8 * cpu.as_f64() {
         return None;
     }

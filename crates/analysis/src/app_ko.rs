@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use crate::record::{
-    AppKo, Configuration, Evidence, LoadEvidence, SecondEvidence, TrialPhase, VerdictReason,
+    AppKo, Configuration, Evidence, LoadEvidence, RunEvidence, SecondEvidence, TrialPhase,
+    VerdictReason,
 };
 use crate::text;
 
@@ -23,7 +24,6 @@ pub struct ApplicationFailure {
 /// Share of the memory limit in use from which there was next to none left.
 const FULL: f64 = 0.98;
 
-/// Lines by which HotSpot and OpenJ9 refuse their options.
 const BAD_FLAGS: [&str; 16] = [
     "Unrecognized VM option",
     "Unrecognized option",
@@ -62,7 +62,6 @@ const OUT_OF: [(&str, &str); 12] = [
     ("insufficient memory for the Java Runtime", "native memory"),
 ];
 
-/// The application's failure; `None` when it lived through the trial.
 pub fn classify_failure(
     configuration: &Configuration,
     evidence: &Evidence,
@@ -70,6 +69,9 @@ pub fn classify_failure(
 ) -> Option<ApplicationFailure> {
     if evidence.is_squeezed_to_death() {
         return find_hang(evidence, hang_after);
+    }
+    if let Some(run) = &evidence.run {
+        return classify_run(configuration, evidence, run);
     }
     filled_disk(evidence)
         .or_else(|| cgroup_oom(configuration, evidence))
@@ -82,7 +84,62 @@ pub fn classify_failure(
         .or_else(|| find_hang(evidence, hang_after))
 }
 
-/// Of several instances the reason names the one that failed.
+/// The failure of a run. A timeout inside the run on a busy machine may cause an exit code; it
+/// cannot cause kills or exhausted heaps.
+fn classify_run(
+    configuration: &Configuration,
+    evidence: &Evidence,
+    run: &RunEvidence,
+) -> Option<ApplicationFailure> {
+    let killed = filled_disk(evidence)
+        .or_else(|| cgroup_oom(configuration, evidence))
+        .or_else(|| killed_at_limit(configuration, evidence));
+    if killed.is_some() || evidence.start.ready.is_some() || !evidence.exit.before_stop {
+        return killed;
+    }
+    run_out_of_memory(evidence, run)
+        .or_else(|| java_oom(configuration, evidence))
+        .or_else(|| bad_flags(evidence))
+        .or_else(|| failed_run(evidence, run))
+}
+
+/// Build tools catch the error and exit with 1; their last lines need not name it.
+fn run_out_of_memory(evidence: &Evidence, run: &RunEvidence) -> Option<ApplicationFailure> {
+    let line = run.out_of_memory.as_ref()?;
+    let what = out_of(std::slice::from_ref(line)).unwrap_or("memory");
+    let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
+    certain_failure(
+        AppKo::JavaOom,
+        [
+            format!("a JVM of the run ran out of {what}, and the run ended with {exit}, {when}"),
+            format!("its output says `{}`", shorten(line)),
+        ],
+    )
+}
+
+fn failed_run(evidence: &Evidence, run: &RunEvidence) -> Option<ApplicationFailure> {
+    let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
+    let mut reason = VerdictReason::from(match run.missing.is_empty() {
+        true => format!(
+            "it ended with {exit} {when}; {} is expected",
+            run.expected_exit
+        ),
+        false => format!(
+            "it ended with {exit} {when}, but {}",
+            run.missing.join(" and ")
+        ),
+    });
+    if let Some(line) = telling_line(&evidence.last_output) {
+        reason.push(&format!("its output says `{line}`"));
+    }
+    Some(ApplicationFailure {
+        cause: AppKo::Crash,
+        reason,
+        timed: true,
+    })
+}
+
+/// With several instances, the reason names the instance that failed.
 fn of_instance(ko: ApplicationFailure, evidence: &Evidence) -> ApplicationFailure {
     let Some(failed) = evidence.instances.iter().find(|i| i.has_failed()) else {
         return ko;
@@ -144,8 +201,9 @@ fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<Appl
     )
 }
 
-/// The group went with the application before its counter could be read again. What is killed with all
-/// of its memory in use was killed for it, as a rule.
+/// The kernel removed the group together with the application before the counter could be read
+/// again. An application killed with all its memory in use was almost always killed for that
+/// memory.
 fn killed_at_limit(
     configuration: &Configuration,
     evidence: &Evidence,
@@ -312,7 +370,8 @@ fn never_ready(evidence: &Evidence) -> Option<ApplicationFailure> {
     })
 }
 
-/// Silent to the end: for so long no request of many was answered, not even with an error.
+/// No request got an answer, not even an error, from some point to the end, for at least
+/// `hang_after` and with many requests sent.
 fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFailure> {
     let until = evidence.judged_until();
     let is_judged = |load: &&LoadEvidence| until == u64::MAX || load.phase == TrialPhase::Measure;
@@ -331,7 +390,7 @@ fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFai
     let offered: u64 = silent_seconds.iter().filter_map(|s| s.offered).sum();
     let failed: u64 = silent_seconds.iter().filter_map(|s| s.errors).sum();
     let is_silent = Duration::from_secs(silent as u64) >= hang_after && offered >= 10;
-    // Every instance has a load of its own.
+    // Every instance has its own load.
     let own = evidence.load.iter().filter(|l| l.phase == load.phase);
     let answered: u64 = own.map(answered_with_error).sum();
     if !is_silent || (failed > 0 && failed <= answered) {
@@ -359,7 +418,6 @@ fn answered_with_error(load: &LoadEvidence) -> u64 {
         .sum()
 }
 
-/// The load generator's error kinds that mean that nothing came back.
 fn is_silence(kind: &str) -> bool {
     const SILENCE: [&str; 7] = [
         "timeout",
@@ -409,6 +467,14 @@ fn signal_name(signal: i32) -> &'static str {
 
 fn time_of_failure(evidence: &Evidence) -> String {
     let last_load = evidence.load.last().map(|load| load.phase);
+    let span = evidence
+        .phases
+        .iter()
+        .find(|span| span.phase == TrialPhase::Start);
+    if let (Some(_), Some(span)) = (&evidence.run, span) {
+        let length = Duration::from_nanos(span.end.saturating_sub(span.start));
+        return format!("after {}", text::short_duration(length));
+    }
     match (evidence.start.ready, last_load) {
         (None, _) => "before it was ready".to_owned(),
         (Some(_), Some(phase)) => format!("in the {phase} phase"),
@@ -416,7 +482,6 @@ fn time_of_failure(evidence: &Evidence) -> String {
     }
 }
 
-/// The line of the last output that best says what happened, shortened.
 fn telling_line(lines: &[String]) -> Option<String> {
     let is_telling =
         |line: &&String| !is_frame(line) && (line.contains("Error") || line.contains("Exception"));

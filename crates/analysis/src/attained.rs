@@ -1,8 +1,8 @@
-//! Where nothing keeps the SLO: the best that was attained, and the objective that binds.
+//! The best result when nothing keeps the SLO, and the objective that prevents it.
 //!
-//! Owns the order of failures: how far a trial is from the SLO is the largest of its objectives'
-//! measured value over its bound. A trial whose application died or never got ready is further than
-//! every other, whatever it answered before.
+//! Owns the order of failures: a trial's distance from the SLO is the largest ratio of measured
+//! value to bound over its objectives. A trial in which the application died or never became ready
+//! ranks last, whatever it answered before.
 
 use crate::record::{ObjectiveResult, TrialRecord};
 
@@ -43,16 +43,16 @@ pub fn nearest_to_slo<'a>(
 }
 
 impl NearestTrial<'_> {
-    /// Whether the trial kept the SLO: then it is the rate that was not enough.
     pub fn is_kept(&self) -> bool {
         self.trial.verdict == crate::record::TrialVerdict::Pass
     }
 
     fn distance(&self) -> f64 {
         match self.binding {
-            // What is kept is kept, by however much.
+            // A kept SLO has distance zero, by whatever margin.
             Some(_) if self.is_kept() => 0.0,
-            // Missed by what is no objective, such as the rate: no nearer than the bounds.
+            // Missed for a reason other than an objective, such as the rate: at least as far as the
+            // bounds.
             Some(binding) => binding.ratio.max(1.0),
             None => f64::INFINITY,
         }

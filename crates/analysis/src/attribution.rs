@@ -6,7 +6,6 @@
 
 use crate::span::{TimeSpan, TimeSpans};
 
-/// Everything known about a time, each as a set of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PauseSources {
     /// Stop-the-world safepoints from request to release ([end − Total, end] of the log line; the
@@ -33,9 +32,7 @@ pub enum PauseClass {
     GcThrottled,
     /// The application's own threads, standing because the quota was used up.
     MutatorThrottled,
-    /// The thread waited for memory to be freed.
     AllocationStall,
-    /// Waiting for all threads to stop, before the collection itself.
     SafepointSync,
     CpuContention,
     Other,
@@ -70,8 +67,8 @@ pub struct Attribution {
     pub pause: TimeSpan,
     /// Nanoseconds of each class, in the order of [`PauseClass::ALL`]; they add up to the pause.
     pub ns: [u64; 7],
-    /// How far each figure may be off for the sampling, ns: each edge of a throttled span within
-    /// the pause by one interval, and what lies in a gap by all of it.
+    /// Sampling error of each figure, ns: one interval for each edge of a throttled span within the
+    /// pause, plus all time in gaps.
     pub error_ns: u64,
 }
 
@@ -81,7 +78,6 @@ impl Attribution {
         index.map_or(0, |index| self.ns[index])
     }
 
-    /// The class with most of the time; the first of equals.
     pub fn dominant(&self) -> PauseClass {
         let mut best = PauseClass::Gc;
         for class in PauseClass::ALL {
@@ -92,7 +88,6 @@ impl Attribution {
         best
     }
 
-    /// Share of the pause that has a known class, in [0, 1].
     pub fn covered_share(&self) -> f64 {
         match self.pause.length_ns() {
             0 => 1.0,
@@ -104,10 +99,11 @@ impl Attribution {
 /// Explains one pause.
 ///
 /// With S the safepoints, T the throttling, P its part in which another CPU ran, A the allocation
-/// stalls and W the waits for a CPU: gc_throttled = S ∩ (T \ P), gc = S less that (and less its part
-/// of reaching the safepoint, which is safepoint_sync), mutator_throttled = T \ S, allocation_stall
-/// = A \ S \ T, cpu_contention = W \ the rest. A thread of the application that stands on one CPU is
-/// not helped by another CPU that runs, a collection is: its threads share the work.
+/// stalls and W the waits for a CPU: gc_throttled = S ∩ (T \ P), gc = S less that (and less the
+/// time to reach the safepoint, which is safepoint_sync), mutator_throttled = T \ S,
+/// allocation_stall = A \ S \ T, cpu_contention = W \ the rest. Another running CPU does not help
+/// an application thread that is stopped, but it does help a collection, because collector threads
+/// share the work.
 pub fn attribute_pause(pause: TimeSpan, sources: &PauseSources, sampling_ns: u64) -> Attribution {
     let s = sources.safepoints.within(pause);
     let t = sources.throttled.within(pause);
@@ -139,7 +135,6 @@ pub fn attribute_pause(pause: TimeSpan, sources: &PauseSources, sampling_ns: u64
     }
 }
 
-/// The sum over many pauses: nanoseconds of each class in the order of [`PauseClass::ALL`].
 pub fn sum_by_class(attributions: &[Attribution]) -> [u64; 7] {
     let mut total = [0; 7];
     for attribution in attributions {
@@ -167,7 +162,8 @@ mod tests {
             .collect()
     }
 
-    /// Samples every `interval` ms of a group that stands in these spans and else uses `cpus`.
+    /// Samples every `interval` ms of a group that is stopped in these spans and otherwise uses
+    /// `cpus`.
     fn sampled(stands: &TimeSpans, cpus: u64, until: u64, interval: u64) -> Vec<CounterSample> {
         let everything = TimeSpan::new(0, until * MS);
         let up_to = |t: u64| TimeSpan::new(0, t);

@@ -1,8 +1,8 @@
-//! What starts of a shipped size were like when somebody accepted it, and what of that can be held
-//! against starts of today.
+//! The figures of an accepted size's starts, and the rules for comparing them with today's starts.
 //!
-//! Owns the figures of a start that are compared, the stored form of a baseline, and when two hosts
-//! are of one kind. Unlike things are never compared: what does not carry over is named with why.
+//! Owns the compared figures of a start, the stored form of a baseline, and when two hosts are of
+//! the same kind. Figures of unlike hosts are never compared: each omission is reported with its
+//! reason.
 
 use std::time::Duration;
 
@@ -14,12 +14,11 @@ use crate::record::{Configuration, MachineDescription, TrialPhase, TrialRecord, 
 use crate::search::floor;
 use crate::wire;
 
-/// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
-/// Good responses that a start's CPU time a request has to rest on. With fewer it is that of the
-/// moment: the same server at 10 requests in 0.2 s came to 1.79 ms in three starts and to 2.43 ms in
-/// the next three, a minute later.
+/// Fewest good responses behind a start's CPU time per request. Fewer do not give a stable figure:
+/// the same server at 10 requests in 0.2 s took 1.79 ms in three starts and 2.43 ms in the next
+/// three, a minute later.
 const LEAST_REQUESTS: u64 = 100;
 
 /// What a service was like when it was accepted.
@@ -37,7 +36,7 @@ pub struct Baseline {
     pub starts: Vec<StartFigures>,
 }
 
-/// What figures stand on.
+/// The conditions under which figures were measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasurementConditions {
     /// Kernel release.
@@ -48,8 +47,7 @@ pub struct MeasurementConditions {
     pub cpus: u32,
     /// `v1`, `v2` or `hybrid`.
     pub cgroup: String,
-    /// The JDKs of the machine that were used; empty where the application is an image, whose JDK is a
-    /// part of what is shipped.
+    /// The machine's JDKs that were used; empty for an image, which brings its own JDK.
     pub jdks: Vec<String>,
     /// The load in words.
     pub load: String,
@@ -130,7 +128,6 @@ fn kernel_series(kernel: &str) -> &str {
     dots.map_or(kernel, |(at, _)| &kernel[..at])
 }
 
-/// Why a figure is not compared; `None` where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComparisonGaps {
     pub cpu: Option<String>,
@@ -185,7 +182,8 @@ pub struct StartFigures {
 }
 
 impl StartFigures {
-    /// Those of a start that could be measured; of one that was cut short only how it ended.
+    /// Figures of a start that could be measured. A start that was cut short only says how it
+    /// ended.
     pub fn for_start(record: &TrialRecord) -> Option<Self> {
         if !record.verdict.is_evidence() {
             return None;
@@ -217,7 +215,7 @@ impl StartFigures {
     }
 }
 
-/// Why the CPU time a request of these starts is not to be compared: it rests on too little.
+/// Why the CPU time per request of these starts is not compared: too few requests.
 pub fn too_few_requests(starts: &[StartFigures]) -> Option<String> {
     let whole = starts.iter().filter(|f| f.cpu_per_request.is_some());
     let fewest = whole.map(|f| f.requests).min()?;
@@ -228,7 +226,7 @@ pub fn too_few_requests(starts: &[StartFigures]) -> Option<String> {
     })
 }
 
-/// The CPU times a request, in seconds.
+/// CPU time per request, in seconds.
 pub fn cpu_per_request(starts: &[StartFigures]) -> Vec<f64> {
     let seconds = |f: &StartFigures| f.cpu_per_request.map(|c| c.as_secs_f64());
     starts.iter().filter_map(seconds).collect()

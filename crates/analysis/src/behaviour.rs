@@ -1,9 +1,9 @@
-//! What a result says of a JVM's behaviour, for rules that start from it.
+//! The behaviour of a JVM as a result recorded it, as input for rules.
 //!
-//! Owns which part of which record is which input, and the names of those that are missing. The last
-//! look of a soak has the JVM's own account of its memory: live heap, metaspace, direct buffers,
-//! code cache and threads; pages that are resident, not what is reserved. The rates are those of its
-//! GC log over the whole trial. Trials without a soak do not ask the JVM for these.
+//! Owns which part of which record is which input, and the names of missing inputs. The last look
+//! of a soak holds the JVM's own account of its memory: live heap, metaspace, direct buffers, code
+//! cache and threads, as resident pages, not as reserved ones. The rates come from its GC log over
+//! the whole trial. Only soaks ask the JVM for these.
 
 use std::time::Duration;
 
@@ -47,7 +47,6 @@ pub fn read_longest_soak(trials: &[TrialRecord]) -> Result<RightsizeInput, Strin
     })
 }
 
-/// From exec to the begin of the stop.
 fn observed_time(trial: &TrialRecord) -> Duration {
     let phases = &trial.evidence.phases;
     let outside = [TrialPhase::Prepare, TrialPhase::Stop];

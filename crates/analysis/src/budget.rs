@@ -1,8 +1,8 @@
-//! The memory budget of an answer: every part with what was measured and what it still grows by.
+//! The memory budget of an answer: every part with its measured size and its expected growth.
 //!
-//! Owns the sum and the check that it fits the limit: a [`Budget`] whose parts exceed its limit cannot
-//! be made. Sizes are bytes. Never reads a machine. The heap is chosen by [`heap`], growth is
-//! [`expect`]'s, the limit [`answer`]'s.
+//! Owns the sum and the check that it fits the limit: a [`Budget`] cannot hold parts that exceed
+//! its limit. Sizes are bytes. Never reads a machine. [`heap`] chooses the heap, [`expect`] the
+//! growth, [`answer`] the limit.
 
 mod answer;
 mod expect;
@@ -24,7 +24,8 @@ pub use answer::{
     MemoryWall, answer_budget, budget_at, limit_after_squeeze, room_need, start_room, study_limit,
 };
 pub use heap::{
-    HeapPolicy, allowed_heap, choose_heap, heap_options, live_set, named_heap, without_pretouch,
+    HeapPolicy, allowed_heap, choose_heap, heap_options, live_set, named_heap, need_beside_heap,
+    resize_heap, without_pretouch,
 };
 pub use soaked::{PROVING_SOAK, SoakOutcome};
 pub use trend::{LiveSetTrend, live_set_trend};
@@ -134,7 +135,7 @@ impl Budget {
         all.fold(Bytes::from_bytes(0), Bytes::saturating_add)
     }
 
-    /// The heap, as large as it may become; zero where there is none.
+    /// The heap at its largest; zero without a heap.
     pub fn heap_need(&self) -> Bytes {
         let heap = self.lines.iter().find(|l| l.part == MemoryPart::Heap);
         heap.map_or(Bytes::from_bytes(0), BudgetLine::need)

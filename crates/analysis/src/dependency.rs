@@ -10,7 +10,6 @@ use loadline_sizing::Cpus;
 use crate::record::{CpuNeighbours, DependencyEvidence, Evidence, TrialPhase};
 use crate::text;
 
-/// Share of its CPUs' time from which on a dependency is saturated, in [0, 1].
 const SATURATED: f64 = 0.9;
 
 /// Share of periods, of all in the window, that may be throttled, in [0, 1]: what happens in one of
@@ -22,7 +21,8 @@ const FULL: f64 = 0.98;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// What was at its limit, or ended, with the numbers; empty where no dependency was.
+/// The resources of dependencies that were at their limit, and dependencies that ended, with the
+/// numbers.
 pub fn find_bottlenecks(evidence: &Evidence) -> Vec<String> {
     let of = |dependency: &DependencyEvidence| {
         let limits = reached_limits(dependency, evidence);
@@ -108,7 +108,6 @@ pub fn busy_share(dependency: &DependencyEvidence, evidence: &Evidence) -> Optio
     )
 }
 
-/// CPU time of everyone else on its CPUs in the measure phase.
 fn cpu_of_others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
     let measured = evidence
         .load
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// A database that took a tenth of a CPU of its own for ten seconds.
+    /// A database that used a tenth of a CPU for ten seconds.
     fn idle() -> DependencyEvidence {
         DependencyEvidence {
             name: "db".to_owned(),

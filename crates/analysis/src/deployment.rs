@@ -76,11 +76,11 @@ pub struct PriceSource {
 /// A size, its replicas and what they cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PricedSize {
-    /// Label of the variant; empty where there is one only.
+    /// Label of the variant; empty if there is only one.
     pub variant: String,
     /// Limits of one container.
     pub limits: InstanceSize,
-    /// What is billed for it.
+    /// The billed size.
     pub billed: InstanceSize,
     /// Replicas.
     pub replicas: u32,
@@ -88,10 +88,10 @@ pub struct PricedSize {
     pub cost: DeploymentCost,
 }
 
-/// What is known about a cell.
+/// The trial results of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellResult {
-    /// Label of the variant; empty where there is one only.
+    /// Label of the variant; empty if there is only one.
     pub variant: String,
     /// Limits of one container.
     pub limits: InstanceSize,
@@ -264,7 +264,7 @@ impl DeploymentGrounds<'_> {
             .collect();
         keys.sort_unstable();
         keys.dedup();
-        // What was found too high later, by more trials or by a proof, passed by luck.
+        // A rate that further trials or a proof later refuted had passed by luck.
         let lattice = self.search.lattice();
         let rate = |replicas| lattice.parameters().rate_of_each(replicas);
         keys.retain(|(cell, replicas)| rate(*replicas) < lattice.known_rates(*cell).too_high);
@@ -301,7 +301,7 @@ impl DeploymentGrounds<'_> {
         }
     }
 
-    /// What was not looked at: known before, not measurable, or cut off by the budget.
+    /// Questions left open: known before, not measurable, or cut off by the budget.
     pub fn left_out(&self) -> Vec<String> {
         let mut lines = self.left_out.to_vec();
         let lattice = self.search.lattice();
@@ -327,7 +327,6 @@ impl DeploymentGrounds<'_> {
 }
 
 impl Deployment {
-    /// The same with the memory that a search found below that of the size: its price falls.
     pub fn with_refined_memory(self, offer: &Offer, answer: &MemoryFound) -> Self {
         let found = self.chosen.limits;
         let limits = InstanceSize {
@@ -350,7 +349,6 @@ impl Deployment {
 }
 
 impl FrontPoint {
-    /// Whether it is no worse in everything and better in something.
     fn dominates(&self, other: &Self) -> bool {
         let longest = Duration::MAX;
         let own = (

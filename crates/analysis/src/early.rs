@@ -1,10 +1,10 @@
-//! Whether a trial can still pass: from what happened so far, long before its end.
+//! Whether a trial can still pass, judged before its end.
 //!
-//! Owns the rules. Those of the SLO are arithmetic: what has failed or is late already is more than
-//! it allows over the whole phase, whatever comes, or the start has taken longer than it allows. That
-//! of thrash is experience: an application that has read its own code again and again for longer than
-//! its start takes with room gets ready too late or never (METHODOLOGY, "A trial that ends early").
-//! None lets a trial pass that would not, and what stands in its record is judged as any other.
+//! Owns the rules. The SLO rules are arithmetic: more requests have already failed or are late than
+//! the SLO allows over the whole phase, or the start has taken longer than it allows. The thrash
+//! rule is experience: an application that keeps re-reading its own code for longer than its start
+//! takes with room becomes ready too late or never (METHODOLOGY, "A trial that ends early"). No
+//! rule lets a trial pass that would not, and its record is judged like any other.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ use crate::verdict::VerdictThresholds;
 /// the start with room: this is 1.6 times.
 const SHARE_OF_DEADLINE: f64 = 0.4;
 
-/// So many looks in a row must all see thrash.
 const LOOKS: usize = 3;
 
 pub const LOOK: Duration = Duration::from_secs(1);
@@ -29,7 +28,7 @@ const REFAULTS: f64 = 10_000.0;
 /// A histogram's three digits: a percentile so close to the bound may lie below it.
 const PRECISION: f64 = 1.01;
 
-/// That it is ready is told no later than this after it is.
+/// Readiness is reported at most this long after it is reached.
 const TOLD: Duration = Duration::from_millis(500);
 
 /// Why a start under way will not be ready in time; `None` while it may be. `waited` counts as the start
@@ -51,7 +50,6 @@ pub fn why_start_fails(
     why_thrashing(deadline, waited, refaults)
 }
 
-/// Why a start that reads its own code again will not be ready in time.
 fn why_thrashing(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
     let last = refaults.get(refaults.len().checked_sub(LOOKS + 1)?..)?;
     let least = REFAULTS * LOOK.as_secs_f64();
@@ -62,7 +60,7 @@ fn why_thrashing(deadline: Duration, waited: Duration, refaults: &[u64]) -> Opti
         let rate = text::short_count((grown as f64 / LOOKS as f64) as u64);
         let waited = text::short_duration(waited);
         Some(format!(
-            "it was not ready after {waited} and read {rate} file pages a second again"
+            "{waited} after its begin it read {rate} file pages a second again"
         ))
     })?
 }
@@ -93,7 +91,7 @@ pub fn why_load_fails(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) ->
             let said = format!("{} requests failed or took longer", text::short_count(late));
             (late > 0).then_some(said)
         }
-        Objective::Start { .. } => None,
+        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => None,
     };
     let first = slo.objectives.iter().find_map(|o| Some((o, broken(o)?)));
     first.map(|(objective, said)| {
@@ -122,7 +120,8 @@ fn failed_requests(seconds: &[SecondEvidence]) -> u64 {
     seconds.iter().filter_map(|s| s.errors).sum()
 }
 
-/// At least so many requests have failed, took longer than `bound`, or wait for longer already.
+/// Whether at least this many requests have failed, took longer than `bound`, or are still waiting
+/// after it.
 fn late_requests(seconds: &[SecondEvidence], bound: Duration) -> u64 {
     let Some(now) = seconds.iter().map(|s| s.at_ns).max() else {
         return 0;
@@ -140,8 +139,8 @@ fn late_requests(seconds: &[SecondEvidence], bound: Duration) -> u64 {
     failed + old.saturating_sub(ended) + seconds.iter().map(|s| slow_answers(s, bound)).sum::<u64>()
 }
 
-/// Good answers of a second that took longer, as far as its percentiles say: those that failed in it
-/// lie above every percentile.
+/// Good answers of a second that took longer than the bound, as far as its percentiles show: its
+/// failed requests lie above every percentile.
 fn slow_answers(second: &SecondEvidence, bound: Duration) -> u64 {
     let (good, failed) = (second.achieved.unwrap_or(0), second.errors.unwrap_or(0));
     let is_over = |at: Option<Duration>| at.is_some_and(|at| at > bound.mul_f64(PRECISION));
@@ -236,7 +235,7 @@ mod tests {
         assert_eq!(of(12, &thrash), None, "too soon");
         assert_eq!(of(20, &thrash[..3]), None);
         assert_eq!(of(20, &[0, 100_000, 100_500, 300_000]), None, "it got on");
-        insta::assert_snapshot!(of(13, &thrash).unwrap_or_default(), @"it was not ready after 13s and read 100 k file pages a second again");
+        insta::assert_snapshot!(of(13, &thrash).unwrap_or_default(), @"13s after its begin it read 100 k file pages a second again");
     }
 
     proptest! {

@@ -14,11 +14,10 @@ const SECOND: u64 = 1_000_000_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectSide {
     pub trials: usize,
-    /// Pauses over 50 ms in all of them.
+    /// Pauses over 50 ms, summed over the trials.
     pub pauses: usize,
     pub pauses_per_minute: f64,
     pub longest_ns: u64,
-    /// Operations a second, the mean of the trials, where the application counts them.
     pub rate: Option<f64>,
 }
 
@@ -31,7 +30,6 @@ pub struct ChangeEffect {
 }
 
 impl ChangeEffect {
-    /// Compares trials; sides without a trial that was watched give nothing.
     pub fn between_trials(
         before: &[&TrialRecord],
         after: &[&TrialRecord],
@@ -73,7 +71,6 @@ fn watched_trials<'a>(records: &[&'a TrialRecord]) -> Vec<WatchedTrial<'a>> {
         .collect()
 }
 
-/// Pauses that begin in each whole second of the window.
 fn a_second(explanation: &Explanation) -> Vec<f64> {
     let window = explanation.window;
     let mut counts = vec![0.0; (window.length_ns() / SECOND) as usize];

@@ -1,17 +1,16 @@
-//! Where a cgroup stood throttled, estimated from samples of its counters.
+//! When a cgroup was throttled, estimated from samples of its counters.
 //!
-//! Owns the three estimators: the flatline of usage (1 kHz samples), one sample a CFS period
-//! (phase-locked), and the growth of the counter spread backwards (what samples a second apart
-//! allow; for comparison). The kernel tells throttled time only when it is over and as a sum over
-//! CPUs, so a span has to be found. Dividing the growth by the number of CPUs looks simpler and
-//! fails when only some of them are throttled. Samples are taken one after the other and not kept: an
-//! hour of them at 1 kHz does not fit into memory. Everything is on CLOCK_MONOTONIC.
+//! Owns three estimators: the flatline of usage (1 kHz samples), one sample per CFS period
+//! (phase-locked), and the growth of the counter spread backwards (for samples a second apart; for
+//! comparison). The kernel reports throttled time only after it is over, and as a sum over CPUs, so
+//! the span must be estimated. Dividing the growth by the number of CPUs looks simpler and fails if
+//! only some of them are throttled. Samples are processed one by one and dropped: an hour at 1 kHz
+//! does not fit into memory. All times are CLOCK_MONOTONIC.
 
 use std::borrow::Borrow;
 
 use crate::span::{TimeSpan, TimeSpans};
 
-/// More CPUs than this are not matched one by one; the longest flatlines are.
 const MATCHED_CPUS: usize = 12;
 
 /// How much the kernel's own account of throttled time may differ from wall time, ns.
@@ -19,7 +18,6 @@ const SLACK: u64 = 2_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CounterSample {
-    /// When it was read, ns.
     pub at: u64,
     /// CPU time used by all CPUs since the cgroup was made, ns.
     pub usage: u64,
@@ -51,7 +49,6 @@ impl Default for FlatlineRule {
 pub struct PeriodBoundaries {
     /// One boundary, ns; the others are whole periods away.
     pub at: u64,
-    /// The period, ns; not zero.
     pub period: u64,
 }
 
@@ -67,11 +64,12 @@ impl PeriodBoundaries {
 
 /// Places throttled time by the flatline of usage.
 ///
-/// When throttled time has grown by D at sample t, a CPU stood from where its usage stopped growing
-/// to where it grew again. With usage per CPU, how much it grew between two samples says where
-/// between them: it stopped that long after the first, it began that long before the second. Those
-/// CPUs stood whose lengths L add up to D best, each for L·D/ΣL. With the total alone, the last
-/// sample at which it grew is the begin, and t the end, but no more than D before it.
+/// If throttled time has grown by D at sample t, a CPU was stopped between the sample where its
+/// usage stopped growing and the sample where it grew again. With usage per CPU, its growth between
+/// two samples gives the position between them: it stopped that long after the first, or resumed
+/// that long before the second. The CPUs chosen are those with lengths L that best add up to D,
+/// each for L·D/ΣL. With only the total, the span begins at the last sample with growth and ends at
+/// t, but lasts no longer than D.
 pub fn throttled_spans(
     samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
     rule: FlatlineRule,
@@ -121,7 +119,6 @@ fn each_pair(
     }
 }
 
-/// Spans that are kept apart while they are collected; more are joined first.
 const COLLECTED: usize = 1 << 16;
 
 /// When the group ran on some CPU within these spans, as fast samples tell it.
@@ -158,7 +155,6 @@ pub fn ran_spans(
     joined(&found, &mut spans)
 }
 
-/// How long each CPU stood before sample `now`, as far as its usage tells.
 fn cpu_stands(before: &CounterSample, now: &CounterSample, stopped: &[u64]) -> Vec<TimeSpan> {
     let stand = |(cpu, from): (usize, &u64)| {
         let ran = usage_growth(before, now, cpu).min(now.at - before.at.min(now.at));
@@ -174,8 +170,8 @@ fn usage_growth(before: &CounterSample, now: &CounterSample, cpu: usize) -> u64 
     }
 }
 
-/// The stands whose lengths add up to `sum` best, each shortened or prolonged at its begin so that
-/// together they do.
+/// The stops with lengths that best add up to `sum`. Their begins are moved so that the sum is
+/// exact.
 fn matching_stands(mut stands: Vec<TimeSpan>, sum: u64) -> Vec<TimeSpan> {
     // A CPU that was idle for longer than everything that was throttled was idle, not throttled.
     stands.retain(|s| !s.has_no_time() && s.length_ns() <= sum + sum / 10 + SLACK);
@@ -205,12 +201,12 @@ fn scale_ratio(length: u64, by: u64, of: u64) -> u64 {
     u64::try_from(result).unwrap_or(u64::MAX)
 }
 
-/// Places throttled time from one sample a period, taken shortly after its boundary.
+/// Places throttled time from one sample per period, taken shortly after its boundary.
 ///
-/// A throttled CPU stands from some moment to the end of the period. How many CPUs stood follows
-/// from their usage: the fewest whose free time in the period holds the growth D. Without usage
-/// per CPU they count as alike. It holds while CPUs that are throttled stop at about the same
-/// time; a CPU that was idle before it was throttled looks as if it had stood longer.
+/// A throttled CPU is stopped until the end of the period. Usage gives the number of stopped CPUs:
+/// the smallest number with enough free time in the period for the growth D. Without usage per CPU
+/// they are assumed equal. Valid while throttled CPUs stop at about the same time; a CPU that was
+/// idle before it was throttled seems to have stopped for longer.
 pub fn phase_locked_spans(
     samples: impl IntoIterator<Item = impl Borrow<CounterSample>>,
     boundaries: PeriodBoundaries,

@@ -28,12 +28,10 @@ pub struct Explanation {
     pub class_ns: [u64; 7],
     /// Pauses of which at least 90 % has a known class.
     pub explained: u64,
-    /// Pauses that lie in a gap of the sampler, in part or whole.
     pub in_gaps: u64,
 }
 
 impl Explanation {
-    /// Explains a trial; `None` where nothing was watched.
     pub fn for_trial(record: &TrialRecord) -> Option<Self> {
         let evidence = record.evidence.pauses.as_ref()?;
         let window = explained_window(record)?;
@@ -65,7 +63,6 @@ impl Explanation {
         index.map_or(0, |index| self.class_ns[index])
     }
 
-    /// Share of a class in the time of all pauses, in [0, 1].
     pub fn class_share(&self, class: PauseClass) -> f64 {
         self.of_class(class) as f64 / self.total_ns().max(1) as f64
     }
@@ -115,7 +112,6 @@ pub fn class_words(class: PauseClass) -> &'static str {
     }
 }
 
-/// The measure phase; without one everything from start to stop.
 fn explained_window(record: &TrialRecord) -> Option<TimeSpan> {
     let phases = &record.evidence.phases;
     let measure = phases.iter().find(|p| p.phase == TrialPhase::Measure);
@@ -127,8 +123,6 @@ fn explained_window(record: &TrialRecord) -> Option<TimeSpan> {
     Some(TimeSpan::new(start.start, end))
 }
 
-/// The long pauses that begin in the window: those the application saw, else the times in which
-/// a safepoint or throttling stood in its way without a break.
 fn long_pauses(evidence: &PauseEvidence, window: TimeSpan) -> (Option<String>, Vec<TimeSpan>) {
     let is_told = |span: &TimeSpan| {
         span.length_ns() > LONG && window.start <= span.start && span.start < window.end

@@ -75,7 +75,6 @@ pub fn empty_gc_log() -> GcEvidence {
     }
 }
 
-/// A start in 3 s, ten seconds of load, a clean stop.
 pub fn passing_evidence() -> Evidence {
     let second = |n: u64| SecondEvidence {
         at_ns: n * 1_000_000_000,
@@ -110,7 +109,6 @@ pub fn passing_evidence() -> Evidence {
     }
 }
 
-/// The same, but the application never became ready.
 pub fn not_ready() -> Evidence {
     let mut evidence = passing_evidence();
     evidence.start.ready = None;

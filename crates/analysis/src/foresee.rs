@@ -1,10 +1,10 @@
-//! What CFS bandwidth control would have made of a trial that it did not stop: how many periods it
-//! would have throttled, and what requests would have waited.
+//! Predicts throttling for a trial that was not throttled: the share of CFS periods throttled, and
+//! how long requests would wait.
 //!
-//! Owns the fluid model: the CPU time that was used in each 10 ms arrives evenly over them and is
-//! served at once until the quota of the period is used; what is left waits for the next one. A
-//! request ends when the work that was done until it ended is done. Slices of 5 ms, and that long
-//! requests wait more often, are left out. How far that is off: METHODOLOGY, "Throttling".
+//! Owns the fluid model: the CPU time used in each 10 ms arrives evenly and is served at once until
+//! the quota of the period is used up; the remainder waits for the next period. A request ends when
+//! all work up to its end is done. The model ignores the 5 ms slices and that long requests wait
+//! more often. Its error: METHODOLOGY, "Throttling".
 //!
 //! Source: kernel Documentation/scheduler/sched-bwc.rst. Single bursts: [`crate::throttle`].
 
@@ -51,10 +51,10 @@ pub fn foresee(
     model_waits(&arriving, &arriving, (quota, period), cpus, add_waits)
 }
 
-/// The most that a quota does on a host with so many CPUs to an application that had no more CPUs
-/// than its quota. There its threads waited for each other instead: where they left no CPU idle, all
-/// that they did may run at once on other CPUs, use the quota up early in the period, and stop what
-/// comes after until its end.
+/// Upper bound of a quota's effect on a host with this many CPUs, for an application that had no
+/// more CPUs than its quota. There its threads waited for each other: while no CPU was idle, all
+/// their work might run at once on more CPUs, use up the quota early in the period, and stop all
+/// later work until the period ends.
 pub fn at_most(
     used: &[u16],
     period: Duration,
@@ -65,13 +65,12 @@ pub fn at_most(
     model_waits(&arriving, &at_once(used), (quota, period), cpus, add_stops)
 }
 
-/// The use of each step, in CPUs.
 fn spread_evenly(used: &[u16]) -> Vec<f64> {
     let each = used.iter().map(|u| f64::from(*u) / 1000.0);
     each.flat_map(|u| std::iter::repeat_n(u, EACH)).collect()
 }
 
-/// The same with what was done while no CPU was idle at its begin.
+/// The same with all work of a busy stretch (no CPU idle) moved to its begin.
 fn at_once(used: &[u16]) -> Vec<f64> {
     let mut steps = vec![0.0; used.len() * EACH];
     let mut begin = None;
@@ -159,7 +158,7 @@ pub fn foresee_elsewhere<'a>(
 }
 
 struct ServedWork {
-    /// Work done in each step; it ends when all of it is done.
+    /// Work done in each step; the list ends when all work is done.
     work: Vec<f64>,
     /// After each step: how many steps everything stands still.
     stopped: Vec<usize>,
@@ -167,7 +166,7 @@ struct ServedWork {
     throttled: u32,
 }
 
-/// Serves what arrives, so much in each so many steps.
+/// Serves the work that arrives, at most the quota per period.
 fn serve_work(
     arriving: &[f64],
     (quota, period): (f64, usize),
@@ -238,7 +237,6 @@ fn add_amount(waits: &mut Vec<f64>, wait: usize, amount: f64) {
 }
 
 impl ForeseenThrottling {
-    /// The longest wait of this share of the work.
     pub fn longest_wait(&self, quantile: Quantile) -> Duration {
         let mut sum = 0.0;
         let reached = |share: &f64| {
@@ -283,7 +281,6 @@ impl ForeseenThrottling {
         Some(Duration::from_nanos(high))
     }
 
-    /// A quantile of the latencies of a trial with these waits on top.
     pub fn latency_of(&self, record: &TrialRecord, quantile: Quantile) -> Option<Duration> {
         let loads = record.evidence.load.iter();
         let mut measured = loads.filter(|load| load.phase == TrialPhase::Measure);

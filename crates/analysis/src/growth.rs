@@ -1,14 +1,14 @@
-//! Whether memory grows for as long as there is load: the judgement of a soak.
+//! Whether memory keeps growing under load: the judgement of a soak.
 //!
-//! Owns the verdict ([`judge_soak`]) and its rules; a line through lows is [`trend`]'s. Pure: the series
-//! comes from the record of a soak, the randomness from a seed.
+//! Owns the verdict ([`judge_soak`]) and its rules; [`trend`] fits a line through lows. Pure: the
+//! series comes from the record of a soak, the randomness from a seed.
 //!
-//! A soak has two cycles of the same load with a rest between them. The second is judged: what start,
-//! JIT and caches take is there by then, and what grew in the first only is kept, not lost. Growth is
-//! told from noise by lows, because a line through raw memory takes each sawtooth of a collector for a
-//! leak, and by comparing each low with that at the same place of the cycle before. The part and its
-//! rate are the JVM's own account at the rest and at the end, which is exact; the lows say whether to
-//! believe it.
+//! A soak has two cycles of the same load with a rest between them. The second is judged: start,
+//! JIT and caches have taken their memory by then, and growth in the first cycle only is retention,
+//! not a leak. Lows separate growth from noise, because a line through raw memory takes each
+//! sawtooth of a collector for a leak, and each low is compared with the low at the same place of
+//! the previous cycle. The growing part and its rate come from the JVM's own exact account at the
+//! rest and at the end; the lows tell whether to believe it.
 
 mod memory;
 #[cfg(test)]
@@ -24,8 +24,8 @@ use crate::record::{SoakEvidence, SoakPoint, TrialPhase};
 
 use trend::Trend;
 
-/// Growth that would fill the limit in so long or more counts as none that matters, where it was not
-/// seen: no soak of hours can exclude less.
+/// Unseen growth that would need at least this long to fill the limit is ignored: no soak of hours
+/// can exclude slower growth.
 const EXCLUDED: Duration = Duration::from_secs(24 * 3600);
 
 /// Growth of a count (threads, descriptors) in the second cycle that matters.
@@ -48,7 +48,7 @@ pub enum GrowingPart {
     Jvm,
     /// Memory of native libraries, and what malloc keeps.
     Malloc,
-    /// Anonymous memory of which nobody said what it is.
+    /// Anonymous memory of unknown origin.
     Native,
     Descriptors,
     Sockets,
@@ -84,14 +84,14 @@ impl fmt::Display for GrowingPart {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GrowthVerdict {
-    /// It does not grow, or so slowly that the limit lasts longer than a day; `at_least` is how long
-    /// it lasts at the fastest growth that would not have been seen, where there is a limit.
+    /// No growth, or growth so slow that the limit lasts longer than a day. `at_least` is the time
+    /// to the limit at the fastest growth that would have gone unnoticed.
     Stable {
-        /// `None` where there is no limit, or no growth is possible.
+        /// `None` without a limit, or if no growth is possible.
         at_least: Option<Duration>,
     },
     Growing,
-    /// Growth that matters may hide in what was seen.
+    /// The soak was too short to exclude harmful growth.
     TooShort {
         needs: Duration,
         /// It still grows, and less than at first.
@@ -121,7 +121,7 @@ pub struct SoakGrowth {
     pub verdict: GrowthVerdict,
     pub soaked: Duration,
     pub requests: u64,
-    /// Heap and native memory always, others when they grow; what is full first comes first.
+    /// Heap and native memory always, other parts when they grow; sorted by which fills up first.
     pub parts: Vec<PartGrowth>,
 }
 
@@ -276,14 +276,14 @@ impl GrowthJudge<'_> {
             })
         });
         let mut grown: Vec<PartGrowth> = grown.collect();
-        // Each socket is a descriptor: the one that says more stays.
+        // Each socket is also a descriptor: keep the more specific finding.
         if grown.iter().any(|p| p.part == GrowingPart::Sockets) {
             grown.retain(|p| p.part != GrowingPart::Descriptors);
         }
         grown
     }
 
-    /// Growth of a value from cycle to cycle; along the judged part where there is one cycle only.
+    /// Growth of a value from cycle to cycle; within the judged part if there is only one cycle.
     fn fit_trend(&self, get: impl Fn(&SoakPoint) -> Option<f64>) -> Option<Trend> {
         let values = |points: &[&SoakPoint]| -> Vec<(f64, f64)> {
             let value = |p: &&SoakPoint| Some((p.requests as f64, get(p)?));
@@ -296,7 +296,7 @@ impl GrowthJudge<'_> {
         }
     }
 
-    /// Time until so much is full at a growth per response; `None` where it never is.
+    /// Time until `room` is used up; `None` if it never is.
     fn full_in(&self, room: Bytes, per_response: f64) -> Option<Duration> {
         let per_second = per_response * self.rate;
         (per_second > 0.0).then(|| {
@@ -306,7 +306,7 @@ impl GrowthJudge<'_> {
         })
     }
 
-    /// Of what was not seen to grow: whether growth that matters can hide in it.
+    /// For a part without visible growth: whether harmful growth could have gone unnoticed.
     fn quiet_verdict(&self, line: Option<&Trend>, room: Option<Bytes>) -> GrowthVerdict {
         match line {
             Some(line) => self.hidden_verdict(room, line.high),

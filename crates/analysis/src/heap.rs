@@ -9,7 +9,6 @@ use crate::least_squares;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeapProbe {
-    /// The heap, MB.
     pub heap: f64,
     /// GC CPU seconds per allocated GB, above 0.
     pub cost: f64,

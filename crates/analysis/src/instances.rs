@@ -1,10 +1,10 @@
-//! Several instances beside each other: how throughput and memory change with their number.
+//! Several instances on one machine: how throughput and memory change with their number.
 //!
 //! Owns the study of counts: which trials belong together, the fit of the Universal Scalability Law
-//! with its interval, the knee, and the memory of each further instance. Trials belong together when
+//! with its interval, the knee, and the memory of each further instance. Trials belong together if
 //! all instances of a trial have the same resources in total ([liberty]: one machine cut into more
-//! and smaller JVMs), or, failing that, when each instance has the same. Sources: [`crate::usl`];
-//! residual bootstrap as in Efron and Tibshirani 1993, §9.4, residuals scaled for three parameters.
+//! and smaller JVMs), or else if each instance has the same. Sources: [`crate::usl`]; residual
+//! bootstrap as in Efron and Tibshirani 1993, §9.4, residuals scaled for three parameters.
 //!
 //! [liberty]: docs/sources.md
 
@@ -19,11 +19,10 @@ use crate::usl::{self, Residuals, ScalingModel, ScalingPoint};
 /// Throughput this close to the peak is as good: the fewest instances that have it are the knee.
 pub const KNEE: f64 = 0.9;
 
-/// Resamples of the interval; each is a fit.
 pub const RESAMPLES: u32 = 400;
 
-/// Totals that differ by at most one part in so many are the same: a seventh of a CPU is written
-/// as 142m, a fifth of 768Mi as 153Mi.
+/// Totals that differ by at most one part in this many are equal: a seventh of a CPU is written as
+/// 142m, a fifth of 768Mi as 153Mi.
 const ROUNDING: u64 = 50;
 
 /// Parameters of the model: residuals of a fit are smaller than the errors by their number.
@@ -32,14 +31,10 @@ const PARAMETERS: f64 = 3.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObservedTrial {
     pub instances: u32,
-    /// Good responses a second of all of them.
     pub throughput: f64,
     pub is_kept: bool,
-    /// Whether the load waited for answers: then throughput is what they could carry.
     pub is_closed: bool,
-    /// RSS of all after the load.
     pub rss: Option<Bytes>,
-    /// PSS of all after the load.
     pub pss: Option<Bytes>,
 }
 
@@ -57,7 +52,6 @@ impl ObservedTrial {
     }
 }
 
-/// All trials of one count: medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InstanceCount {
     pub instances: u32,
@@ -65,9 +59,7 @@ pub struct InstanceCount {
     pub kept: usize,
     /// Good responses a second.
     pub throughput: f64,
-    /// RSS of all, bytes.
     pub rss: Option<f64>,
-    /// PSS of all, bytes.
     pub pss: Option<f64>,
 }
 
@@ -79,12 +71,11 @@ pub struct ThroughputScaling {
     pub peak: Option<ConfidenceInterval>,
     /// Fewest instances within a tenth of the most throughput in the measured range.
     pub knee: u32,
-    /// Relative error of predicting each count from the others, in the order of the counts.
     pub left_out: Vec<Option<f64>>,
 }
 
 impl ThroughputScaling {
-    /// Largest error among the counts that lie between others: outside of them the law guesses.
+    /// Largest error among inner counts: beyond the outermost ones the law extrapolates.
     pub fn inner_error(&self) -> Option<f64> {
         let inner = self.left_out.len().saturating_sub(2);
         let errors = self.left_out.iter().skip(1).take(inner);
@@ -96,12 +87,9 @@ impl ThroughputScaling {
     }
 }
 
-/// Memory = fixed + each · instances.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryLine {
-    /// Bytes that the number does not change.
     pub fixed: f64,
-    /// Bytes of each instance.
     pub each: f64,
     /// Share of the variance that the line explains, in [0, 1].
     pub r_squared: f64,
@@ -131,21 +119,16 @@ impl MemoryLine {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceStudy {
-    /// The fewest first.
     pub counts: Vec<InstanceCount>,
-    /// Whether every load waited for answers.
     pub is_closed: bool,
-    /// `None` for an open load, which says what was carried but not what could be, and for fewer
-    /// than six counts.
+    /// `None` with fewer than six counts, and for an open load, which shows the offered throughput,
+    /// not the possible one.
     pub scaling: Option<ThroughputScaling>,
-    /// RSS over the number.
     pub rss: Option<MemoryLine>,
-    /// PSS over the number.
     pub pss: Option<MemoryLine>,
 }
 
 impl InstanceStudy {
-    /// Of trials that belong together; `None` for a single count.
     pub fn from_observed(observed: &[ObservedTrial], seed: u64) -> Option<Self> {
         let mut numbers: Vec<u32> = observed.iter().map(|o| o.instances).collect();
         numbers.sort_unstable();
@@ -173,8 +156,6 @@ impl InstanceStudy {
         })
     }
 
-    /// The studies in a result: trials that are evidence, apart by all that is not a matter of
-    /// their number.
     pub fn all_studies(records: &[TrialRecord], seed: u64) -> Vec<(Configuration, Self)> {
         let total = families(records, in_total);
         let studies = if total.iter().any(|f| has_counts(f)) {
@@ -238,7 +219,6 @@ fn scaling_point(instances: u32, throughput: f64) -> ScalingPoint {
     }
 }
 
-/// Fewest instances within a tenth of the most throughput up to `most`.
 fn throughput_knee(model: &ScalingModel, most: f64) -> u32 {
     let most = most.round().max(1.0) as u32;
     let at = |n: u32| model.throughput(f64::from(n));
@@ -246,7 +226,6 @@ fn throughput_knee(model: &ScalingModel, most: f64) -> u32 {
     (1..=most).find(|n| at(*n) >= KNEE * best).unwrap_or(most)
 }
 
-/// Where the model peaks, and where it would have with other errors of the same size.
 fn peak_interval(
     model: &ScalingModel,
     most: f64,
@@ -272,7 +251,7 @@ fn peak_interval(
         .filter_map(|_| {
             let points: Vec<ScalingPoint> = observed.iter().map(&mut drawn).collect();
             let model = ScalingModel::fit_model(&points, Residuals::Log)?;
-            // Without a peak it lies at an end of what was measured.
+            // Without a peak it lies at an end of the measured range.
             let grows = model.throughput(most) > model.throughput(1.0);
             let end = if grows { most } else { 1.0 };
             Some(model.peak().unwrap_or(end).clamp(1.0, most))
@@ -310,7 +289,6 @@ fn has_counts(family: &[&TrialRecord]) -> bool {
     family.iter().any(|r| Some(number(r)) != first)
 }
 
-/// Whether the instances of both have the same together, however it is cut.
 fn in_total(one: &Configuration, other: &Configuration) -> bool {
     let all = |own: u64, c: &Configuration| own.saturating_mul(u64::from(c.instances));
     let cpu = |c: &Configuration| c.cpu.map(|cpu| all(u64::from(cpu.as_millis()), c));

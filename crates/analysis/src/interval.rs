@@ -1,11 +1,11 @@
 //! Intervals: how far a measured ratio or a pass count may be from the truth.
 //!
 //! Owns the two-level bootstrap for comparing configurations and the exact binomial bounds for
-//! proofs. A comparison counts only when its interval says so; a lone mean is never printed.
+//! proofs. A comparison counts only if its interval excludes the null effect; a lone mean is never
+//! printed.
 
 use crate::random::RandomStream;
 
-/// A value with the interval that holds the truth with the stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConfidenceInterval {
     pub estimate: f64,
@@ -18,7 +18,6 @@ impl ConfidenceInterval {
         self.low <= value && value <= self.high
     }
 
-    /// Whether the whole interval lies outside 1 ± `effect`: only then is a ratio a difference.
     pub fn is_difference(&self, effect: f64) -> bool {
         self.high < 1.0 - effect || self.low > 1.0 + effect
     }
@@ -27,7 +26,6 @@ impl ConfidenceInterval {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     Mean,
-    /// The median: robust where single seconds are disturbed.
     Median,
 }
 
@@ -44,9 +42,8 @@ impl Statistic {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
-    /// Resamples; 10 000 for what is printed, fewer inside a search.
+    /// Resamples; 10 000 for printed figures, fewer inside a search.
     pub resamples: u32,
-    /// Confidence of the interval, such as 0.95.
     pub confidence: f64,
     pub seed: u64,
 }
@@ -106,7 +103,6 @@ fn resample(starts: &[Vec<f64>], random: &mut RandomStream) -> Vec<f64> {
     drawn
 }
 
-/// The median; the mean of the middle two for an even count; `None` for no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }

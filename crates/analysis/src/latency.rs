@@ -1,9 +1,9 @@
-//! Latency over ALL scheduled requests: those that failed sit at +infinity.
+//! Latency over ALL scheduled requests: failed requests sit at +infinity.
 //!
-//! Owns the histogram's text form (HdrHistogram V2 deflate, base64, nanoseconds: what HistogramLog
-//! and the HdrHistogram tools read) and the quantile rule. A quantile that lies in the requests
-//! that failed or never finished is `None`, never the largest success: leaving failures out would
-//! make a service look faster the more it fails.
+//! Owns the histogram's text form (HdrHistogram V2 deflate, base64, nanoseconds: the form that
+//! HistogramLog and the HdrHistogram tools read) and the quantile rule. A quantile among failed or
+//! unfinished requests is `None`, never the largest success: leaving failures out would make a
+//! service look faster the more it fails.
 
 use std::time::Duration;
 
@@ -15,22 +15,18 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use crate::record::LoadEvidence;
 use crate::slo::Quantile;
 
-/// A histogram that cannot be written, read or added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LatencyError {
-    /// The text is not base64 of an HdrHistogram.
     #[error("the latency histogram of the record cannot be read: {0}")]
     Decode(String),
     #[error("the latency histogram cannot be written: {0}")]
     Encode(String),
-    /// The histogram holds more requests than were scheduled.
     #[error("the latency histogram holds {recorded} requests, but {scheduled} were scheduled")]
     TooMany { recorded: u64, scheduled: u64 },
     #[error("latency histograms of different ranges cannot be added: {0}")]
     Merge(String),
 }
 
-/// An empty histogram with the bounds that records use: 1 µs to 1 h in nanoseconds, 3 digits.
 pub fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
         .expect("the bounds are constants that the library accepts")
@@ -57,7 +53,6 @@ pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, LatencyError> {
         .map_err(|error| LatencyError::Decode(error.to_string()))
 }
 
-/// Latencies of all scheduled requests of a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -86,7 +81,6 @@ impl Latency {
         Self::new(decode_histogram(&load.latency)?, load.scheduled)
     }
 
-    /// Of those that succeeded, ns.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
@@ -118,7 +112,6 @@ impl Latency {
         self.at_rank((rank.ceil() as u64).max(1))
     }
 
-    /// The largest latency; `None` when any request failed or never finished.
     pub fn max(&self) -> Option<Duration> {
         self.at_rank(self.scheduled.max(1))
     }
@@ -129,7 +122,6 @@ impl Latency {
         self.at_rank((rank.ceil() as u64).max(1))
     }
 
-    /// Every value of the successes with its requests, fastest first.
     pub fn recorded_values(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.histogram.iter_recorded().map(|bucket| {
             let value = Duration::from_nanos(bucket.value_iterated_to());
@@ -209,7 +201,7 @@ mod tests {
 
     #[test]
     fn it_reads_what_the_java_library_wrote() {
-        // Each line states the interval's maximum in ms beside the histogram (in ns).
+        // Each line states the interval's maximum in ms as well as the histogram (in ns).
         let log = include_str!("../tests/data/jhiccup.hlog");
         let intervals = log
             .lines()

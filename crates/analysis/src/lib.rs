@@ -26,6 +26,7 @@ pub mod latency;
 mod least_squares;
 pub mod lint;
 pub mod margin;
+pub mod metric_text;
 pub mod noise;
 pub mod obstacle;
 pub mod offer;

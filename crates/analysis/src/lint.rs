@@ -1,14 +1,15 @@
-//! What is wrong with a container's numbers before anything runs.
+//! Problems in a container's settings, found before anything runs.
 //!
-//! Owns the rules by which a Kubernetes container that runs a JVM is checked on paper. Pure: the
-//! caller reads the manifest and, where a result is at hand, gives what was measured. Facts:
-//! Kubernetes documentation on QoS classes and probes; HotSpot rounds a CPU quota up to whole
-//! processors and takes as many GC threads.
+//! Owns the rules that check a Kubernetes container with a JVM on paper. Pure: the caller reads the
+//! manifest and passes measured figures if it has a result. Facts: Kubernetes documentation on QoS
+//! classes and probes; HotSpot rounds a CPU quota up to whole processors and takes as many GC
+//! threads.
 
 use std::time::Duration;
 
 use loadline_sizing::hotspot::collector::choose;
 use loadline_sizing::hotspot::heap::size_heap;
+use loadline_sizing::hotspot::refusal::{HotSpotRefusal, check_flags};
 use loadline_sizing::hotspot::threads::collector_threads;
 use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
 use loadline_sizing::regions::heap::check_container;
@@ -19,7 +20,6 @@ const SMALLEST: u64 = 1 << 20;
 
 const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 
-/// The JDK if the manifest names none.
 const USUAL_JDK: u32 = 17;
 
 /// Processors of a container without a CPU limit: with fewer the JVM takes another collector.
@@ -28,10 +28,8 @@ const USUAL_CPUS: u32 = 2;
 /// The annotation of a workload with what its JVM needs outside the heap, as it was measured.
 pub const OUTSIDE_HEAP: &str = "loadline/outside-heap";
 
-/// Memory of a node where a container has no limit.
 const USUAL_NODE: Bytes = Bytes::from_gib(16);
 
-/// A container as its manifest describes it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LintedContainer {
     pub name: String,
@@ -39,40 +37,30 @@ pub struct LintedContainer {
     pub limits: ContainerResources,
     /// Quantities that are none, with their place: `limits.memory `512MB``.
     pub unreadable: Vec<String>,
-    /// JVM options from its environment, command and arguments; those that win come last.
+    /// JVM options from its environment, command and arguments, in the order in which the JVM applies them.
     pub jvm: Vec<String>,
     /// Values from outside the input that may hold JVM options: `ConfigMap orders-env`.
     pub unseen: Vec<String>,
-    /// Its probes.
     pub probes: Vec<ContainerProbe>,
-    /// The rest of its pod.
     pub pod: PodNeeds,
     /// Everything outside the heap, as [`OUTSIDE_HEAP`] says.
     pub rest: Option<Bytes>,
 }
 
-/// What a container, or a whole pod, asks for and may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContainerNeeds {
-    /// What it asks for.
     pub requests: ContainerResources,
-    /// What it may use.
     pub limits: ContainerResources,
 }
 
-/// What a pod has beside one of its containers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodNeeds {
-    /// Resources of the pod itself.
     pub own: Option<ContainerNeeds>,
-    /// The other containers that keep running.
     pub running: Vec<ContainerNeeds>,
-    /// Init containers that end.
     pub starting: Vec<ContainerNeeds>,
 }
 
 impl LintedContainer {
-    /// What its own `resources` say.
     pub fn own_needs(&self) -> ContainerNeeds {
         ContainerNeeds {
             requests: self.requests,
@@ -87,7 +75,6 @@ impl LintedContainer {
         self.limits.memory = self.limits.memory.or(pod.memory);
     }
 
-    /// CPU and memory of its whole pod: limits, else requests. `None` where no container states one.
     pub fn pod_size(&self) -> (Option<Cpus>, Option<Bytes>) {
         let paid = |needs: &ContainerNeeds| {
             let ContainerNeeds { requests, limits } = needs;
@@ -129,16 +116,13 @@ pub struct ContainerResources {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerProbe {
-    /// `livenessProbe`, `readinessProbe` or `startupProbe`.
     pub kind: String,
     pub initial_delay: Duration,
     pub period: Duration,
-    /// Failures in a row that count.
     pub failures: u32,
 }
 
 impl ContainerProbe {
-    /// How long the application may take before this probe gives up on it.
     pub fn patience(&self) -> Duration {
         self.initial_delay + self.period * self.failures
     }
@@ -147,9 +131,7 @@ impl ContainerProbe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeasuredNeeds {
     pub start: Option<Duration>,
-    /// The highest memory usage that was seen.
     pub memory: Option<Bytes>,
-    /// Everything outside the heap, measured and expected.
     pub rest: Option<Bytes>,
 }
 
@@ -167,12 +149,12 @@ pub struct LintFinding {
     pub hint: String,
 }
 
-/// All findings about a container, worst first.
 pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFinding> {
     let mut findings: Vec<LintFinding> = [
         check_memory_limit(container),
         over_commitment(container, measured),
         heap_options(container),
+        check_refused_options(container),
         check_tiny_memory(container),
         check_request(container, measured),
         check_gc_threads(container),
@@ -189,7 +171,6 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
     findings
 }
 
-/// The Kubernetes QoS class of a container's pod: of the pod's own resources, else of all containers.
 pub fn qos_class(container: &LintedContainer) -> &'static str {
     let pod = &container.pod;
     let all: Vec<ContainerNeeds> = match pod.own {
@@ -225,6 +206,25 @@ fn finding(severity: Severity, problem: String, hint: &str) -> LintFinding {
         problem,
         hint: hint.to_owned(),
     }
+}
+
+/// Options that no JVM starts with, such as `-Xmx80%`. Which flags it knows depends on its version.
+fn check_refused_options(container: &LintedContainer) -> Option<LintFinding> {
+    if container.jvm.is_empty() {
+        return None;
+    }
+    let known = container.jvm.iter().filter(|option| !option.contains('$'));
+    let options = JvmOptionSet::from_words(known.cloned());
+    let (jdk, machine) = (usual_jdk(), container.machine());
+    let refused = match check_flags(jdk, &options) {
+        Err(refusal @ HotSpotRefusal::BadValue { .. }) => Some(refusal),
+        _ => size_heap(jdk, machine, CollectorKind::Serial, &options).err(),
+    };
+    Some(finding(
+        Severity::Error,
+        format!("the JVM does not start with these options: {}", refused?),
+        "write -Xmx512m or -XX:MaxRAMPercentage=75.0",
+    ))
 }
 
 fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
@@ -276,7 +276,6 @@ fn heap_options(container: &LintedContainer) -> Option<LintFinding> {
     Some(finding(Severity::Warning, problem, hint))
 }
 
-/// A heap that leaves too little of the limit for everything else.
 pub fn over_commitment(
     container: &LintedContainer,
     measured: MeasuredNeeds,
@@ -309,7 +308,6 @@ fn usual_jdk() -> JdkRelease {
     JdkRelease::for_hotspot(JavaVersion::from_feature(USUAL_JDK))
 }
 
-/// What the heap is where no limit bounds the container.
 fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
     let is_given = container
         .unreadable
@@ -346,7 +344,6 @@ fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
     ))
 }
 
-/// Values that were not in the input.
 fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {
     (!container.unseen.is_empty()).then(|| {
         finding(
@@ -357,7 +354,6 @@ fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {
     })
 }
 
-/// A request that the API server refuses.
 fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
     let above = |what: &str, request: String, limit: String| {
         finding(
@@ -378,7 +374,7 @@ fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
         .zip(limits.memory)
         .filter(|(request, limit)| request > limit);
     let cpu = cpu.map(|(r, l)| above("CPU", r.to_string(), l.to_string()));
-    let memory = memory.map(|(r, l)| above("memory", r.to_string(), l.to_string()));
+    let memory = memory.map(|(r, l)| above("memory", r.to_short(), l.to_short()));
     cpu.into_iter().chain(memory).collect()
 }
 
@@ -402,7 +398,6 @@ fn check_request(container: &LintedContainer, measured: MeasuredNeeds) -> Option
     }
 }
 
-/// The heap at the start, where an option sets it.
 fn initial_heap(container: &LintedContainer) -> Option<(Bytes, String)> {
     let options = container.options();
     let named = [
@@ -415,7 +410,6 @@ fn initial_heap(container: &LintedContainer) -> Option<(Bytes, String)> {
     Some((heap.initial, setting.text.clone()))
 }
 
-/// Its heap. A collector that the JDK does not have does not matter for it.
 fn heap_of(container: &LintedContainer, options: &JvmOptionSet) -> Option<HotSpotHeap> {
     let (jdk, machine) = (usual_jdk(), container.machine());
     let collector = choose(jdk, machine, options).unwrap_or(CollectorKind::G1);
@@ -453,7 +447,7 @@ fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
         "Burstable" => Some(finding(
             Severity::Note,
             "QoS class Burstable".to_owned(),
-            "equal requests and limits of every container of the pod make it Guaranteed: what was measured is then what it gets",
+            "give every container of the pod requests equal to its limits: then the pod is Guaranteed and gets the measured resources",
         )),
         _ => None,
     }
@@ -466,7 +460,7 @@ fn check_probes(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<Lin
     let has_startup = container.probes.iter().any(|p| p.kind == "startupProbe");
     let kills = |probe: &&ContainerProbe| match probe.kind.as_str() {
         "startupProbe" => true,
-        // It waits for the startup probe, where there is one.
+        // It waits for the startup probe, if there is one.
         "livenessProbe" => !has_startup,
         _ => false,
     };
@@ -509,6 +503,28 @@ mod tests {
         let findings = lint(container, measured);
         let line = |f: &LintFinding| format!("{:?}: {}", f.severity, f.problem);
         findings.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn options_that_no_jvm_starts_with_are_errors() {
+        for (options, said) in [
+            (&["-Xmx80%"][..], Some("-Xmx80%: expected an amount")),
+            (&["-XX:MaxRAMPercentage=75%"], Some("expected a percentage")),
+            (&["-Xms512m", "-Xmx256m"], Some("larger than the largest")),
+            (&["-Xmx$HEAP", "-XX:+UseConcMarkSweepGC"], None),
+            (&["-XX:MaxRAMPercentage=75"], None),
+        ] {
+            let linted = LintedContainer {
+                jvm: options.iter().map(|o| (*o).to_owned()).collect(),
+                ..container()
+            };
+            let found = check_refused_options(&linted).map(|found| found.problem);
+            let holds = match (&found, said) {
+                (Some(found), Some(said)) => found.contains(said),
+                (found, said) => found.is_none() && said.is_none(),
+            };
+            assert!(holds, "{options:?}: {found:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What is added to the smallest confirmed size, and where it comes from.
+//! The margin above the smallest confirmed size, and its reasons.
 //!
-//! Owns the default margin and the two things that it is for: a search ends above the size that most
-//! starts need by chance only, and a service needs more after hours than in the seconds of a trial.
-//! The first is known by simulation, the second from services that were soaked. It covers what most of
-//! them grew by; one that keeps what it is sent needs a soak of its own, which [`memory_needed_later`] weighs.
+//! Owns the default margin and its two purposes: a search ends by chance above the size that most
+//! starts need, and a service needs more after hours than in the seconds of a trial. The first is
+//! known from simulation, the second from soaks. The margin covers the growth of most services; a
+//! service that retains its input needs its own soak, which [`memory_needed_later`] evaluates.
 //! METHODOLOGY, "The margin".
 
 use std::time::Duration;
@@ -19,18 +19,17 @@ pub const TRIAL: Duration = Duration::from_secs(20);
 /// Origin: simulated services, `cargo test -p loadline-simulated --test size_error_rates`.
 pub const SEARCH: f64 = 0.068;
 
-/// Margins are multiples of it, rounded up.
+/// Margins are rounded up to multiples of this.
 const GRAIN: f64 = 0.005;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SoakedService {
     pub service: &'static str,
     pub length: Duration,
-    /// What it needed more, at most, than in its first seconds under load, as a share.
+    /// Largest growth after the first seconds under load, as a share.
     pub grew: f64,
 }
 
-/// Every service that was soaked for a margin; METHODOLOGY has where each comes from.
 pub const SOAKED: [SoakedService; 4] = [
     SoakedService {
         service: "WireMock 3.9.1",
@@ -54,8 +53,8 @@ pub const SOAKED: [SoakedService; 4] = [
     },
 ];
 
-/// The margin covers what so many of [`SOAKED`] grew by, as a share: a choice between memory for all and
-/// a soak for some.
+/// Share of [`SOAKED`] with growth that the margin covers: a trade-off between memory for all and a
+/// soak for some.
 const COVERED: f64 = 0.75;
 
 /// The margin where none is given, as a share: for the growth that it covers, behind a search that may
@@ -64,7 +63,6 @@ pub fn default_margin() -> f64 {
     margin_for(covered_growth().0)
 }
 
-/// The growth that the margin is for, as a share, and how many of [`SOAKED`] grew by no more.
 pub fn covered_growth() -> (f64, usize) {
     let mut grew = SOAKED.map(|soaked| soaked.grew);
     grew.sort_by(f64::total_cmp);
@@ -83,7 +81,6 @@ pub struct LaterMemory {
     /// The most anonymous memory in the first [`TRIAL`] of the measuring.
     pub first: Bytes,
     pub most: Bytes,
-    /// When that was, from the beginning of the measuring.
     pub after: Duration,
 }
 

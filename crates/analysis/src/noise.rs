@@ -53,7 +53,6 @@ impl NoiseThresholds {
     }
 }
 
-/// Why the machine's noise forbids a verdict, with the number; `None` when it does not.
 pub fn why_too_noisy(
     noise: &NoiseEvidence,
     limits: &NoiseThresholds,

@@ -1,8 +1,8 @@
-//! When no size is proven although memory is not what lacks: starts miss at every size alike.
+//! No size is proven although memory is not the cause: starts miss at every size alike.
 //!
-//! Owns how that is seen in the trials of a search, and what the missed starts have in common: the
-//! pause in the second whose requests were slowest ([`crate::explain`]), or what its counters say.
-//! Guesses no cause that the record does not show: the rest is [`MissCause::Unknown`].
+//! Owns how the trials of a search show that, and the common cause of the missed starts: the pause
+//! in the second with the slowest requests ([`crate::explain`]), or the counters. Only causes that
+//! the record shows are named; everything else is [`MissCause::Unknown`].
 
 use std::fmt;
 use std::time::Duration;
@@ -14,26 +14,21 @@ use crate::explain::Explanation;
 use crate::record::{Configuration, SecondEvidence, TrialPurpose, TrialRecord, TrialVerdict};
 use crate::warming::{is_warming, measured_seconds};
 
-/// The largest size that misses too is at least so many times the smallest: less could be the edge.
+/// The largest size that misses is at least this many times the smallest: a lower ratio could be
+/// the edge.
 const SPREAD: f64 = 1.25;
-/// A pause explains a second whose slowest request waited at most twice as long.
+/// A pause explains a second if its slowest request waited at most this many times as long.
 const EXPLAINS: u32 = 2;
 /// Share of the CPU limit in use from which there was no more.
 const FULL: f64 = 0.9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissCause {
-    /// The collector stopped the application.
     GcPause,
-    /// The CPU quota was used up, and the application stood.
     Throttling,
-    /// The JIT compiler and caches were still at work: a request took less CPU later.
     WarmingUp,
-    /// All CPU that the limit allows was in use.
     Cpu,
-    /// The application failed; more memory did not help.
     Failure,
-    /// Nothing in the record shows it.
     Unknown,
 }
 
@@ -52,17 +47,14 @@ impl fmt::Display for MissCause {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlatMisses {
-    /// The smallest size that passed where it was confirmed or proven.
     pub from: Bytes,
     pub to: Bytes,
     pub misses: u64,
     pub starts: u64,
-    /// What was behind the misses, most frequent first.
     pub causes: Vec<(MissCause, u64)>,
     pub example: String,
 }
 
-/// What can be tried without a person choosing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lever {
     Advice,
@@ -70,7 +62,6 @@ pub enum Lever {
     Cpu,
 }
 
-/// The trials whose configuration is this one but for its memory.
 pub fn same_but_memory<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord>,
     answer: &'a Configuration,
@@ -152,7 +143,6 @@ pub fn cause(record: &TrialRecord) -> MissCause {
     })
 }
 
-/// How long the slowest requests of a second took.
 fn slowest_wait(second: &SecondEvidence) -> Duration {
     second.max.or(second.p99).unwrap_or_default()
 }
@@ -180,14 +170,12 @@ fn pause_cause(record: &TrialRecord, second: &SecondEvidence) -> Option<MissCaus
     }
 }
 
-/// Whether the application used all CPU that its limit allows.
 fn is_cpu_full(record: &TrialRecord, second: &SecondEvidence) -> bool {
     let limit = record.configuration.cpu.map(|cpu| cpu.as_f64());
     matches!((limit, second.cpu), (Some(limit), Some(used)) if used.as_secs_f64() > FULL * limit)
 }
 
 impl FlatMisses {
-    /// `from 324Mi to 1Gi, 7 of 36 starts missed it, and more memory did not lower that`.
     pub fn miss_sentence(&self) -> String {
         format!(
             "from {} to {}, {} of {} starts missed it, and more memory did not lower that",
@@ -195,7 +183,6 @@ impl FlatMisses {
         )
     }
 
-    /// `Behind the misses: a GC pause (5 of 7), CPU throttling (2 of 7)`.
     pub fn causes_sentence(&self) -> String {
         let one =
             |(cause, count): &(MissCause, u64)| format!("{cause} ({count} of {})", self.misses);

@@ -14,29 +14,24 @@ use crate::price::{
 /// What Fargate on EKS adds to a pod's memory for its own agents.
 pub const EKS_OVERHEAD: Bytes = Bytes::from_mib(256);
 
-/// Most GiB for each vCPU of GKE Autopilot.
 const AUTOPILOT_GIB_PER_CPU: f64 = 6.5;
 
-/// GKE Autopilot bills CPUs in steps of so many thousandths.
+/// GKE Autopilot bills CPUs in steps of this many thousandths.
 const AUTOPILOT_STEP: u32 = 250;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     pub name: String,
     pub price: Price,
-    /// What is chosen from: the sizes that the provider sells, or those that the user names.
     pub billables: Vec<BillableSize>,
-    /// Whether any size is billed as it is, not only those that the provider lists.
     pub bills_any_memory: bool,
     sizes: BilledSizes,
     listed: Vec<BillableSize>,
 }
 
-/// A size that the container gets and the size that is billed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BillableSize {
     pub limits: InstanceSize,
-    /// What is billed: the limits and what the provider takes.
     pub billed: InstanceSize,
 }
 
@@ -50,7 +45,6 @@ pub enum OfferError {
         region: String,
         known: String,
     },
-    /// The provider sells nothing that holds this size.
     #[error("`{name}` sells nothing that holds {size}")]
     NotSold {
         name: String,
@@ -83,7 +77,6 @@ enum BilledSizes {
     OwnNodes,
 }
 
-/// A name, the provider and architecture in the price list, and the sizes.
 const NAMES: [(&str, &str, &str, BilledSizes); 8] = [
     ("fargate", "aws-fargate", "x86_64", BilledSizes::Fargate),
     ("fargate-arm", "aws-fargate", "arm64", BilledSizes::Fargate),
@@ -194,8 +187,8 @@ impl Offer {
         self.price.per_hour(self.billed_size(limits))
     }
 
-    /// What is billed for these limits: the cheapest size sold that holds them, the limits themselves
-    /// where any size is billed as it is, or where nothing that is sold holds them.
+    /// The billed size for these limits: the cheapest sold size that holds them; the limits
+    /// themselves if any size is billed as it is or no sold size holds them.
     pub fn billed_size(&self, limits: InstanceSize) -> InstanceSize {
         self.sold_for(limits).unwrap_or(limits)
     }
@@ -311,7 +304,7 @@ mod tests {
         }
     }
 
-    /// What the container may use is 256 MiB less than what is billed.
+    /// The container gets 256 MiB less than the billed size.
     #[test]
     fn eks_takes_memory_for_itself() {
         let offer = Offer::built_in("fargate-eks", None).expect("built in");

@@ -1,9 +1,9 @@
-//! A trial in which a dependency was slow or away for a while: before, during, after.
+//! A trial in which a dependency was slow or down for a while: before, during, after.
 //!
-//! Owns the division of the measured load by when requests were due, what each part was like, how long
-//! it took until the SLO held again, and the judgement by the objectives about that. A request belongs
-//! to the second in which it was due, whenever its answer came: one that hung through the outage is a
-//! failure of the outage, not of what came after it.
+//! Owns the division of the measured load by the due times of requests, the figures of each part,
+//! the time until the SLO held again, and the judgement of the objectives about that. A request
+//! belongs to the second in which it was due, whenever its answer came: a request that hung through
+//! the outage is a failure of the outage, not of the time after it.
 
 mod returned;
 
@@ -20,7 +20,8 @@ use crate::text;
 /// one slow request is none.
 const BEYOND: f64 = 2.0;
 
-/// Seconds before an outage that belong to neither: what is under way when it begins is hit by it.
+/// Seconds before an outage that belong to neither part: the outage hits requests that are already
+/// under way.
 const UNDER_WAY: usize = 1;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +29,6 @@ pub struct CourseSection {
     /// Begin and end, whole seconds from the begin of the load.
     pub seconds: (usize, usize),
     pub latency: Latency,
-    /// Requests without a good answer.
     pub failed: u64,
     /// Round trips to the dependencies, and connections that were refused, together.
     pub asked: u64,
@@ -39,31 +39,27 @@ impl CourseSection {
         self.latency.scheduled()
     }
 
-    /// Share of them without a good answer, in [0, 1]; `None` without any.
+    /// Share of requests without a good answer, in [0, 1]; `None` without requests.
     pub fn error_share(&self) -> Option<f64> {
         let all = self.scheduled();
         (all > 0).then(|| self.failed as f64 / all as f64)
     }
 
-    /// What was asked of dependencies for each request of the load; `None` without any.
+    /// Dependency requests per request of the load; `None` without requests.
     pub fn asked_each(&self) -> Option<f64> {
         let all = self.scheduled();
         (all > 0).then(|| self.asked as f64 / all as f64)
     }
 }
 
-/// How the load went around an outage. Several on a schedule count as one, from the first begin to the
-/// last end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutageCourse {
-    /// From the begin of the load.
     pub before: CourseSection,
     pub during: CourseSection,
     pub after: CourseSection,
     /// From the end of the outage until every stretch of time keeps the SLO again; `None` is that it
     /// did not come to that.
     pub recovered: Option<Duration>,
-    /// Length of such a stretch: as long as the SLO's highest percentile needs.
     pub stretch: Duration,
 }
 
@@ -108,7 +104,6 @@ impl OutageCourse {
     }
 }
 
-/// From the first begin to the last end.
 fn outage_span(outages: &[OutageEvidence]) -> Option<(Duration, Duration)> {
     let from = outages.iter().map(|outage| outage.from).min()?;
     let to = outages.iter().map(|outage| outage.to).max()?;
@@ -166,12 +161,14 @@ fn pool_seconds(seconds: &[Latency]) -> Result<Latency, LatencyError> {
     Ok(sum)
 }
 
-/// Seconds that have requests enough for the SLO's highest percentile.
 fn stretch(slo: &Slo, load: &LoadEvidence) -> usize {
     let beyond = |objective: &Objective| match objective {
         Objective::Latency { quantile, .. } => Some(1.0 - quantile.as_fraction()),
         Objective::Errors { bound } => Some(*bound),
-        Objective::MaxLatency { .. } | Objective::Start { .. } => None,
+        Objective::MaxLatency { .. }
+        | Objective::Start { .. }
+        | Objective::Run(_)
+        | Objective::Metric(_) => None,
     };
     let least = slo.objectives.iter().filter_map(beyond).fold(1.0, f64::min);
     let rate = load.scheduled as f64 / load.duration.as_secs_f64().max(1.0);
@@ -180,7 +177,6 @@ fn stretch(slo: &Slo, load: &LoadEvidence) -> usize {
     needed.ceil().clamp(1.0, 60.0) as usize
 }
 
-/// Whether each stretch from this second on keeps the SLO; the last may be shorter.
 fn holds_from(begin: usize, stretch: usize, seconds: &[Latency], slo: &Slo) -> bool {
     let last = seconds.len().saturating_sub(stretch).max(begin);
     (begin..=last).all(|from| {
@@ -197,7 +193,7 @@ fn keeps_slo(latency: &Latency, slo: &Slo) -> bool {
             let failed = latency.scheduled() - latency.succeeded();
             Some(failed as f64 / latency.scheduled().max(1) as f64)
         }
-        Objective::Start { .. } => Some(0.0),
+        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => Some(0.0),
     };
     slo.objectives.iter().all(|o| o.is_met(measured(o)))
 }
@@ -245,8 +241,6 @@ pub fn without_outage(
     Ok(calm)
 }
 
-/// What the objectives about outages come to: sentences about those that were kept, and about those
-/// that were not.
 pub fn judge_objectives(course: &OutageCourse, slo: &Slo) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
     for objective in &slo.outage {
@@ -303,8 +297,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::fixture;
 
-    /// 100 requests a second for 30 s: 20 ms, but in the outage from 10 s to 15 s, and so many seconds
-    /// after it, every other one fails.
+    /// 100 requests a second for 30 s at 20 ms; from 10 s to 15 s, and `slow_to_recover` seconds
+    /// after, every other one fails.
     pub(crate) fn trial(slow_to_recover: usize) -> Evidence {
         let second = |index: usize| {
             let is_bad = (10..15 + slow_to_recover).contains(&index);

@@ -18,7 +18,6 @@ use crate::wire;
 /// Entries of each list that are kept; a trial of minutes has far fewer.
 pub const KEPT: usize = 10_000;
 
-/// What found no room in its list, by name and number, as a warning; `None` where all did.
 pub fn no_room(lists: &[(&str, u64)]) -> Option<String> {
     let lacking = lists.iter().filter(|(_, lost)| *lost > 0);
     let told: Vec<String> = lacking
@@ -32,7 +31,7 @@ pub fn no_room(lists: &[(&str, u64)]) -> Option<String> {
     })
 }
 
-/// When the application stood, and what is known about it.
+/// When the application was stopped, and the known causes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct PauseEvidence {
     /// How the cgroup was watched, and what that cost.
@@ -42,8 +41,8 @@ pub struct PauseEvidence {
     /// Of that, when it ran on another CPU; empty where samples do not tell CPUs apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partly_throttled_ns: Vec<(u64, u64)>,
-    /// Stop-the-world safepoints from request to release, each [start, end, of it until all
-    /// threads had stopped].
+    /// Stop-the-world safepoints from request to release, each [start, end, time until all threads
+    /// had stopped].
     pub safepoints_ns: Vec<(u64, u64, u64)>,
     /// Times a thread waited for the collector to free memory (ZGC).
     pub stalls_ns: Vec<(u64, u64)>,
@@ -73,7 +72,7 @@ pub struct SamplerEvidence {
     pub is_realtime: bool,
     /// Times at which samples that were due are missing.
     pub gaps: u64,
-    /// The longest of them.
+    /// The longest gap.
     #[serde(rename = "longest_gap_ns", with = "wire::nanos")]
     pub longest_gap: Duration,
     /// The gaps.
@@ -86,13 +85,11 @@ pub struct SamplerEvidence {
 }
 
 impl SamplerEvidence {
-    /// Its cost as a share of one CPU.
     pub fn cpu_share(&self) -> Option<f64> {
         let wall = self.wall.as_secs_f64();
         (wall > 0.0).then(|| self.cpu.as_secs_f64() / wall)
     }
 
-    /// How far an edge of a throttled span may be off.
     pub fn edge_error(&self) -> Duration {
         match self.estimator.as_str() {
             // One sample a period says how long, not when within some milliseconds.

@@ -1,12 +1,11 @@
 //! Whether a percentile has enough requests beyond it, and its judgement over all starts together
-//! where one start has too few.
+//! if one start has too few.
 //!
 //! Owns the rule of [`ENOUGH`] and the pooled sample of a proof. It never changes the verdict of a
-//! trial. How far a percentile of few requests may be from the truth: the number beyond it is
-//! binomial, so with 10 its standard deviation is a third of it, with 2 it is three quarters
-//! (David and Nagaraja, "Order Statistics", 2003, §7.1). Requests of one start are alike, so the
-//! interval is that of a bootstrap over starts (Davison and Hinkley 1997, §3.8), never over
-//! requests.
+//! trial. Error of a percentile with few requests: the number beyond it is binomial, so with 10 the
+//! standard deviation is a third, with 2 three quarters (David and Nagaraja, "Order Statistics",
+//! 2003, §7.1). Requests of one start are correlated, so the interval comes from a bootstrap over
+//! starts (Davison and Hinkley 1997, §3.8), never over requests.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -29,14 +28,13 @@ pub const ENOUGH: f64 = 10.0;
 /// planned for.
 const DRAWN: f64 = 0.9;
 const RESAMPLES: u32 = 2000;
-/// Fewer starts have no interval.
 const FEWEST: usize = 3;
 /// Ends of the 95 % interval, as quantiles of the resamples.
 const ENDS: (f64, f64) = (0.025, 0.975);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SloPercentile {
-    /// The request of a mix that it is about; `None` is all of them.
+    /// The request of a mix that it is about; `None` for all requests.
     pub request: Option<String>,
     pub quantile: Quantile,
 }
@@ -61,7 +59,6 @@ impl SloPercentile {
         ((1.0 - self.quantile.as_fraction()) * requests * 1e6).round() / 1e6
     }
 
-    /// Of how many requests enough lie beyond it.
     pub fn requests_needed(&self) -> f64 {
         ENOUGH / (1.0 - self.quantile.as_fraction())
     }
@@ -76,7 +73,7 @@ fn bounded_percentiles(slo: &Slo) -> Vec<(SloPercentile, Objective)> {
             let request = request.cloned();
             Some((SloPercentile { request, quantile }, objective))
         }
-        Objective::MaxLatency { .. } | Objective::Errors { .. } | Objective::Start { .. } => None,
+        _ => None,
     };
     of_all.chain(of_one).filter_map(percentile).collect()
 }
@@ -84,16 +81,16 @@ fn bounded_percentiles(slo: &Slo) -> Vec<(SloPercentile, Objective)> {
 /// A percentile over the requests of all starts together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PooledPercentile {
-    /// The request of a mix that it is about; null is all of them.
+    /// The request of a mix that it is about; null for all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// What the SLO asks.
     pub objective: Objective,
-    /// Starts whose requests these are.
+    /// Number of starts.
     pub starts: u64,
     /// Requests of the start that had most.
     pub requests_of_a_start: u64,
-    /// Requests of all of them.
+    /// Number of requests in all starts.
     pub requests: u64,
     /// The percentile in seconds; null lies in requests that failed.
     pub measured: Option<f64>,
@@ -103,12 +100,12 @@ pub struct PooledPercentile {
     pub high: Option<f64>,
 }
 
-/// The percentiles that rest on too few requests in each of these starts, judged over all of them.
+/// The percentiles with too few requests in each single start, judged over all starts.
 pub fn pool_percentiles(starts: &[&TrialRecord]) -> Vec<PooledPercentile> {
     let Some(first) = starts.first() else {
         return Vec::new();
     };
-    // A start whose histogram cannot be read has no requests here; the report names it.
+    // A start without a readable histogram has no requests here; the report names it.
     let measured = starts
         .iter()
         .map(|t| MeasuredLoad::from_evidence(&t.evidence));
@@ -154,9 +151,8 @@ fn judge_percentile(
     })
 }
 
-/// The requests of several starts, slowest first; those that failed are slower than every other.
+/// The requests of several starts, slowest first; failed requests sort before all others.
 struct PooledSample {
-    /// Latency, start, requests.
     slowest: Vec<(Option<Duration>, usize, u64)>,
     requests: Vec<u64>,
 }
@@ -177,7 +173,8 @@ impl PooledSample {
         }
     }
 
-    /// The percentile where each start counts so many times; `None` lies in requests that failed.
+    /// The percentile with each start counted `times` times; `None` if it lies among failed
+    /// requests.
     fn percentile_at(&self, q: Quantile, times: &[u64]) -> Option<Duration> {
         let all: u64 = self.requests.iter().zip(times).map(|(n, t)| n * t).sum();
         let rank = (q.as_fraction() * all as f64 * (1.0 - 1e-12)).ceil() as u64;
@@ -207,7 +204,6 @@ impl PooledSample {
 }
 
 impl PooledPercentile {
-    /// Whether the whole interval keeps the SLO.
     pub fn is_kept(&self) -> bool {
         self.objective.is_met(self.high)
     }
@@ -254,7 +250,7 @@ mod tests {
     use crate::latency::{empty_histogram, encode_histogram};
     use crate::record::{TrialPurpose, TrialVerdict};
 
-    /// A start with so many requests of 20 ms, the last `slow` of them of `late` ms.
+    /// A start with this many requests of 20 ms, the last `slow` at `late` ms.
     fn start(requests: u64, slow: u64, late: u64) -> TrialRecord {
         let mut record = trial_record("t", TrialPurpose::Prove, 324, TrialVerdict::Pass);
         let mut histogram = empty_histogram();
@@ -295,7 +291,7 @@ mod tests {
             @"p99 rests on 2 of 200 requests in one start, so those of all 20 count together: p99 of 4000 was 45.0ms (95 % confidence: 20.0ms to 48.0ms), the SLO allows 50ms"
         );
         assert!(judged[0].is_kept());
-        // One start in twenty so slow that all of them together break it: nothing is hidden.
+        // One start in twenty is so slow that the pooled percentile misses: nothing is hidden.
         starts.push(start(200, 60, 90));
         let broken = &together(&starts)[0];
         assert!(!broken.is_kept(), "{}", broken.percentile_sentence());
@@ -324,7 +320,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What every start keeps, all of them together keep: the pooled judgement refutes no
+        /// If every start keeps the SLO, all requests together keep it: pooling never refutes a
         /// proof without a miss.
         #[test]
         fn starts_that_all_keep_it_keep_it_together(

@@ -10,14 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire;
 
-/// Hours in a month as cloud providers bill it.
 pub const HOURS_PER_MONTH: f64 = 730.0;
 
 /// What a GiB costs in CPUs where both are billed: about 9 GiB cost as much as 1 CPU (list prices
 /// of three providers, METHODOLOGY.md). Only the ratio matters to compare sizes.
 pub const GIB_PER_CPU: f64 = 9.0;
 
-/// What so many CPUs and so much memory weigh against another size where there is no price, in GiB.
+/// A size without a price, as an equivalent in GiB.
 pub fn size_weight(cpus: f64, memory: Bytes) -> f64 {
     cpus * GIB_PER_CPU + memory.as_gib()
 }
@@ -28,19 +27,15 @@ pub const BUILT_IN: &str = include_str!("../data/prices.csv");
 
 pub const FARGATE: &str = include_str!("../data/fargate-lattice.csv");
 
-/// Sizes of GKE Autopilot, general purpose: 1 to 6.5 GiB for each vCPU.
 pub const GKE_AUTOPILOT: &str = include_str!("../data/gke-autopilot-lattice.csv");
 
 /// Sizes worth asking for on nodes of one's own, where any size can be had.
 pub const OWN_NODES: &str = include_str!("../data/own-nodes-lattice.csv");
 
-/// What an hour of one vCPU and one GiB costs at one offer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Price {
-    /// `aws-fargate`, `gke-autopilot`, ...
     pub provider: String,
     pub region: String,
-    /// `x86_64` or `arm64`.
     pub arch: String,
     /// USD per vCPU and hour.
     pub vcpu_hour: f64,
@@ -51,18 +46,14 @@ pub struct Price {
     /// USD per million requests, on top of what the size costs.
     pub million_requests: f64,
     pub source: String,
-    /// Under which terms the figure may be passed on.
     pub licence: String,
     pub date: String,
 }
 
-/// A line of a data file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the {what}: {why}")]
 pub struct DataError {
-    /// `price list` or `lattice`.
     pub what: &'static str,
-    /// The line, from 1.
     pub line: usize,
     pub why: String,
     pub hint: &'static str,
@@ -72,7 +63,6 @@ const PRICE_COLUMNS: &str = "columns are provider,region,arch,vcpu_hour_usd,gib_
 const LATTICE_COLUMNS: &str = "columns are vcpu,memory_gib";
 
 impl Price {
-    /// USD of one instance of this size for an hour.
     pub fn per_hour(&self, size: InstanceSize) -> f64 {
         size.cpu.as_f64() * self.vcpu_hour + size.memory.as_gib() * self.gib_hour
     }
@@ -82,7 +72,6 @@ impl Price {
         Some(days_since_epoch(today)? - days_since_epoch(&self.date)?)
     }
 
-    /// A warning when the price is old or its date cannot be read.
     pub fn staleness(&self, today: &str) -> Option<String> {
         let name = format!("{} {}", self.provider, self.region);
         match self.age_days(today) {
@@ -110,9 +99,8 @@ pub struct InstanceSize {
 }
 
 impl std::fmt::Display for InstanceSize {
-    /// `500m vCPU, 1Gi`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("{} vCPU, {}", self.cpu, self.memory))
+        f.pad(&format!("{} vCPU, {}", self.cpu, self.memory.to_short()))
     }
 }
 
@@ -144,8 +132,6 @@ pub fn deployment_cost(
     }
 }
 
-/// Reads a price list (CSV with a header, fields without commas in quotes).
-/// Errors: [`DataError`] with the line that cannot be read.
 pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
     let parse = |(index, line): (usize, &str)| {
         let error = |why: String| DataError {
@@ -191,8 +177,6 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
     csv_rows(text).map(parse).collect()
 }
 
-/// Reads a lattice of billable sizes (CSV with a header).
-/// Errors: [`DataError`] with the line that cannot be read.
 pub fn parse_lattice(text: &str) -> Result<Vec<InstanceSize>, DataError> {
     let parse = |(index, line): (usize, &str)| {
         let size = line.split_once(',').and_then(|(cpu, gib)| {

@@ -19,16 +19,11 @@ use crate::verdict::lacked_memory;
 
 pub use distance::{Distance, distances, squeezed, starts_by_distance};
 
-/// Fresh starts that prove a size where they are counted, at least.
 pub const COUNTED_STARTS: u32 = 20;
-/// Fresh starts where their distance decides, at least.
 pub const DISTANT_STARTS: u32 = 3;
-/// Confidence of every bound in a recommendation.
 pub const CONFIDENCE: f64 = 0.95;
-/// One fresh start in this many may fail in a proof.
 pub const STARTS_PER_FAILURE: u64 = 20;
 
-/// Whether so many passes of so many fresh starts prove a size: the one rule for every proof.
 pub fn is_proof(passes: u64, starts: u64) -> bool {
     starts > 0 && starts.saturating_sub(passes) * STARTS_PER_FAILURE <= starts
 }
@@ -60,18 +55,17 @@ impl ProofCount {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProofStanding {
-    /// So many more starts decide, if none of them misses.
     More(u32),
     Proven,
     Refuted,
     NotMeasured,
 }
 
-/// How a size stands after these starts, when `wanted` of them prove it if none misses.
+/// The standing of a size after these starts, when `wanted` passing ones prove it.
 ///
-/// A start that misses asks for as many starts again, a size that follows a refuted one (`is_doubted`)
-/// too: going on until one passes by luck proves nothing. Two misses refute a size unless they are
-/// at most one start in [`STARTS_PER_FAILURE`]. Its error rates: crate simulated,
+/// A start that misses doubles the number of starts required; so does a size that follows a refuted
+/// one (`is_doubted`): repeating until one passes by luck proves nothing. Two misses refute a size
+/// unless they are at most one start in [`STARTS_PER_FAILURE`]. Its error rates: crate simulated,
 /// `tests/size_error_rates.rs`.
 pub fn judge_starts(wanted: u32, count: ProofCount, is_doubted: bool) -> ProofStanding {
     let each = STARTS_PER_FAILURE as u32;
@@ -125,7 +119,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Counts the fresh starts at this size that ran as proof.
 pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
     let proofs = trials
         .iter()
@@ -156,31 +149,28 @@ pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
 }
 
 impl Proof {
-    /// Whether the starts prove the size: there are some, all but one in [`STARTS_PER_FAILURE`] of
-    /// those that ran kept the SLO, and so do their requests together where those of one are few.
+    /// Whether the starts prove the size: all but one in [`STARTS_PER_FAILURE`] kept the SLO, and
+    /// their pooled requests do too if a single start has too few.
     pub fn is_proven(&self) -> bool {
         self.is_counted() && self.pooled.iter().all(PooledPercentile::is_kept)
     }
 
-    /// Whether enough of the starts kept the SLO, each by itself.
     fn is_counted(&self) -> bool {
         is_proof(self.passes, self.starts + self.not_measured) || self.is_far()
     }
 
-    /// Whether so few starts are enough because all of them are far from every bound.
+    /// Whether fewer starts suffice because all are far from every bound.
     fn is_far(&self) -> bool {
         let is_whole = self.passes == self.starts && self.not_measured <= self.starts;
         let enough = starts_by_distance(&self.distances).max(DISTANT_STARTS);
         !self.distances.is_empty() && is_whole && self.starts >= u64::from(enough)
     }
 
-    /// Whether it would be proven if what could not be measured had kept the SLO.
     pub fn is_undecided(&self) -> bool {
         let possible = self.passes + self.not_measured;
         !self.is_counted() && is_proof(possible, self.starts + self.not_measured)
     }
 
-    /// What all requests together break although enough of the starts kept the SLO.
     pub fn broken_together(&self) -> Option<&PooledPercentile> {
         let mut broken = self.pooled.iter().filter(|pooled| !pooled.is_kept());
         broken.find(|_| self.is_counted())
@@ -204,7 +194,6 @@ impl Proof {
     }
 }
 
-/// A share of starts, rounded to the safe side: `1 in 7` of 13.9 %; of a half or more the percentage.
 pub fn one_in(share: f64) -> String {
     match (1.0 / share.max(f64::EPSILON)).floor() as u64 {
         0 | 1 => text::short_percent(share),
@@ -221,7 +210,6 @@ pub fn could_still(failure_upper_bound: f64) -> String {
     )
 }
 
-/// Why these starts prove nothing; `None` where they are a proof.
 pub fn why_unproven(wanted: u32, count: ProofCount) -> Option<&'static str> {
     match judge_starts(wanted, count, false) {
         _ if wanted == 0 => Some("no proof was asked for"),
@@ -395,10 +383,6 @@ mod tests {
         };
         assert_eq!(with(proof_of(20, 0, 0), 0.04), (true, false));
         assert_eq!(with(proof_of(20, 0, 0), 0.06), (false, true));
-        assert_eq!(
-            with(proof_of(18, 2, 0), 0.06),
-            (false, false),
-            "each by itself"
-        );
+        assert_eq!(with(proof_of(18, 2, 0), 0.06), (false, false), "each alone");
     }
 }

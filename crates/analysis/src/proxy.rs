@@ -1,7 +1,8 @@
-//! Was loadline's own proxy, which also answers for stubs, the bottleneck? Then latencies are its own, and the trial counts for nothing.
+//! Whether loadline's own proxy, which also answers for stubs, was the bottleneck. Then latencies
+//! are its own, and the trial does not count.
 //!
-//! Owns the rule and its sentence, which are those of the load generator's lateness: what it adds by
-//! itself must stay small beside the SLO.
+//! Owns the rule and its sentence, like those for the load generator's lateness: the proxy's own
+//! delay must stay small compared with the SLO.
 
 use std::time::Duration;
 
@@ -27,7 +28,6 @@ pub fn proxy_bottleneck(proxy: &ProxyEvidence, allowed: Duration) -> Option<Stri
     })
 }
 
-/// Share of one CPU that it used, in [0, 1] but for errors of reading; `None` without a window.
 pub fn busy_share(proxy: &ProxyEvidence) -> Option<f64> {
     let window = proxy.window?.as_secs_f64();
     (window > 0.0).then(|| proxy.cpu.as_secs_f64() / window)

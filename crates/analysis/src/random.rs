@@ -34,7 +34,6 @@ impl RandomStream {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Uniform in [low, high).
     pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }

@@ -34,7 +34,7 @@ pub struct Recommendation {
     /// memory that passed every confirmation.
     #[serde(rename = "confirmed_bytes", with = "wire::bytes")]
     pub confirmed: Bytes,
-    /// What is above it, as a share; the lines of the budget say what for.
+    /// The share above it; the lines of the budget explain it.
     pub margin: f64,
     /// Ids of the trials it rests on, in the order they ran.
     pub evidence: Vec<String>,
@@ -62,7 +62,7 @@ pub struct LevelSize {
     /// The JDK's name; `None` is the command as given.
     #[serde(default)]
     pub jdk: Option<String>,
-    /// The application's label; `None` where there is one.
+    /// The application's label; `None` with only one application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<String>,
     /// The CPU limit; `None` where one was asked about.
@@ -142,9 +142,9 @@ impl LevelSize {
     }
 }
 
-/// The least CPU limit of several from which on more CPU saves no memory: the first whose smallest
-/// memory is, within [`SAME_SIZE`], no more than that of every larger limit. `None` where fewer than
-/// two have a proven size, or they differ in more than the limit.
+/// The least CPU limit from which on more CPU saves no memory: the first with a smallest memory
+/// that is, within [`SAME_SIZE`], no more than at every larger limit. `None` if fewer than two
+/// limits have a proven size, or they differ in more than the limit.
 pub fn cpu_knee(levels: &[LevelSize]) -> Option<&LevelSize> {
     let is_alike =
         |of: &&LevelSize| of.jdk == levels[0].jdk && of.application == levels[0].application;
@@ -197,7 +197,7 @@ pub struct SmallerSize {
     pub breaks: VerdictReason,
 }
 
-/// Another configuration beside the recommended one.
+/// An alternative to the recommended configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherConfiguration {
     /// Label of the configuration.
@@ -250,8 +250,8 @@ pub fn recommend(
 
 /// Derives the recommendation of a search for the cheapest deployment.
 ///
-/// `configuration` is that of one replica; `own` are the trials of exactly this deployment, and of
-/// the search for its memory where there was one.
+/// `configuration` describes one replica; `own` are the trials of exactly this deployment, and of
+/// the search for its memory if there was one.
 pub fn recommend_deployment(
     configuration: Configuration,
     deployment: Deployment,
@@ -278,8 +278,6 @@ pub fn recommend_deployment(
     }
 }
 
-/// The same where the memory of the size was then searched: the answer of that search; its trials
-/// and the proof at its size are `own`.
 pub fn recommend_refined(
     configuration: Configuration,
     deployment: Deployment,
@@ -294,7 +292,6 @@ pub fn recommend_refined(
     }
 }
 
-/// The largest size below this one that was seen to fail, by its latest failing trial.
 pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
     let failed = trials.iter().filter_map(|trial| {
         let memory = trial.configuration.memory.filter(|memory| *memory < size)?;
@@ -311,12 +308,11 @@ pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> 
     })
 }
 
-/// Steps of a squeeze are whole pages; nobody asks for so many.
+/// Steps of a squeeze are whole pages; people ask for whole MiB.
 fn whole_mib(size: Bytes) -> Bytes {
     Bytes::from_mib(size.as_mib() as u64)
 }
 
-/// The parts of this limit, from the squeezed start.
 fn budget(size: Bytes, trials: &[TrialRecord]) -> Option<Budget> {
     let squeezed = squeezed(trials)?;
     budget_at(&squeezed.evidence, allowed_heap(squeezed), size)?.ok()
@@ -326,7 +322,6 @@ fn trend(trial: &TrialRecord) -> Option<LiveSetTrend> {
     live_set_trend(&trial.evidence, allowed_heap(trial))
 }
 
-/// The limit at which the squeezed start was no longer calm.
 fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
     let squeezed = squeezed(trials)?;
     let squeeze = squeezed.evidence.squeeze.as_ref()?;
@@ -367,13 +362,12 @@ fn compare_trial(size: Bytes, trial: &TrialRecord) -> OtherConfiguration {
 }
 
 impl Recommendation {
-    /// The recommended memory limit of one instance.
     pub fn recommended_memory(&self) -> Bytes {
         self.configuration.memory.unwrap_or(self.confirmed)
     }
 
-    /// The heap it ships, in words: the option, or the size of one that the command sets itself; `None`
-    /// where it has none, or it is not known.
+    /// The heap in words: the option, or the size that the command sets. `None` if unknown or
+    /// without a heap.
     pub fn heap_words(&self) -> Option<String> {
         let option = self.configuration.heap_option().map(str::to_owned);
         let heap = self.budget.as_ref().map(Budget::heap_need);
@@ -391,7 +385,6 @@ impl Recommendation {
 }
 
 impl SmallerSize {
-    /// `296Mi fails: p99 was 83.1ms, the SLO allows 50ms`.
     pub fn smaller_sentence(&self) -> String {
         format!("{} fails: {}", self.memory, self.breaks)
     }

@@ -1,9 +1,9 @@
-//! The record of a trial: everything that was set and everything that was measured. Of what is
-//! derived it has the judgement only, as it was given; the rest is derived again where it is shown.
+//! The record of a trial: every setting and every measurement. The only derived value is the
+//! judgement, as it was given; everything else is derived again where it is shown.
 //!
-//! Owns the stored form (JSON, schema [`SCHEMA`]; units stand in the field names). Times named
-//! `_ns` are durations, or CLOCK_MONOTONIC where the field says so. An `Option` that is `None`
-//! means that this kernel, JVM or phase gave no such number; it never means zero.
+//! Owns the stored form (JSON, schema [`SCHEMA`]; field names carry the units). Times named `_ns`
+//! are durations, or CLOCK_MONOTONIC where the field says it. An `Option` that is `None` means that
+//! this kernel, JVM or phase gave no such number; it never means zero.
 
 mod cgroup;
 mod configuration;
@@ -14,9 +14,11 @@ mod instance;
 mod load;
 mod machine;
 mod memory;
+mod metric;
 mod phase;
 mod proxy;
 mod reason;
+mod run;
 mod soak;
 mod start;
 mod version;
@@ -48,14 +50,15 @@ pub use machine::{
 pub use memory::{
     MemoryParts, STORM_PRESSURE, STORM_REFAULTS, SqueezeEnd, SqueezeEvidence, SqueezeStep,
 };
+pub use metric::MetricEvidence;
 pub use phase::{EarlyEnd, PhaseSpan, TrialPhase};
 pub use proxy::{LinkEvidence, LinkSecond, OutageEvidence, ProxyEvidence};
 pub use reason::VerdictReason;
+pub use run::{JvmProcess, RunEvidence, RunReference};
 pub use soak::{MOST_POINTS, SoakEvidence, SoakLook, SoakPoint};
 pub use start::{CacheEvidence, StartCache, StartEvidence};
 pub use version::{ApplicationVersion, Commit, LONGEST_VERSION, version_name};
 
-/// Version of the stored form. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 1;
 
 /// Why a trial ran.
@@ -172,11 +175,14 @@ pub enum InvalidReason {
     RuntimeLost,
     /// The load command ended early, sent nothing, or spoke what cannot be timed.
     LoadCommand,
+    /// A metric never appeared, or its address gave something else.
+    Metrics,
     /// The JVM in an image did not run with the options of the configuration.
     OtherOptions,
-    /// A limit was not the one that was ordered, or changed meanwhile: a webhook, a policy, a resize.
+    /// A limit differed from the ordered one, or changed during the trial: a webhook, a policy, a
+    /// resize.
     OtherLimits,
-    /// It ran on a node that differs from that of the result: kernel, CPU model, CPUs or cgroups.
+    /// It ran on a node that differs from the result's node: kernel, CPU model, CPUs or cgroups.
     OtherNode,
     /// loadline itself failed.
     ToolError,
@@ -195,6 +201,7 @@ impl InvalidReason {
             Self::Dependency => "dependency",
             Self::RuntimeLost => "runtime_lost",
             Self::LoadCommand => "load_command",
+            Self::Metrics => "metrics",
             Self::OtherOptions => "other_options",
             Self::OtherLimits => "other_limits",
             Self::OtherNode => "other_node",
@@ -226,14 +233,13 @@ pub struct TrialRecord {
     pub verdict: TrialVerdict,
     /// Why, in words.
     pub reason: VerdictReason,
-    /// Each objective against what was measured; empty when nothing was measured.
+    /// Each objective with its measured value; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
-    /// What was measured.
+    /// The measurements.
     pub evidence: Evidence,
 }
 
 impl TrialRecord {
-    /// From the begin of its first phase to the end of its last.
     pub fn total_length(&self) -> Duration {
         let phases = &self.evidence.phases;
         let start = phases.iter().map(|p| p.start).min().unwrap_or(0);
@@ -242,10 +248,10 @@ impl TrialRecord {
     }
 }
 
-/// One objective and what was measured.
+/// One objective and its measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectiveResult {
-    /// The request of the mix that it is about; `None` is all of them.
+    /// The request of the mix that it is about; `None` for all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The objective.
@@ -258,7 +264,6 @@ pub struct ObjectiveResult {
 }
 
 impl ObjectiveResult {
-    /// The objective as it was written: `POST /orders: p99<200ms`.
     pub fn objective_text(&self) -> String {
         match &self.request {
             Some(request) => format!("{request}: {}", self.objective),
@@ -267,7 +272,7 @@ impl ObjectiveResult {
     }
 }
 
-/// Everything a backend measured in one trial. The judgement is a pure function of it.
+/// Everything a backend measured in one trial. The judgement is a pure function of the evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Evidence {
     /// The phases that took place.
@@ -288,18 +293,24 @@ pub struct Evidence {
     pub pauses: Option<PauseEvidence>,
     /// How the application ended.
     pub exit: ExitEvidence,
+    /// Evidence of a run; `None` for an application that loadline stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunEvidence>,
     /// What it had written when the disk ran short, and it was ended for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskEvidence>,
-    /// Each instance by itself, where the trial ran several; the rest is then what they had
-    /// together ([`crate::together`]).
+    /// Each instance separately, if the trial ran several; the other fields then hold the totals
+    /// ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
+    /// Metrics that the SLO may name, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricEvidence>,
     /// What it depended on, in the order in which they started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<DependencyEvidence>,
-    /// The proxy before them, which also answers for stubs; `None` where none of them has toxics or is
-    /// a stub.
+    /// The proxy in front of the dependencies, which also answers for stubs; `None` without toxics
+    /// and stubs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyEvidence>,
     /// When a dependency was slow or away on a schedule, in the order of the begins.
@@ -312,8 +323,8 @@ pub struct Evidence {
     /// containers of other trials share: what needs that namespace is absent then.
     #[serde(default, skip_serializing_if = "is_false")]
     pub as_shipped: bool,
-    /// What else happened on the machine, in the measure phase; in the last phase of one that did not
-    /// get so far.
+    /// Other activity on the machine in the measure phase, or in the last phase if the trial ended
+    /// before it.
     pub noise: NoiseEvidence,
     /// The same until it was ready; `None` in older records and where it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -323,7 +334,7 @@ pub struct Evidence {
     /// What grew; of soaks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<SoakEvidence>,
-    /// Where its memory was right after the measure phase; `None` where nobody looked.
+    /// Its memory by part right after the measure phase; `None` if it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryParts>,
     /// What lowering its limit under load showed; of squeezes only.
@@ -369,7 +380,7 @@ pub struct DiskEvidence {
     /// What its files had taken.
     #[serde(rename = "written_bytes", with = "wire::bytes")]
     pub written: Bytes,
-    /// What was left of the disk.
+    /// Free space on the disk.
     #[serde(rename = "left_bytes", with = "wire::bytes")]
     pub left: Bytes,
 }
@@ -415,8 +426,8 @@ pub struct SecondEvidence {
     pub achieved: Option<u64>,
     /// Failed requests in it.
     pub errors: Option<u64>,
-    /// Median latency of those that ended in it, failed ones infinitely slow where a generator
-    /// measured it; `None` is infinite, or none ended.
+    /// Median latency of the requests that ended in it, failed ones infinitely slow if a generator
+    /// measured it; `None` is infinite, or no request ended.
     #[serde(rename = "p50_ns", with = "wire::nanos_opt", default)]
     pub p50: Option<Duration>,
     /// 99th percentile, the same.

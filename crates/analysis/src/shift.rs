@@ -1,14 +1,14 @@
-//! Whether a figure of fresh starts rose against those of a baseline, decided with as few starts as
-//! that takes.
+//! Whether a figure of fresh starts rose against a baseline, decided with as few starts as
+//! possible.
 //!
-//! Owns the two bounds of each figure and the rule that looks after every start. What the figures
-//! are is [`crate::baseline`]'s. Values are compared as logarithms, because starts differ by shares;
-//! the spread is that of both sides together (Student's t with a pooled variance).
+//! Owns the two bounds of each figure and the rule applied after every start. [`crate::baseline`]
+//! defines the figures. Values are compared as logarithms, because starts differ by ratios; the
+//! spread is pooled over both sides (Student's t with a pooled variance).
 
 use crate::interval::ConfidenceInterval;
 
-/// Standard errors by which a rise must be beyond what is tolerated. It is looked at after every
-/// start, so more than the 2.3 of one look. Its error rates: crate simulated,
+/// Standard errors by which a rise must exceed the tolerated one. The test runs after every start,
+/// so it needs more than the 2.3 of a single test. Its error rates: crate simulated,
 /// `tests/verify_error_rates.rs`.
 const SHOWN: f64 = 2.7;
 
@@ -21,7 +21,6 @@ const LEAST_SPREAD: f64 = 0.01;
 
 pub const FEWEST: usize = 3;
 
-/// What a rise means for one figure, both as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShiftBounds {
     /// Rises up to this are none: two days of one service differ by as much.
@@ -41,16 +40,14 @@ pub const MEMORY: ShiftBounds = ShiftBounds {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShiftStanding {
-    /// It rose by more than is tolerated.
     Rose,
-    /// It did not rise by what has to be found.
     Held,
     Open,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FigureShift {
-    /// Now over before; the interval is that of [`RULED_OUT`] standard errors below and above.
+    /// Now over before; the interval is ± [`RULED_OUT`] standard errors.
     pub ratio: ConfidenceInterval,
     pub standing: ShiftStanding,
 }
@@ -72,7 +69,6 @@ pub fn measure_shift(before: &[f64], now: &[f64], bounds: ShiftBounds) -> Option
     })
 }
 
-/// How far the logarithms of two sides lie apart.
 struct LogDifference {
     rise: f64,
     error: f64,
@@ -97,7 +93,7 @@ impl LogDifference {
         })
     }
 
-    /// So many standard errors, as far as so few values know them.
+    /// This many standard errors, widened for few values.
     fn standard_errors(&self, number: f64) -> f64 {
         student(number, self.freedom) * self.error
     }

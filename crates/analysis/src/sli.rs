@@ -1,7 +1,7 @@
 //! Service-level indicators: the figures people read, derived from a record.
 //!
-//! Owns every derivation used by tables and reports, so that none of them is stored twice. A
-//! figure that this kernel, JVM or phase did not give is `None`, never zero.
+//! Owns every derivation used by tables and reports, so that no figure is stored twice. A figure
+//! that this kernel, JVM or phase did not give is `None`, never zero.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,10 +16,8 @@ use crate::startup;
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredLoad {
     pub latency: Latency,
-    /// Requests a second that were scheduled; `None` for a closed model.
     pub offered_rate: Option<f64>,
     pub achieved_rate: f64,
-    /// The longest part.
     pub duration: Duration,
     pub scheduled: u64,
     pub ok: u64,
@@ -27,9 +25,7 @@ pub struct MeasuredLoad {
     pub unfinished: u64,
     /// The largest send lag p99 of the parts; `None` where none was measured.
     pub send_lag_p99: Option<Duration>,
-    /// Whether a load command made it, which does not say how.
     pub is_observed: bool,
-    /// What a generator says that was itself the bottleneck.
     pub saturated: Option<String>,
     pub by_request: Vec<MeasuredRequest>,
 }
@@ -37,9 +33,7 @@ pub struct MeasuredLoad {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRequest {
     pub name: String,
-    /// Latency over all that were sent.
     pub latency: Latency,
-    /// Sent without a good response: failed, or without an outcome.
     pub failed: u64,
 }
 
@@ -58,15 +52,13 @@ impl MeasuredRequest {
         self.latency.scheduled()
     }
 
-    /// Share of them without a good response, in [0, 1]; `None` without any.
+    /// Share of requests without a good response, in [0, 1]; `None` without requests.
     pub fn error_share(&self) -> Option<f64> {
         quotient(self.failed as f64, self.sent() as f64)
     }
 }
 
 impl MeasuredLoad {
-    /// Adds up the measure phase; `None` when there was none.
-    /// Errors: When a histogram of the record cannot be read.
     pub fn from_evidence(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
         let parts = evidence
             .load
@@ -125,7 +117,7 @@ impl MeasuredLoad {
         Ok(())
     }
 
-    /// One request of the mix by its name; `None` where it has none of it.
+    /// One request of the mix by its name; `None` if the mix lacks it.
     pub fn request_named(&self, name: &str) -> Option<&MeasuredRequest> {
         self.by_request.iter().find(|request| request.name == name)
     }
@@ -152,7 +144,6 @@ impl MeasuredLoad {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sli {
-    /// Exec to the first good response.
     pub start: Option<Duration>,
     /// CPU time until ready: hardly moved by a noisy machine, unlike the start time.
     pub start_cpu: Option<Duration>,
@@ -160,15 +151,12 @@ pub struct Sli {
     pub start_throttled: Option<Duration>,
     pub start_log_line: Option<Duration>,
     pub start_classes: Option<u64>,
-    /// Share of them that came from a class archive, in [0, 1].
+    /// Share of the loaded classes that came from a class archive, in [0, 1].
     pub start_archived_share: Option<f64>,
-    /// RSS at ready.
     pub start_rss: Option<Bytes>,
-    /// The same with shared pages divided among those who share them.
+    /// Resident memory at ready, shared pages divided among the sharing processes.
     pub start_pss: Option<Bytes>,
-    /// Exec until responses are as fast as they stay.
     pub time_to_performance: Option<Duration>,
-    /// Scheduled requests a second; `None` for a closed model.
     pub offered_rate: Option<f64>,
     pub achieved_rate: Option<f64>,
     /// Share of scheduled requests without a good response, in [0, 1].
@@ -182,7 +170,6 @@ pub struct Sli {
     pub max: Option<Duration>,
     /// CPU time of the application per good response in the measure phase.
     pub cpu_per_request: Option<Duration>,
-    /// CPUs in use in the measure phase, on average.
     pub cpus_used: Option<f64>,
     /// Highest memory usage, page cache included.
     pub peak_memory: Option<Bytes>,
@@ -200,13 +187,11 @@ pub struct Sli {
 }
 
 impl Sli {
-    /// Derives the figures of a record.
-    /// Errors: When a histogram of the record cannot be read.
     pub fn from_record(record: &TrialRecord) -> Result<Self, LatencyError> {
         let evidence = &record.evidence;
         let measured = MeasuredLoad::from_evidence(evidence)?;
         let duration = measured.as_ref().map(|m| m.duration);
-        // A part of a phase is no sample of it.
+        // A partial phase is not a valid sample.
         let load = measured.as_ref().filter(|_| evidence.ended_early.is_none());
         let cgroup = &evidence.cgroup;
         let gc = evidence.gc.as_ref();

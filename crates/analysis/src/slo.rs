@@ -2,6 +2,9 @@
 //!
 //! Owns the text form and the comparison. An SLO is judged over the measure phase only.
 
+mod metric;
+mod run;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text;
+pub use metric::MetricObjective;
+pub use run::RunObjective;
 
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -17,12 +22,10 @@ use crate::text;
 pub struct Quantile(f64);
 
 impl Quantile {
-    /// From a fraction in [0, 1].
     pub fn from_fraction(fraction: f64) -> Option<Self> {
         (0.0..=1.0).contains(&fraction).then_some(Self(fraction))
     }
 
-    /// The fraction in [0, 1].
     pub fn as_fraction(self) -> f64 {
         self.0
     }
@@ -65,29 +68,39 @@ pub enum Objective {
         #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
         bound: Duration,
     },
+    /// About a run.
+    Run(RunObjective),
+    /// About a metric, which a [`RequestObjective`] names.
+    Metric(MetricObjective),
 }
 
 impl Objective {
-    /// The bound in the unit of what is measured: seconds, or for errors a fraction in [0, 1].
+    /// The bound as a number: seconds, or for errors a fraction in [0, 1].
     pub fn bound_value(self) -> f64 {
         match self {
             Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
                 bound.as_secs_f64()
             }
             Self::Errors { bound } => bound,
+            Self::Run(run) => run.bound_value(),
+            Self::Metric(metric) => metric.bound,
         }
     }
 
-    /// Whether what was measured, in the same unit, keeps it; `None` is a quantile that lies in
-    /// requests that failed, or nothing measured. The one rule for trials and for `--max-rate`.
+    /// Whether the measured value, in the same unit, keeps it; `None` for a quantile among failed
+    /// requests, or nothing measured. The one rule for trials and for `--max-rate`.
     pub fn is_met(self, measured: Option<f64>) -> bool {
-        measured.is_some_and(|value| value < self.bound_value())
+        measured.is_some_and(|value| match self {
+            Self::Run(run) => run.is_met(value),
+            Self::Metric(metric) => metric.is_met(value),
+            _ => value < self.bound_value(),
+        })
     }
 }
 
 impl Objective {
-    /// What was measured, in the unit of [`Objective::bound_value`], with digits enough to differ from
-    /// the bound that stands beside it: `100.3ms`, `1.004 %`.
+    /// The measured value with enough digits to differ from the printed bound: `100.3ms`, `1.004
+    /// %`. Unit: [`Objective::bound_value`].
     pub fn show_measured(self, measured: f64) -> String {
         let length = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         match self {
@@ -95,6 +108,8 @@ impl Objective {
             Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
                 text::duration_beside(length(measured), bound)
             }
+            Self::Run(run) => run.show_measured(measured),
+            Self::Metric(metric) => metric.show_value(measured),
         }
     }
 }
@@ -106,14 +121,17 @@ impl fmt::Display for Objective {
             Self::MaxLatency { bound } => write!(f, "max<{}", print_duration(*bound)),
             Self::Errors { bound } => write!(f, "errors<{}%", round_printed(bound * 100.0)),
             Self::Start { bound } => write!(f, "start<{}", print_duration(*bound)),
+            Self::Run(run) => fmt::Display::fmt(run, f),
+            Self::Metric(metric) => fmt::Display::fmt(metric, f),
         }
     }
 }
 
-/// An objective about one request of a mix; `POST /orders: p99<200ms` in text.
+/// An objective about one request of a mix, or a metric; `POST /orders: p99<200ms` and
+/// `lag: max<1000` in text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestObjective {
-    /// The request's name.
+    /// The request's name, or the metric's.
     pub request: String,
     /// What it promises; never the start.
     pub objective: Objective,
@@ -153,7 +171,8 @@ impl fmt::Display for OutageObjective {
 
 /// All objectives together; `p99<50ms,errors<0.1%` in text.
 ///
-/// An SLO without an error objective gets `errors<1%`: a service that fails fast must not pass.
+/// An SLO without an error objective gets `errors<1%`: a service that fails fast must not pass. An
+/// SLO for a run has no requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slo {
     /// The objectives about all requests together, in the order written.
@@ -169,14 +188,13 @@ pub struct Slo {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of an outage recovers<10s or errors<5% during"
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
 )]
 pub struct ParseSloError {
     pub text: String,
     pub why: String,
 }
 
-/// The bound on errors where an SLO names none: 1 %.
 pub const DEFAULT_ERROR_BOUND: f64 = 0.01;
 
 impl FromStr for Slo {
@@ -195,10 +213,8 @@ impl FromStr for Slo {
                 None => objectives.push(parse_objective(part)?),
             }
         }
-        if !objectives
-            .iter()
-            .any(|o| matches!(o, Objective::Errors { .. }))
-        {
+        let has_own = |o: &Objective| matches!(o, Objective::Errors { .. } | Objective::Run(_));
+        if !objectives.iter().any(has_own) {
             objectives.push(Objective::Errors {
                 bound: DEFAULT_ERROR_BOUND,
             });
@@ -216,10 +232,41 @@ impl Slo {
     pub fn tightest_latency(&self) -> Option<Duration> {
         let bound = |o: &Objective| match o {
             Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
-            Objective::Errors { .. } | Objective::Start { .. } => None,
+            Objective::Errors { .. }
+            | Objective::Start { .. }
+            | Objective::Run(_)
+            | Objective::Metric(_) => None,
         };
         let named = self.by_request.iter().map(|named| &named.objective);
         self.objectives.iter().chain(named).filter_map(bound).min()
+    }
+}
+
+impl Slo {
+    pub fn metric_objectives(&self) -> impl Iterator<Item = (&str, MetricObjective)> {
+        self.by_request
+            .iter()
+            .filter_map(|named| match named.objective {
+                Objective::Metric(metric) => Some((named.request.as_str(), metric)),
+                _ => None,
+            })
+    }
+
+    pub fn run_objectives(&self) -> impl Iterator<Item = RunObjective> {
+        self.objectives
+            .iter()
+            .filter_map(|objective| match objective {
+                Objective::Run(run) => Some(*run),
+                _ => None,
+            })
+    }
+
+    pub fn expected_exit(&self) -> i32 {
+        let code = self.run_objectives().find_map(|run| match run {
+            RunObjective::Exit { code } => Some(code),
+            _ => None,
+        });
+        code.unwrap_or(0)
     }
 }
 
@@ -234,12 +281,17 @@ impl fmt::Display for Slo {
 }
 
 /// The objectives of a text. A name of a request may hold a comma; every objective has a `<` after
-/// it.
+/// it, but for an exit code and some of metrics.
 fn split_objectives(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut begin = 0;
     for (comma, _) in text.match_indices(',') {
-        if text[begin..comma].contains('<') {
+        let part = &text[begin..comma];
+        let is_metric = |(_, rest)| MetricObjective::parse(rest).is_some();
+        if part.contains('<')
+            || part.trim_start().starts_with("exit")
+            || part.rsplit_once(':').is_some_and(is_metric)
+        {
             parts.push(&text[begin..comma]);
             begin = comma + 1;
         }
@@ -279,13 +331,17 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
         text: text.trim().to_owned(),
         why: why.to_owned(),
     };
-    let (request, objective) = (request.trim().to_owned(), parse_objective(rest)?);
+    let objective = match MetricObjective::parse(rest) {
+        Some(metric) => Objective::Metric(metric.map_err(|why| error(&why))?),
+        None => parse_objective(rest)?,
+    };
+    let request = request.trim().to_owned();
     if request.is_empty() {
         return Err(error("no request is named before the `:`"));
     }
-    if matches!(objective, Objective::Start { .. }) {
+    if matches!(objective, Objective::Start { .. } | Objective::Run(_)) {
         return Err(error(
-            "the start is that of the application, not of a request",
+            "the start and the run are those of the application, not of a request",
         ));
     }
     Ok(Some(RequestObjective { request, objective }))
@@ -361,6 +417,9 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
         text: text.to_owned(),
         why: why.to_owned(),
     };
+    if let Some(run) = RunObjective::parse(text) {
+        return run.map(Objective::Run).map_err(|why| error(&why));
+    }
     let (name, bound) = text
         .split_once('<')
         .ok_or_else(|| error("there is no `<`"))?;

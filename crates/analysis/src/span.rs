@@ -3,12 +3,9 @@
 //! Owns union, intersection, difference and length of sets of spans. A set is always sorted and
 //! its spans never touch, so that every operation is one pass.
 
-/// A half-open stretch of time [start, end), CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeSpan {
-    /// Its first nanosecond.
     pub start: u64,
-    /// The first nanosecond after it.
     pub end: u64,
 }
 
@@ -49,7 +46,6 @@ impl FromIterator<TimeSpan> for TimeSpans {
 }
 
 impl TimeSpans {
-    /// The spans, sorted, not touching.
     pub fn as_slice(&self) -> &[TimeSpan] {
         &self.0
     }
@@ -104,7 +100,6 @@ impl TimeSpans {
         Self(left)
     }
 
-    /// Time of this set within one span; only the spans near it are looked at.
     pub fn within(&self, window: TimeSpan) -> Self {
         let from = self.0.partition_point(|span| span.end <= window.start);
         let near = self.0[from..].iter().take_while(|s| s.start < window.end);

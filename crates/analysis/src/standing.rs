@@ -10,17 +10,14 @@ use crate::record::{Configuration, TrialRecord};
 use crate::span::TimeSpan;
 use crate::throttle::{PeriodStart, QuotaLimit, ThreadWork, simulate};
 
-/// Periods that the model runs for: one that begins empty does not count.
+/// Periods in the model: the initially empty one does not count.
 const PERIODS: u32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanStanding {
     pub limit: QuotaLimit,
-    /// CPUs in use while the group did not stand.
     pub demand: f64,
-    /// Threads of the model: the demand, rounded up.
     pub threads: u32,
-    /// What the model says when these threads always have work.
     pub model: Duration,
     pub measured: Duration,
 }
@@ -99,7 +96,7 @@ mod tests {
         assert_eq!((got.threads, got.demand), (2, 2.0));
         assert_eq!(got.model, Duration::from_millis(75));
         assert_eq!(got.measured, Duration::from_millis(75));
-        // More quota than the threads can use: nobody stands.
+        // More quota than the threads can use: no stops.
         record.configuration.cpu = Some("2".parse().unwrap());
         let got = MeanStanding::for_window(&record, window).unwrap();
         assert_eq!(got.model, Duration::ZERO);

@@ -13,16 +13,16 @@ use crate::interval::{Bootstrap, ConfidenceInterval, Statistic, median, ratio_in
 use crate::record::{Configuration, TrialPhase, TrialRecord};
 use crate::steady;
 
-/// The options of HotSpot and of OpenJ9 that leave every archive out.
 const OFF: [&str; 2] = ["-Xshare:off", "-Xshareclasses:none"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClassSharing {
     /// `-Xshare:off`, of OpenJ9 `-Xshareclasses:none`: no archive at all.
     Off,
-    /// The JDK's own archive, which a JVM uses by itself; an OpenJ9 fills one of its own classes.
+    /// The JDK's own archive, which a JVM uses by default; an OpenJ9 fills one with its own
+    /// classes.
     Default,
-    /// A cache of the application, trained with so many requests.
+    /// A cache of the application, trained with this many requests.
     Cache(CacheKind, u64),
 }
 
@@ -40,11 +40,9 @@ impl ClassSharing {
 #[derive(Debug, Clone)]
 pub struct ConfigurationStarts<'a> {
     pub configuration: &'a Configuration,
-    /// Its trials that got ready and are evidence.
     pub trials: Vec<&'a TrialRecord>,
 }
 
-/// Groups the trials that got ready by configuration, in the order of their first trial.
 pub fn group_starts(records: &[TrialRecord]) -> Vec<ConfigurationStarts<'_>> {
     let mut groups: Vec<ConfigurationStarts<'_>> = Vec::new();
     let counts = |r: &&TrialRecord| r.verdict.is_evidence() && r.evidence.start.ready.is_some();
@@ -97,7 +95,6 @@ pub fn archived_share(record: &TrialRecord) -> Option<f64> {
     Some(start.classes_archived? as f64 / all as f64)
 }
 
-/// A configuration against its reference, repeat by repeat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedComparison {
     pub pairs: usize,
@@ -131,7 +128,6 @@ pub fn compare_paired(
     })
 }
 
-/// Whether two configurations differ in their class sharing only.
 pub fn is_same_but_sharing(one: &Configuration, other: &Configuration) -> bool {
     let plain = |configuration: &Configuration| {
         let mut plain = Configuration {
@@ -202,23 +198,20 @@ impl StartModel {
     }
 }
 
-/// One limit: what was measured, and what the other limits say about it.
+/// One limit: the measured start, and the prediction from the other limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeldOut {
     pub limit: Cpus,
-    /// Median start time, seconds.
     pub measured: f64,
     /// Predicted by a model fitted without this limit, seconds; `None` with fewer than three.
     pub predicted: Option<f64>,
 }
 
 impl HeldOut {
-    /// (predicted - measured) / measured.
     pub fn error(&self) -> Option<f64> {
         self.predicted.map(|p| p / self.measured - 1.0)
     }
 
-    /// Whether the limit lies between others: the model interpolates there, elsewhere it guesses.
     pub fn is_between(&self, all: &[Self]) -> bool {
         all.iter().any(|other| other.limit < self.limit)
             && all.iter().any(|other| other.limit > self.limit)
@@ -229,11 +222,9 @@ impl HeldOut {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuStudy {
     pub model: StartModel,
-    /// Each limit, the smallest first.
     pub limits: Vec<HeldOut>,
 }
 
-/// Studies groups that differ in their CPU limit only; `None` for fewer than two limits.
 pub fn cpu_study(groups: &[&ConfigurationStarts<'_>]) -> Option<CpuStudy> {
     let mut points: Vec<(Cpus, f64)> = groups
         .iter()
@@ -256,18 +247,14 @@ pub fn cpu_study(groups: &[&ConfigurationStarts<'_>]) -> Option<CpuStudy> {
     })
 }
 
-/// Settings of a Kubernetes startupProbe and readinessProbe, whole seconds as Kubernetes has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeSettings {
-    /// startupProbe: seconds between two attempts; half of it is added to a start on average.
+    /// startupProbe: seconds between two attempts; a start takes half a period longer on average.
     pub startup_period: u64,
-    /// startupProbe: failures before the container is killed.
     pub startup_failures: u64,
     /// readinessProbe: seconds between two attempts.
     pub readiness_period: u64,
-    /// readinessProbe: failures before it gets no more requests.
     pub readiness_failures: u64,
-    /// How long one attempt may take, both probes.
     pub timeout: u64,
 }
 
@@ -275,9 +262,8 @@ pub struct ProbeSettings {
 /// starts starts again on the same busy node.
 pub const START_MARGIN: f64 = 3.0;
 
-/// Probes for a start that took this long at worst, seconds.
 pub fn suggest_probes(slowest: f64) -> ProbeSettings {
-    // A tenth of the start: the wait for the next attempt stays below 5 % of it.
+    // A tenth of the start: the wait for the next attempt stays below 5 %.
     let period = (slowest / 10.0).round().clamp(1.0, 10.0);
     ProbeSettings {
         startup_period: period as u64,
@@ -440,10 +426,10 @@ mod tests {
     fn nothing_negative_and_nothing_from_one_limit() {
         assert_eq!(StartModel::fit_starts(&[(1.0, 2.0), (1.0, 3.0)]), None);
         assert_eq!(StartModel::fit_starts(&[]), None);
-        // Faster than 1/cpu: all of it is CPU time.
+        // Faster than 1/cpu: CPU time alone.
         let model = StartModel::fit_starts(&[(0.25, 20.0), (0.5, 8.0), (1.0, 3.0)]).unwrap();
         assert_eq!(model.fixed, 0.0);
-        // Slower with more CPUs: none of it.
+        // Slower with more CPUs: no CPU time at all.
         let model = StartModel::fit_starts(&[(1.0, 2.0), (2.0, 3.0)]).unwrap();
         assert_eq!(model.cpu, 0.0);
     }

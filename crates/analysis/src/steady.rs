@@ -1,16 +1,15 @@
-//! Is the run steady, and from when: change points, outliers, and the ±5 % rule.
+//! Whether the run is steady, and from when: change points, outliers, and the ±5 % rule.
 //!
-//! Owns PELT (exact change points of mean and variance) and the rule that makes a verdict of it:
-//! the run is steady from the earliest change point after which every segment has the mean of the
-//! last one, ±5 % by a bootstrap interval. Feed it CPU time per request (robust on a noisy
-//! machine) or p50 per second. Many JVM runs never get steady; that is a result, not an error.
+//! Owns PELT (exact change points of mean and variance) and the rule for the verdict: the run is
+//! steady from the earliest change point after which every segment has the mean of the last one, ±5
+//! % by a bootstrap interval. Feed it CPU time per request (robust on a noisy machine) or p50 per
+//! second. Many JVM runs never get steady; that is a result, not an error.
 //!
 //! Sources: Killick, Fearnhead, Eckley 2012 (PELT); Barrett et al., OOPSLA 2017 (penalty, outlier
 //! window); Traini et al., EMSE 2023 (p99 − p1 outliers, ratio of means).
 
 use crate::interval::{Bootstrap, Statistic, quantile, ratio_interval};
 
-/// Variances below this count as this: equal values would give ln 0.
 const LEAST_VARIANCE: f64 = 1e-11;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +17,6 @@ pub struct SteadinessRule {
     /// Two segments are the same when the interval of the ratio of their means touches
     /// 1 ± this.
     pub tolerance: f64,
-    /// Shortest segment, in values.
     pub shortest_segment: usize,
     /// Fewest steady values at the end (seconds, for a series per second).
     pub fewest_steady: usize,
@@ -44,11 +42,9 @@ impl Default for SteadinessRule {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
-    /// Index of the first steady value: the length of the warm-up.
     pub from: usize,
     pub level: f64,
     pub change_points: Vec<usize>,
-    /// Whether the steady part is long enough to be believed.
     pub is_steady: bool,
 }
 
@@ -79,13 +75,12 @@ pub fn judge_steadiness(values: &[f64], rule: &SteadinessRule) -> Option<Steadin
 }
 
 /// The penalty of a change point: 15·ln n was chosen for some 2000 values; on a few hundred it
-/// misses steps of 12 %, so there it is 4·ln n and the ±5 % rule merges what is too fine.
+/// misses steps of 12 %, so it is 4·ln n there and the ±5 % rule merges the excess segments.
 pub fn penalty(n: usize) -> f64 {
     let factor = if n < 500 { 4.0 } else { 15.0 };
     factor * (n.max(2) as f64).ln()
 }
 
-/// First index of the steady part: walks back while segments look like the last one.
 fn steady_from(series: &[f64], cuts: &[usize], rule: &SteadinessRule) -> usize {
     let begins: Vec<usize> = std::iter::once(0).chain(cuts.iter().copied()).collect();
     let Some((last, earlier)) = begins.split_last() else {
@@ -119,9 +114,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segmentation {
-    /// Begins of the segments after the first one, ascending.
     pub change_points: Vec<usize>,
-    /// Its cost, penalties included.
     pub cost: f64,
 }
 
@@ -169,7 +162,6 @@ pub fn pelt(values: &[f64], penalty: f64, shortest: usize) -> Segmentation {
     }
 }
 
-/// Costs of segments from prefix sums; values are centred first so that squares keep precision.
 struct SegmentCosts {
     sums: Vec<f64>,
     squares: Vec<f64>,

@@ -1,7 +1,7 @@
-//! How measured numbers stand in a sentence: three digits and a unit.
+//! Measured numbers in sentences: three digits and a unit.
 //!
 //! Owns the short forms (`12.3ms`, `14.8 M`, `0.25 %`). They are for people and do not parse back;
-//! [`crate::slo::print_duration`] prints the form that does.
+//! [`crate::slo::print_duration`] prints the parseable form.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub fn short_duration(value: Duration) -> String {
     format!("{}{unit}", three_digits(seconds * scale))
 }
 
-/// A bound that somebody chose: never rounded, `1.50s` and `1.234s`.
+/// A chosen bound: never rounded, `1.50s` and `1.234s`.
 pub fn exact_duration(bound: Duration) -> String {
     let (short, exact) = (short_duration(bound), crate::slo::print_duration(bound));
     match reads_like(&short, &exact) {
@@ -26,7 +26,7 @@ pub fn exact_duration(bound: Duration) -> String {
     }
 }
 
-/// A share that somebody chose, to the millionth of a percent: `0.10 %` and `0.1234 %`.
+/// A chosen share, to the millionth of a percent: `0.10 %` and `0.1234 %`.
 pub fn percent_bound(share: f64) -> String {
     let (short, exact) = (short_percent(share), (share * 100.0 * 1e6).round() / 1e6);
     let exact = format!("{exact} %");
@@ -36,8 +36,8 @@ pub fn percent_bound(share: f64) -> String {
     }
 }
 
-/// A duration with as many digits as tell it from a [`exact_duration`]: `100.3ms` beside `100ms`. Of the same
-/// length as the bound it is `exactly 100ms`.
+/// A duration with enough digits to differ from an [`exact_duration`]: `100.3ms` next to `100ms`.
+/// If equal to the bound it is `exactly 100ms`.
 pub fn duration_beside(value: Duration, limit: Duration) -> String {
     let (short, other) = (short_duration(value), exact_duration(limit));
     if !reads_like(&short, &other) {
@@ -70,7 +70,7 @@ fn reads_like(one: &str, other: &str) -> bool {
     parts(one) == parts(other)
 }
 
-/// A share beside a [`percent_bound`], as [`duration_beside`].
+/// A share with enough digits to differ from a [`percent_bound`], like [`duration_beside`].
 pub fn percent_beside(share: f64, limit: f64) -> String {
     let (short, other) = (short_percent(share), percent_bound(limit));
     if !reads_like(&short, &other) {
@@ -105,7 +105,6 @@ pub fn short_rate(per_second: f64) -> String {
     format!("{}/s", three_digits(per_second))
 }
 
-/// Three significant digits without an exponent; whole numbers stay whole.
 pub fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();

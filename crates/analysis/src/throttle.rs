@@ -32,11 +32,9 @@ pub struct PeriodStart {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottledWork {
-    /// From begin to end of the work, stops included.
     pub wall: Duration,
     /// Of that, stopped: `wall` less what the work takes without a limit.
     pub stall: Duration,
-    /// Stops as [from, to), relative to the begin.
     pub stops: Vec<(Duration, Duration)>,
     /// What the kernel's throttled time would show: the stops, summed over the threads' CPUs.
     pub throttled_time: Duration,
@@ -136,7 +134,7 @@ mod tests {
         let (w, n) = (work.cpu.as_secs_f64(), f64::from(work.threads.max(1)));
         let to_end = p - start.phase.as_secs_f64();
         let r = q - start.used.as_secs_f64();
-        // What was subtracted is off by some 1e-16: work that just fits must not wait a period.
+        // Subtraction is off by some 1e-16: work that just fits must not wait a period.
         let just_within = 1.0 + 1e-12;
         if w <= r * just_within && w / n <= to_end * just_within {
             return Some(w / n);

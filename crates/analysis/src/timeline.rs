@@ -11,10 +11,8 @@ use crate::span::TimeSpan;
 /// Most steps: a line of a terminal, with room for words.
 const STEPS: usize = 40;
 
-/// The time between two samples, or several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimelineStep {
-    /// The first sample, CLOCK_MONOTONIC.
     pub from_ns: u64,
     pub to_ns: u64,
     pub cpus: f64,
@@ -22,7 +20,7 @@ pub struct TimelineStep {
     pub throttled: Duration,
 }
 
-/// The time around a pause whose samples are worth a look: a quarter of it before and after.
+/// A pause with a quarter of its length before and after.
 pub fn span_around(pause: TimeSpan) -> TimeSpan {
     let more = pause.length_ns() / 4;
     TimeSpan::new(
@@ -31,7 +29,6 @@ pub fn span_around(pause: TimeSpan) -> TimeSpan {
     )
 }
 
-/// Samples in order of time as at most 40 steps; empty for less than two.
 pub fn to_steps(samples: &[CounterSample]) -> Vec<TimelineStep> {
     let between = samples.len().saturating_sub(1);
     let each = between.div_ceil(STEPS).max(1);
@@ -48,7 +45,6 @@ pub fn to_steps(samples: &[CounterSample]) -> Vec<TimelineStep> {
     (0..between).step_by(each).map(step).collect()
 }
 
-/// The steps as a line of bars, each a share of the highest; empty for none.
 pub fn bars(steps: &[TimelineStep]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = steps.iter().map(|step| step.cpus).fold(0.0, f64::max);

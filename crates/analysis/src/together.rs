@@ -1,9 +1,8 @@
-//! Several instances of one trial as one: which figures add up, and which are those of the worst.
+//! Several instances of one trial as one: which figures add up, and which come from the worst.
 //!
-//! Owns the sum that a record of several instances shows beside each of them. Memory, CPU time and
-//! counters add up; the start is that of the last one ready; how it ended and what was written last
-//! are those of the instance that failed first in their order, else of the first. A figure that one
-//! instance lacks has no sum.
+//! Owns the totals that a record shows next to its instances. Memory, CPU time and counters add up;
+//! the start is the last instance's; the end and the last output come from the first failed
+//! instance, else from the first. A figure that one instance lacks has no sum.
 
 use std::time::Duration;
 
@@ -88,7 +87,6 @@ pub fn merge_starts(starts: &[StartEvidence]) -> StartEvidence {
     }
 }
 
-/// Sums; a sum of peaks is at least the peak of the sum.
 fn sum_cgroups(groups: &[CgroupEvidence]) -> CgroupEvidence {
     CgroupEvidence {
         // They share the CPUs of the plan, unless each has its own.
@@ -105,7 +103,7 @@ fn sum_cgroups(groups: &[CgroupEvidence]) -> CgroupEvidence {
         major_faults: sum_of(groups, |g| g.major_faults),
         cpu: sum_of(groups, |g| g.cpu),
         measure_cpu: sum_of(groups, |g| g.measure_cpu),
-        // Each has a quota of its own: their sum meets none.
+        // Each has its own quota, which the sum does not reflect.
         measure_used: Vec::new(),
         measure_nr_periods: sum_of(groups, |g| g.measure_nr_periods),
         measure_nr_throttled: sum_of(groups, |g| g.measure_nr_throttled),
@@ -213,7 +211,6 @@ fn add_second(slot: &mut SecondEvidence, other: SecondEvidence) {
     };
 }
 
-/// What all have; `None` where one lacks it, or there is none.
 fn all_present<T>(values: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let values: Option<Vec<T>> = values.collect();
     values.filter(|all| !all.is_empty())
@@ -294,7 +291,7 @@ mod tests {
     fn one_that_was_killed_speaks_for_all() {
         let sum = merge_instances(vec![part(Some(3), 100, 0), part(None, 60, 1)]);
         assert_eq!(sum.start.ready, None);
-        assert_eq!(sum.cgroup.loaded_pss, None, "one of them has none");
+        assert_eq!(sum.cgroup.loaded_pss, None, "one has none");
         assert_eq!((sum.cgroup.oom_kills, sum.exit.signal), (Some(1), Some(9)));
         assert!(sum.exit.before_stop);
         assert_eq!(sum.last_output, ["60"]);

@@ -1,13 +1,13 @@
-//! Options against each other in pairs: which candidates there are, and when one is adopted.
+//! Options compared in pairs: the candidates, and when one is adopted.
 //!
-//! Owns the candidates and the rule. A candidate is compared with what it would replace in trials
-//! that ran in turn, by CPU time of the application per good response: that is what a size is spent
-//! on, and it moves less than latencies do. It is adopted only when it misses the SLO no more often
-//! and the whole interval of the ratio lies below 1 by more than [`EFFECT`]. The intervals of one
-//! stage hold together with 95 % (Bonferroni): the best of twenty candidates that do nothing looks
-//! better than one of them. What the user set is not varied: an option freezes its own dimension.
-//! Options that bound memory without changing what it costs (metaspace, stacks, direct buffers) are
-//! not candidates: they follow from the footprint, not from a comparison.
+//! Owns the candidates and the rule. A candidate is compared with the option it would replace in
+//! alternating trials, by the application's CPU time per good response: CPU time determines the
+//! size, and it varies less than latencies do. It is adopted only if it misses the SLO no more
+//! often and the whole interval of the ratio lies below 1 by more than [`EFFECT`]. The intervals of
+//! one stage hold together with 95 % (Bonferroni): the best of twenty useless candidates looks
+//! better than a single one. User settings are never varied: an option freezes its own dimension.
+//! Options that bound memory without changing the footprint (metaspace, stacks, direct buffers) are
+//! no candidates: they follow from the footprint, not from a comparison.
 
 use std::sync::Arc;
 
@@ -23,10 +23,9 @@ use crate::record::{TrialRecord, TrialVerdict};
 use crate::sli::Sli;
 use crate::startup::{ConfigurationStarts, compare_paired};
 
-/// A smaller difference is not worth an option.
 pub const EFFECT: f64 = 0.02;
 
-/// What is compared together; the winner of one is the reference of the next.
+/// Options compared together; the winner of a stage is the reference of the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TuningStage {
@@ -41,7 +40,7 @@ pub enum TuningStage {
 }
 
 impl TuningStage {
-    /// The stages whose candidates are known beforehand, in order.
+    /// The stages with candidates known beforehand, in order.
     pub const PLANNED: [Self; 3] = [Self::Collector, Self::Flags, Self::Heap];
 
     pub fn stage_name(self) -> &'static str {
@@ -62,7 +61,6 @@ pub struct OptionCandidate {
 
 type Row = (TuningStage, &'static str, &'static [&'static str]);
 
-/// Every candidate; the first flag of each decides whether a JDK knows it.
 const CANDIDATES: [Row; 19] = [
     (TuningStage::Collector, "serial", &["-XX:+UseSerialGC"]),
     (TuningStage::Collector, "parallel", &["-XX:+UseParallelGC"]),
@@ -141,8 +139,8 @@ const CANDIDATES: [Row; 19] = [
     ),
 ];
 
-/// The candidates of a stage for a JDK, without those whose dimension the user has decided, or
-/// that are there already.
+/// The candidates of a stage for a JDK, except dimensions that the user has set, and options
+/// already present.
 pub fn candidates(
     stage: TuningStage,
     jdk: JdkRelease,
@@ -184,7 +182,7 @@ pub struct ComparedCandidate {
     pub options: Vec<String>,
     /// Pairs of trials in turn.
     pub pairs: usize,
-    /// Of its trials, those that kept the SLO.
+    /// Trials of the candidate that kept the SLO.
     pub passes: usize,
     /// Its trials that count.
     pub trials: usize,
@@ -241,8 +239,8 @@ pub fn compare_candidate(
 /// Share of stages without a better candidate in which one may look better.
 const ERROR: f64 = 0.05;
 
-/// Fewer pairs adopt nothing: the median of a candidate that does nothing lies within the range of
-/// four pairs in 87.5 % of cases only, in that of six in 96.9 %.
+/// Fewer pairs adopt nothing: the median of a useless candidate lies within the range of four pairs
+/// in only 87.5 % of cases, of six in 96.9 %.
 pub const FEWEST_PAIRS: usize = 6;
 
 fn counted_starts(records: &[Arc<TrialRecord>]) -> Option<ConfigurationStarts<'_>> {
@@ -260,7 +258,6 @@ fn passed_and_counted(records: &[Arc<TrialRecord>]) -> (usize, usize) {
     (passed.count(), counted().count())
 }
 
-/// Of those that might be adopted only the best is; the index of it.
 pub fn adopt(compared: &mut [ComparedCandidate]) -> Option<usize> {
     let ratio = |c: &ComparedCandidate| c.ratio.unwrap_or(f64::MAX);
     let candidates = compared.iter().enumerate().filter(|(_, c)| c.is_adopted);
@@ -272,10 +269,10 @@ pub fn adopt(compared: &mut [ComparedCandidate]) -> Option<usize> {
     best
 }
 
-/// The heap by the price rule, whole MiB: trials of at least four heaps give GC cost over the heap,
-/// `memory_price` (of a GiB-hour, 0 where the size is billed whole) against `cpu_price` (of a
-/// vCPU-hour) the cheapest of it. Never outside the heaps that kept the SLO. `None` where the log
-/// has no CPU times or the law does not fit.
+/// The heap by the price rule, whole MiB: trials of at least four heaps give GC cost over the heap;
+/// the optimum balances `memory_price` (of a GiB-hour, 0 if the size is billed whole) against
+/// `cpu_price` (of a vCPU-hour). Never outside the heaps that kept the SLO. `None` if the log has
+/// no CPU times or the law does not fit.
 pub fn heap_by_price(
     heaps: &[Vec<Arc<TrialRecord>>],
     cpu_price: f64,
@@ -297,7 +294,6 @@ pub fn heap_by_price(
     chosen.is_finite().then_some(chosen.round() as u64)
 }
 
-/// One heap: medians over the trials that kept the SLO.
 fn heap_probe(trials: &[Arc<TrialRecord>]) -> Option<HeapProbe> {
     let passed = trials.iter().filter(|t| t.verdict == TrialVerdict::Pass);
     let of = |t: &Arc<TrialRecord>| {
@@ -355,7 +351,7 @@ mod tests {
         assert!(labels(TuningStage::Heap, 17, &["-Xmx64m"]).is_empty());
     }
 
-    /// Trials whose CPU time per response is that of the fixture times a factor, with noise.
+    /// Trials with the fixture's CPU time per response times a factor, with noise.
     fn trials(
         factor: f64,
         noise: f64,
@@ -443,7 +439,7 @@ mod tests {
         assert_eq!(all.map(|c| c.is_adopted), [false, true, false]);
     }
 
-    /// The law of G1 in crate `heap`'s tests: the rule stays inside what was probed.
+    /// G1's law from the tests of `heap`: the rule stays inside the probed range.
     #[test]
     fn the_heap_by_price_falls_with_the_price_of_memory() {
         let law = |heap: f64| 0.0 + 65.5 / (heap - 60.0);

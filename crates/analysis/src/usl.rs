@@ -1,20 +1,18 @@
 //! How throughput grows with instances: Gunther's Universal Scalability Law.
 //!
-//! Owns the model X(N) = λN / (1 + σ(N−1) + κN(N−1)), its fit and what follows from it. σ is
+//! Owns the model X(N) = λN / (1 + σ(N−1) + κN(N−1)), its fit and the derived figures. σ is
 //! contention, κ the cost of keeping instances coherent; with κ > 0 throughput has a peak. Source:
 //! Gunther, "Guerrilla Capacity Planning", 2007. Fits use log residuals: errors of throughput are
-//! relative. At least six points; say the leave-one-out error beside every prediction.
+//! relative. Needs at least six points; state the leave-one-out error with every prediction.
 
 use crate::least_squares;
 
 pub const FEWEST_POINTS: usize = 6;
 
-/// Instances (or clients) and the throughput they had together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalingPoint {
     /// Instances, at least 1.
     pub n: f64,
-    /// Requests a second, above 0.
     pub throughput: f64,
 }
 
@@ -28,16 +26,13 @@ pub enum Residuals {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalingModel {
-    /// Contention σ ≥ 0.
     pub sigma: f64,
     /// Coherency κ ≥ 0.
     pub kappa: f64,
-    /// Throughput of one instance λ > 0, requests a second.
     pub lambda: f64,
 }
 
 impl ScalingModel {
-    /// Fits the points. `None` for fewer than [`FEWEST_POINTS`] or points that are not positive.
     pub fn fit_model(points: &[ScalingPoint], residuals: Residuals) -> Option<Self> {
         if points.len() < FEWEST_POINTS {
             return None;
@@ -71,7 +66,6 @@ impl ScalingModel {
         Some(model(&best))
     }
 
-    /// Requests a second of `n` instances.
     pub fn throughput(&self, n: f64) -> f64 {
         self.lambda * n / self.overhead(n)
     }

@@ -1,10 +1,14 @@
-//! What a trial says about its configuration: evidence in, verdict and one sentence out.
+//! Judges a trial's configuration: evidence in, verdict and one sentence out.
 //!
-//! Owns the order of the questions. A failure of the measurement comes first, then what killed
-//! the application (kills and exits stand even on a noisy machine), then whether the trial may
-//! count at all, then failures found by waiting, then the SLO. Whatever then speaks against the
-//! application is no evidence where what it depends on was at its limit. Pure: a stored record gets the
-//! same verdict on every machine. The reason carries the numbers, so that nobody has to look.
+//! Owns the order of the questions: first failures of the measurement, then deaths of the
+//! application (kills and exits count even on a noisy machine), then whether the trial counts at
+//! all, then failures found by waiting, then the SLO. A failure does not count if a dependency was
+//! at its limit. Pure: a stored record gets the same verdict on every machine. The reason carries
+//! the numbers, so that no further look-up is needed.
+
+mod metric;
+mod run;
+mod words;
 
 use std::time::Duration;
 
@@ -18,14 +22,14 @@ use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
 use crate::{app_ko, dependency, outage, proxy};
+use words::{bound_text, met_sentence, objective_name};
 
 /// Requests that may be under way at the end of the load, however fast answers are.
 const UNDER_WAY: f64 = 2.0;
-/// Requests that may be under way at the end, at most: those of this share of the phase. A median
-/// above it is that of a queue which grew.
+/// Requests under way at the end, at most, as a share of the phase. A larger median comes from a
+/// growing queue.
 const UNDER_WAY_SHARE: f64 = 0.1;
 
-/// The load generator's error kind for its own shortage.
 const PORT_EXHAUSTED: &str = "port_exhausted";
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +41,6 @@ pub struct VerdictThresholds {
     /// Largest share of the application's CPU time for the collector, in [0, 1]: more is thrash,
     /// and the next request mix tips it over. Wall time is not used, noise lengthens it.
     pub gc_cpu_share: f64,
-    /// Silence at the end of the load that counts as a hang.
     pub hang_after: Duration,
     /// Send lag p99 that is always allowed.
     pub send_lag: Duration,
@@ -45,11 +48,11 @@ pub struct VerdictThresholds {
     pub send_lag_share: f64,
     /// File pages read again per second that count as thrash: 1000 pages are 4 MiB/s.
     pub refaults_per_second: f64,
-    /// Share of CPU time for the collector that is worth a word beside a miss, in [0, 1].
+    /// Share of CPU time for the collector from which a miss mentions it, in [0, 1].
     pub gc_share_worth_a_word: f64,
     /// Whether a trial counts although its load generator found itself too slow.
     pub accept_saturated: bool,
-    /// Share of throttled periods that is worth a word beside a miss, in [0, 1].
+    /// Share of throttled periods from which a miss mentions it, in [0, 1].
     pub throttled_share_worth_a_word: f64,
 }
 
@@ -86,7 +89,7 @@ impl VerdictThresholds {
 pub struct Judgement {
     pub verdict: TrialVerdict,
     pub reason: VerdictReason,
-    /// Each objective against what was measured; empty when nothing was measured.
+    /// Each objective with its measured value; empty when nothing was measured.
     pub objectives: Vec<ObjectiveResult>,
 }
 
@@ -108,7 +111,6 @@ pub fn judge_trial(
     around_outage(judgement, (&course, &returned), slo)
 }
 
-/// The same, and what the objectives about outages come to.
 fn around_outage(
     mut judgement: Judgement,
     (course, returned): (&outage::OutageCourse, &[outage::StateReturn]),
@@ -124,13 +126,12 @@ fn around_outage(
         TrialVerdict::SloMiss => judgement.reason.extend(broken),
         TrialVerdict::AppKo(_) | TrialVerdict::Invalid(_) => return judgement,
     }
-    // No objective is about these; who drills wants to know them beside the verdict.
+    // No objective covers these; the report shows them next to the verdict.
     let changed = returned.iter().filter(|returned| returned.changed);
     judgement.reason.extend(changed.map(ToString::to_string));
     judgement
 }
 
-/// Judges a trial in which nothing was wrong on a schedule.
 fn judge_calm(
     configuration: &Configuration,
     slo: &Slo,
@@ -138,18 +139,24 @@ fn judge_calm(
     thresholds: &VerdictThresholds,
 ) -> Judgement {
     let measured = MeasuredLoad::from_evidence(evidence);
-    let objectives = match &measured {
-        Ok(Some(measured)) => objective_results(slo, measured, evidence),
+    let objectives = match (&evidence.run, &measured) {
+        (Some(of), _) => run::objective_results((slo, of), evidence, thresholds),
+        (None, Ok(measured)) if measured.is_some() || !evidence.metrics.is_empty() => {
+            objective_results(slo, measured.as_ref(), evidence)
+        }
         _ => Vec::new(),
     };
-    let (verdict, reason) = decide_verdict(
-        configuration,
-        &objectives,
-        slo,
-        evidence,
-        measured,
-        thresholds,
-    );
+    let (verdict, reason) = match &evidence.run {
+        Some(of) => run::decide_verdict(configuration, (&objectives, of), evidence, thresholds),
+        None => decide_verdict(
+            configuration,
+            &objectives,
+            slo,
+            evidence,
+            measured,
+            thresholds,
+        ),
+    };
     let (verdict, reason) = beside_dependencies(verdict, reason, evidence);
     Judgement {
         verdict,
@@ -218,20 +225,20 @@ fn decide_verdict(
         ko.reason.extend(behind);
         return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
-    let Some(measured) = measured else {
+    if measured.is_none() && evidence.metrics.is_empty() {
         let reason = "the application was ready, but no load was measured".to_owned();
         return (
             TrialVerdict::Invalid(InvalidReason::ToolError),
             reason.into(),
         );
-    };
+    }
+    let measured = measured.as_ref();
     let early = evidence.ended_early.as_ref();
     let early = early.map(|early| format!("it was ended early: {}", early.reason));
-    match misses(objectives, slo, &measured, evidence, thresholds) {
-        misses if misses.is_empty() && early.is_none() => (
-            TrialVerdict::Pass,
-            pass_reason(objectives, &measured).into(),
-        ),
+    match misses(objectives, slo, measured, evidence, thresholds) {
+        misses if misses.is_empty() && early.is_none() => {
+            (TrialVerdict::Pass, pass_reason(objectives, measured).into())
+        }
         misses => {
             // Of a trial that was cut the sums are those of the cut: what it had broken by then
             // says all.
@@ -244,7 +251,6 @@ fn decide_verdict(
     }
 }
 
-/// Why the trial is neither for nor against the configuration.
 fn cannot_count(
     measured: Option<&MeasuredLoad>,
     slo: &Slo,
@@ -326,20 +332,24 @@ fn proxy_limit(
 
 fn objective_results(
     slo: &Slo,
-    measured: &MeasuredLoad,
+    measured: Option<&MeasuredLoad>,
     evidence: &Evidence,
 ) -> Vec<ObjectiveResult> {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
     let of_all = |objective: &Objective| {
         let value = match objective {
-            Objective::Errors { .. } => measured.error_share(),
+            Objective::Errors { .. } => measured.and_then(MeasuredLoad::error_share),
             Objective::Start { .. } => seconds(evidence.start.ready),
-            _ => seconds(judged_latency(*objective, &measured.latency)),
+            _ => measured.and_then(|m| seconds(judged_latency(*objective, &m.latency))),
         };
         objective_result(None, *objective, value)
     };
     let of_one = |named: &RequestObjective| {
-        let request = measured.request_named(&named.request);
+        if let Objective::Metric(metric) = named.objective {
+            let value = metric::measured_value(&named.request, metric, slo, evidence);
+            return objective_result(Some(named.request.clone()), named.objective, value);
+        }
+        let request = measured.and_then(|m| m.request_named(&named.request));
         let value = request.and_then(|request| match named.objective {
             Objective::Errors { .. } => request.error_share(),
             _ => seconds(judged_latency(named.objective, &request.latency)),
@@ -356,7 +366,10 @@ fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
     match objective {
         Objective::Latency { quantile, .. } => latency.quantile(quantile),
         Objective::MaxLatency { .. } => latency.max(),
-        Objective::Errors { .. } | Objective::Start { .. } => None,
+        Objective::Errors { .. }
+        | Objective::Start { .. }
+        | Objective::Run(_)
+        | Objective::Metric(_) => None,
     }
 }
 
@@ -373,18 +386,20 @@ fn objective_result(
     }
 }
 
-/// Every rule the trial broke, as sentences.
 fn misses(
     objectives: &[ObjectiveResult],
     slo: &Slo,
-    measured: &MeasuredLoad,
+    measured: Option<&MeasuredLoad>,
     evidence: &Evidence,
     thresholds: &VerdictThresholds,
 ) -> Vec<String> {
     let broken = objectives.iter().filter(|objective| !objective.met);
-    let mut sentences: Vec<String> = broken.map(|miss| broken_sentence(miss, measured)).collect();
+    let sentence = |miss| broken_sentence(miss, measured, evidence);
+    let mut sentences: Vec<String> = broken.map(sentence).collect();
+    sentences.extend(metric::growth_sentences(slo, evidence));
     let allowed = error_bound(slo).max(1.0 - thresholds.achieved_share);
-    if let Some(asked) = measured.asked_rate().filter(|asked| {
+    let asked = measured.and_then(|measured| Some((measured, measured.asked_rate()?)));
+    if let Some((measured, asked)) = asked.filter(|(measured, asked)| {
         measured.achieved_rate + under_way(measured, *asked) < asked * (1.0 - allowed)
     }) {
         sentences.push(format!(
@@ -423,18 +438,26 @@ fn error_bound(slo: &Slo) -> f64 {
     bounds.reduce(f64::min).unwrap_or(DEFAULT_ERROR_BOUND)
 }
 
-fn broken_sentence(miss: &ObjectiveResult, measured: &MeasuredLoad) -> String {
+fn broken_sentence(
+    miss: &ObjectiveResult,
+    measured: Option<&MeasuredLoad>,
+    evidence: &Evidence,
+) -> String {
+    if let Objective::Metric(metric) = miss.objective {
+        return metric::broken_sentence(miss, metric, evidence);
+    }
     let name = objective_name(miss);
     let bound = bound_text(miss.objective);
     // What failed is known by kind for all requests together only.
-    let (sent, failed, kinds) = match &miss.request {
-        Some(request) => {
+    let (sent, failed, kinds) = match (&miss.request, measured) {
+        (_, None) => (0, 0, String::new()),
+        (Some(request), Some(measured)) => {
             let request = measured.request_named(request);
             let failed = request.map_or(0, |request| request.failed);
             let kinds = format!(" ({})", text::short_count(failed));
             (request.map_or(0, |request| request.sent()), failed, kinds)
         }
-        None => {
+        (None, Some(measured)) => {
             let failed = measured.errors.values().sum::<u64>() + measured.unfinished;
             (measured.scheduled, failed, failure_kinds(measured))
         }
@@ -480,8 +503,11 @@ fn failure_kinds(measured: &MeasuredLoad) -> String {
     }
 }
 
-fn pass_reason(objectives: &[ObjectiveResult], measured: &MeasuredLoad) -> String {
+fn pass_reason(objectives: &[ObjectiveResult], measured: Option<&MeasuredLoad>) -> String {
     let mut parts: Vec<String> = objectives.iter().map(met_sentence).collect();
+    let Some(measured) = measured else {
+        return parts.join(", ");
+    };
     let rate = text::short_rate(measured.achieved_rate);
     parts.push(match measured.offered_rate {
         Some(offered) => format!("{rate} of {} offered", text::short_rate(offered)),
@@ -491,46 +517,13 @@ fn pass_reason(objectives: &[ObjectiveResult], measured: &MeasuredLoad) -> Strin
     parts.join(", ")
 }
 
-fn met_sentence(result: &ObjectiveResult) -> String {
-    let (name, bound) = (objective_name(result), bound_text(result.objective));
-    let value = result.measured.map_or_else(
-        || "unknown".to_owned(),
-        |measured| result.objective.show_measured(measured),
-    );
-    format!("{name} {value} < {bound}")
-}
-
-/// `p99`, `max latency`; `p99 of POST /orders`.
-fn objective_name(result: &ObjectiveResult) -> String {
-    let name = match result.objective {
-        Objective::Latency { quantile, .. } => quantile.to_string(),
-        Objective::MaxLatency { .. } => "max latency".to_owned(),
-        Objective::Errors { .. } => "errors".to_owned(),
-        Objective::Start { .. } => "start time".to_owned(),
-    };
-    match &result.request {
-        Some(request) => format!("{name} of {request}"),
-        None => name,
-    }
-}
-
-fn bound_text(objective: Objective) -> String {
-    match objective {
-        Objective::Latency { bound, .. }
-        | Objective::MaxLatency { bound }
-        | Objective::Start { bound } => text::exact_duration(bound),
-        Objective::Errors { bound } => text::percent_bound(bound),
-    }
-}
-
-/// Whether file pages were dropped and read again so often that it explains a miss.
 pub fn is_thrash(evidence: &Evidence, thresholds: &VerdictThresholds) -> bool {
     let refaults = evidence.cgroup.file_refaults.unwrap_or(0);
     refaults as f64 > thresholds.refaults_per_second * trial_seconds(evidence)
 }
 
-/// Whether a start that did not keep the SLO lacked memory, as far as counters tell: a miss without
-/// re-reads and with a quiet collector is one that more memory does not cure.
+/// Whether counters show that a start missed its SLO for lack of memory. More memory does not cure a miss
+/// without page re-reads and with a quiet collector.
 pub fn lacked_memory(trial: &TrialRecord) -> bool {
     let thresholds = VerdictThresholds::default();
     let evidence = &trial.evidence;
@@ -568,7 +561,6 @@ fn causes_behind(evidence: &Evidence, thresholds: &VerdictThresholds) -> Vec<Str
     causes
 }
 
-/// Length of the trial, at least one second.
 fn trial_seconds(evidence: &Evidence) -> f64 {
     let start = evidence
         .phases

@@ -20,7 +20,6 @@ const WARMING: f64 = 1.3;
 /// Medians that differ by less differ by the machine's own timers and wake-ups.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// Starts of one size that say together whether it is still warming up, at least.
 pub const FEW: usize = 3;
 
 const FIRST: Duration = Duration::from_secs(5);
@@ -49,8 +48,8 @@ impl JvmQuestion {
     }
 }
 
-/// The warm-up to try after one that was too short: twice as long, [`LONGEST`] at most; `None` where
-/// no longer one is tried.
+/// The warm-up to try after a shorter one: twice as long, [`LONGEST`] at most; `None` if no longer
+/// one is tried.
 pub fn longer_warm_up(warm_up: Duration) -> Option<Duration> {
     let next = (warm_up * 2).clamp(FIRST, LONGEST);
     (next > warm_up).then_some(next)
@@ -74,19 +73,19 @@ enum FallingCost {
     Latency(f64),
 }
 
-/// The halves of a phase compared; `None` where a half has no answers or the kernel does not tell.
-fn ratio_of_halves(
-    seconds: &[&SecondEvidence],
-    each: impl Fn(&[&SecondEvidence]) -> Option<f64>,
-) -> Option<f64> {
-    let (first, second) = seconds.split_at(seconds.len() / 2);
-    Some(each(first)? / each(second)?)
+/// CPU seconds for each of these requests of a half.
+fn cpu_of_one(half: &[&SecondEvidence], requests: u64) -> Option<f64> {
+    let cpu: Duration = half.iter().filter_map(|s| s.cpu).sum();
+    (!cpu.is_zero() && requests > 0).then(|| cpu.as_secs_f64() / requests as f64)
 }
 
-fn cpu_of_one(half: &[&SecondEvidence]) -> Option<f64> {
-    let cpu: Duration = half.iter().filter_map(|s| s.cpu).sum();
-    let answered: u64 = half.iter().filter_map(|s| s.achieved).sum();
-    (!cpu.is_zero() && answered > 0).then(|| cpu.as_secs_f64() / answered as f64)
+/// Requests that wait at the end of the first half have taken CPU there and are answered in the
+/// second, so a CPU limit that is all used would look like a warm-up: those count as well.
+fn ratio_of_cpu(first: &[&SecondEvidence], second: &[&SecondEvidence]) -> Option<f64> {
+    let answered = |half: &[&SecondEvidence]| half.iter().filter_map(|s| s.achieved).sum::<u64>();
+    let offered: u64 = first.iter().filter_map(|s| s.offered).sum();
+    let begun = offered.max(answered(first));
+    Some(cpu_of_one(first, begun)? / cpu_of_one(second, answered(second))?)
 }
 
 fn latency_of_one(half: &[&SecondEvidence]) -> Option<f64> {
@@ -97,20 +96,19 @@ fn latency_of_one(half: &[&SecondEvidence]) -> Option<f64> {
     median(&seconds).filter(|latency| *latency > 0.0)
 }
 
-/// What clearly falls. CPU time first: other programs hardly move it.
 fn find_falling_cost(record: &TrialRecord) -> Option<FallingCost> {
     let seconds = measured_seconds(record);
-    let cpu = ratio_of_halves(&seconds, cpu_of_one).filter(|ratio| *ratio > WARMING);
-    let is_seen = |half: &[&SecondEvidence]| latency_of_one(half).unwrap_or_default();
     let (first, second) = seconds.split_at(seconds.len() / 2);
-    let is_long = is_seen(first) - is_seen(second) > GRAIN.as_secs_f64();
-    let latency =
-        ratio_of_halves(&seconds, latency_of_one).filter(|ratio| is_long && *ratio > WARMING);
+    let cpu = ratio_of_cpu(first, second).filter(|ratio| *ratio > WARMING);
+    let latency = || {
+        let (before, after) = (latency_of_one(first)?, latency_of_one(second)?);
+        let is_long = before - after > GRAIN.as_secs_f64();
+        (is_long && before / after > WARMING).then_some(before / after)
+    };
     cpu.map(FallingCost::Cpu)
-        .or(latency.map(FallingCost::Latency))
+        .or_else(|| latency().map(FallingCost::Latency))
 }
 
-/// Whether requests took clearly more in the first half of the measure phase.
 pub fn is_warming(record: &TrialRecord) -> bool {
     find_falling_cost(record).is_some()
 }
@@ -194,7 +192,7 @@ pub(crate) mod tests {
     use crate::fixture::trial_record;
     use crate::record::{PhaseSpan, TrialPurpose, TrialVerdict};
 
-    /// Ten seconds of load, CPU of each so many milliseconds.
+    /// Ten seconds of load; `cpu` gives the CPU milliseconds of each.
     pub(crate) fn start(cpu: impl Fn(usize) -> u64) -> TrialRecord {
         let mut record = trial_record("t", TrialPurpose::Prove, 324, TrialVerdict::Pass);
         for (second, evidence) in record.evidence.seconds.iter_mut().enumerate() {
@@ -250,6 +248,17 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_queue_at_a_limit_that_is_all_used_is_no_warm_up() {
+        let mut record = start(|_| 200);
+        for (second, evidence) in record.evidence.seconds.iter_mut().enumerate() {
+            evidence.offered = Some(50);
+            // The first half's last requests are answered in the second.
+            evidence.achieved = Some(if second < 5 { 20 } else { 33 });
+        }
+        assert!(!is_warming(&record));
+    }
+
+    #[test]
     fn a_warm_up_doubles_up_to_the_longest() {
         let mut all = vec![Duration::ZERO];
         while let Some(next) = all.last().copied().and_then(longer_warm_up) {
@@ -273,6 +282,6 @@ pub(crate) mod tests {
         for second in &mut record.evidence.seconds {
             second.cpu = None;
         }
-        assert!(!is_warming(&record), "nothing is told");
+        assert!(!is_warming(&record), "no data");
     }
 }

@@ -1,8 +1,8 @@
-//! How quantities stand in JSON: integers, the unit in the field's name.
+//! Quantities in JSON: integers, the unit in the field's name.
 //!
-//! Owns the serde adapters for types that have no serde of their own. Use as
-//! `#[serde(rename = "memory_bytes", with = "wire::bytes")]`. Each is a type, not a module, so that
-//! the JSON schema of a field follows from the same word.
+//! Owns the serde adapters for types without their own serde. Use as `#[serde(rename =
+//! "memory_bytes", with = "wire::bytes")]`. Each is a type, not a module, so that the JSON schema
+//! of a field follows from the same word.
 
 #![allow(non_camel_case_types)] // They stand where serde's documentation has modules.
 
@@ -15,7 +15,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The schema of an adapter is that of the raw type.
 macro_rules! schema {
     ($name:ident, $raw:ty) => {
         impl JsonSchema for $name {

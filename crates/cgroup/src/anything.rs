@@ -6,7 +6,6 @@ use crate::name::GroupName;
 use crate::sample::{self, CpuSample, MemorySample};
 use crate::{host, proc_text};
 
-/// Reads a text as one of the files; it must not panic.
 pub type Parser = fn(&str);
 
 pub fn parsers() -> impl Iterator<Item = Parser> {

@@ -7,7 +7,6 @@ use crate::fake;
 use crate::name::GroupName;
 use loadline_sizing::CpuSet;
 
-/// Bytes as a kernel file is read: anything, but mostly like the real ones.
 fn kernel_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("cpu ".to_owned()),

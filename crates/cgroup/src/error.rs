@@ -1,15 +1,14 @@
-//! What can go wrong with cgroups. Every error names its file and, where there is one, the way out.
+//! Errors of cgroups. Every error names its file and, if there is one, the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout::Controller;
 
-/// How to get a cgroup of one's own.
 pub(crate) const DELEGATION_HINT: &str =
     "run as root, or: systemd-run --user --scope -p Delegate=yes loadline ...";
 
-/// The same for root on a machine where systemd owns the v2 tree.
+/// For root on a machine where systemd owns the v2 tree.
 pub(crate) const ROOT_DELEGATION_HINT: &str =
     "systemd owns the cgroup tree; run: systemd-run --scope -p Delegate=yes loadline ...";
 
@@ -24,15 +23,13 @@ pub(crate) const READ_ONLY_HINT: &str = "run loadline on the machine itself, or 
 pub enum CgroupError {
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// What was tried: `read`, `write`, `create`, ...
+        /// The attempted action: `read`, `write`, `create`, ...
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// A file has a text that is not in its documented form.
     #[error("{} is not in its documented form: {detail}", path.display())]
     Malformed { path: PathBuf, detail: String },
-    /// There is no cgroup file system where it was looked for.
     #[error("no cgroup file system is mounted below {}", root.display())]
     NotMounted { root: PathBuf },
     #[error("not permitted to make a cgroup below {}: {why}", path.display())]
@@ -76,7 +73,6 @@ pub enum CgroupError {
     StillPopulated {
         path: PathBuf,
         waited_ms: u128,
-        /// Process ids; 0 is a process of another PID namespace.
         processes: Vec<u32>,
     },
 }

@@ -49,7 +49,6 @@ impl FakeCgroupTree {
         fs::write(path, text).unwrap();
     }
 
-    /// Makes empty files in a directory below the cgroup root.
     pub fn add_group(&self, dir: &str, files: &[(&str, &str)]) {
         fs::create_dir_all(self.cgroup_root().join(dir)).unwrap();
         for (name, text) in files {

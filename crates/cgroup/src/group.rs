@@ -29,11 +29,8 @@ const EVACUATION_ATTEMPTS: u32 = 10;
 #[derive(Debug, Clone)]
 pub struct ControlGroup {
     name: String,
-    /// One for each hierarchy: its place and this group's directory.
     dirs: Vec<(CgroupHierarchy, PathBuf)>,
-    /// Index into `dirs` for each controller.
     controllers: Vec<(Controller, usize)>,
-    /// Index into `dirs` of the v2 hierarchy.
     v2: Option<usize>,
     /// Directories that a container engine makes for it elsewhere; only their end is loadline's.
     others: Vec<PathBuf>,
@@ -52,8 +49,6 @@ impl ControlGroup {
         Ok(group)
     }
 
-    /// Makes a group below this one, where a container engine will start an application: engines
-    /// take a group that is there and empty. It has no limits, and goes with this one.
     pub fn create_child(&self, name: &str) -> Result<Self, CgroupError> {
         let group = self.child_handle(name)?;
         group.create_dirs()?;
@@ -85,8 +80,8 @@ impl ControlGroup {
     }
 
     /// A group that exists already in at least one hierarchy, such as a leftover; by its name, or
-    /// by that of one [below](ControlGroup::create_child) it, as [`ControlGroup::name`] gives them.
-    /// Errors: A name that is not allowed, no permission.
+    /// by the name of a group [below](ControlGroup::create_child) it, as [`ControlGroup::name`]
+    /// gives them. Errors: A name that is not allowed, no permission.
     pub fn open_existing(layout: &CgroupLayout, name: &str) -> Result<Self, CgroupError> {
         match name.split_once('/') {
             None => Self::describe_group(layout, name),
@@ -148,7 +143,7 @@ impl ControlGroup {
         })
     }
 
-    /// A group that nobody here may look at: it has no directory, no process and no counter.
+    /// A group that this process may not inspect: it has no directory, no process and no counter.
     pub fn out_of_reach(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -160,8 +155,8 @@ impl ControlGroup {
         }
     }
 
-    /// The CPU quota and the memory limit that are in force; `None` where there is none.
-    /// Errors: A group that is gone.
+    /// The CPU quota and the memory limit in force; `None` for no limit. Errors: A group that is
+    /// gone.
     pub fn in_force(&self) -> Result<(Option<Cpus>, Option<Bytes>), CgroupError> {
         let of = |controller| match self.controller_dir(controller) {
             Some((version, dir)) => host::read_limit(controller, version, dir),
@@ -179,8 +174,6 @@ impl ControlGroup {
         &self.name
     }
 
-    /// Its directory for a controller, and which files are in it. On v2 every controller has the
-    /// same directory.
     pub fn controller_dir(&self, controller: Controller) -> Option<(CgroupVersion, &Path)> {
         let (_, index) = self.controllers.iter().find(|(c, _)| *c == controller)?;
         let (place, dir) = &self.dirs[*index];
@@ -196,12 +189,10 @@ impl ControlGroup {
         self.dirs.iter().map(|(_, dir)| dir.as_path())
     }
 
-    /// Directories of it that only a container engine makes.
     pub(crate) fn engine_made_dirs(&self) -> &[PathBuf] {
         &self.others
     }
 
-    /// The directory that names the group in errors. Every layout has a hierarchy.
     pub(crate) fn first_dir(&self) -> &Path {
         self.hierarchy_dirs()
             .next()
@@ -220,8 +211,8 @@ impl ControlGroup {
             .collect()
     }
 
-    /// The files into which a process writes `0` to join, all of them, before it executes the
-    /// application. v1 cpuset refuses (ENOSPC) until [`ControlGroup::create_group`] has filled it.
+    /// The files into which a process writes `0` to join, before it executes the application. v1
+    /// cpuset refuses (ENOSPC) until [`ControlGroup::create_group`] has filled it.
     pub fn join_files(&self) -> Vec<PathBuf> {
         self.hierarchy_dirs()
             .map(|dir| dir.join("cgroup.procs"))
@@ -257,7 +248,7 @@ fn create_dir(
     Ok(())
 }
 
-/// A new v1 cpuset group is empty and lets nobody in; it takes what its parent has.
+/// A new v1 cpuset group is empty and refuses processes; it gets its parent's values.
 fn fill_cpuset(dir: &Path) -> Result<(), CgroupError> {
     let parent = parent_of(dir);
     for name in ["cpuset.cpus", "cpuset.mems"] {
@@ -267,7 +258,6 @@ fn fill_cpuset(dir: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-/// Makes controllers available to the children of the parent, and leaves them so.
 fn enable_controllers(
     place: &CgroupHierarchy,
     parent: &Path,
@@ -300,7 +290,6 @@ fn enable_controllers(
     }
 }
 
-/// Every group is below a mount.
 fn parent_of(dir: &Path) -> &Path {
     dir.parent().unwrap_or(dir)
 }

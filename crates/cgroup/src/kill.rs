@@ -1,8 +1,8 @@
-//! Ending a group: who is in it, killing all of them, removing its directories.
+//! Ending a group: its processes, killing all, removing its directories.
 //!
-//! A single pass of kill over cgroup.procs misses children that are born meanwhile (it failed in
-//! 1 of 10 fork bombs when measured). In order of preference: cgroup.kill, which the kernel does
-//! at once; the v1 freezer, which stops the forking first; pids.max = 0 and a loop.
+//! A single pass of kill over cgroup.procs misses children that are born meanwhile (it failed in 1
+//! of 10 fork bombs when measured). In order of preference: cgroup.kill, which the kernel does at
+//! once; the v1 freezer, which stops the forking first; pids.max = 0 and a loop.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -77,7 +77,7 @@ impl ControlGroup {
         Ok(first.len())
     }
 
-    /// cgroup.kill (Linux 5.14), sub-groups included. `false` where there is none.
+    /// cgroup.kill (Linux 5.14), sub-groups included. `false` if the kernel lacks it.
     fn kill_at_once(&self) -> bool {
         self.v2_dir()
             .is_some_and(|dir| file::write(&dir.join("cgroup.kill"), "1").is_ok())
@@ -133,7 +133,6 @@ impl ControlGroup {
     }
 }
 
-/// SIGKILL; a process that is gone is what was wanted. 0 would be our own process group.
 fn kill_pid(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
@@ -146,7 +145,7 @@ fn give_pages_back(version: CgroupVersion, dir: &Path) {
     let _ = match version {
         CgroupVersion::V1 => file::write_io(&dir.join("memory.force_empty"), "0"),
         CgroupVersion::V2 => match file::read(&dir.join("memory.current")) {
-            // EAGAIN when not all of it could be reclaimed. Linux 5.19 and later.
+            // EAGAIN when only a part could be reclaimed. Linux 5.19 and later.
             Ok(current) => file::write_io(&dir.join("memory.reclaim"), current.trim()),
             Err(_) => Ok(()),
         },
@@ -169,7 +168,6 @@ fn remove_dir(dir: &Path, start: Instant, deadline: Duration) -> Result<(), Cgro
     }
 }
 
-/// A directory and all below it, deepest first. Empty when it is gone.
 fn dirs_bottom_up(dir: &Path) -> Result<Vec<PathBuf>, CgroupError> {
     let mut found = Vec::new();
     let mut todo = vec![dir.to_owned()];

@@ -1,14 +1,13 @@
-//! What cgroup hierarchies this machine has, where loadline is in them, and where it may make
-//! groups.
+//! The cgroup hierarchies of this machine, loadline's place in them, and where it may make groups.
 //!
 //! Owns the decision between v1, v2 and hybrid, controller by controller. Reads
-//! /proc/self/mountinfo and /proc/self/cgroup; both roots are parameters, so that a fake tree
-//! can take their place. Only mounts below /sys/fs/cgroup count: it is where every distribution
-//! and container runtime has them.
+//! /proc/self/mountinfo and /proc/self/cgroup; both roots are parameters, so that a fake tree can
+//! replace them. Only mounts below /sys/fs/cgroup count: every distribution and container runtime
+//! has them there.
 //!
-//! Where groups are made: as root below the root of each hierarchy, beside everything else and
-//! so under no limit but that of the container. Where systemd owns a v2 tree, and without root,
-//! only below loadline's own delegated group (systemd's CGROUP_DELEGATION document).
+//! Where groups are made: as root below the root of each hierarchy, next to everything else and so
+//! only under the container's limit. If systemd owns a v2 tree, and without root, only below
+//! loadline's own delegated group (systemd's CGROUP_DELEGATION document).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,11 +28,9 @@ pub(crate) const SUPERVISOR: &str = "loadline-supervisor";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
-    /// CFS quota and shares or weight.
     Cpu,
     /// v1 only: CPU usage. On v2 cpu.stat has it in every group.
     Cpuacct,
-    /// Pinning to CPUs and memory nodes.
     Cpuset,
     Memory,
     Pids,
@@ -77,7 +74,7 @@ impl fmt::Display for Controller {
 pub enum HierarchyMode {
     V1,
     V2,
-    /// v1 controllers and a v2 mount beside them.
+    /// v1 controllers, and also a v2 mount.
     Hybrid,
 }
 
@@ -101,13 +98,10 @@ pub enum CgroupVersion {
 pub struct CgroupHierarchy {
     pub version: CgroupVersion,
     pub mount: PathBuf,
-    /// Directory of loadline's own group.
     pub own: PathBuf,
-    /// Directory below which loadline makes groups, or why there is none.
     parent: Result<PathBuf, NoParentReason>,
 }
 
-/// Why no group may be made in a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NoParentReason {
     why: &'static str,
@@ -115,8 +109,6 @@ struct NoParentReason {
 }
 
 impl CgroupHierarchy {
-    /// Directory below which loadline makes groups.
-    /// Errors: [`CgroupError::NotPermitted`] when there is none.
     pub fn parent(&self) -> Result<&Path, CgroupError> {
         self.parent
             .as_deref()
@@ -127,7 +119,7 @@ impl CgroupHierarchy {
             })
     }
 
-    /// Every directory whose limits act on `dir`: from `dir` up to the mount, both included.
+    /// Every directory with limits that act on `dir`: from `dir` up to the mount, both included.
     pub fn ancestors(&self, dir: &Path) -> Vec<PathBuf> {
         dir.ancestors()
             .take_while(|d| d.starts_with(&self.mount))
@@ -136,7 +128,6 @@ impl CgroupHierarchy {
     }
 }
 
-/// What this process may do; a parameter so that tests need not be root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Privilege {
     pub root: bool,
@@ -286,8 +277,6 @@ impl CgroupLayout {
         &self.proc_root
     }
 
-    /// Whether groups may be made in every hierarchy that loadline uses. Does not try it.
-    /// Errors: [`CgroupError::NotPermitted`] with what to do.
     pub fn check_permission(&self) -> Result<(), CgroupError> {
         for place in self.hierarchies() {
             place.parent()?;
@@ -295,7 +284,6 @@ impl CgroupLayout {
         Ok(())
     }
 
-    /// Each hierarchy once, although several controllers may share one.
     pub(crate) fn hierarchies(&self) -> Vec<&CgroupHierarchy> {
         let mut found: Vec<&CgroupHierarchy> = Vec::new();
         for place in self.places.values().chain(&self.v2) {
@@ -307,14 +295,13 @@ impl CgroupLayout {
     }
 }
 
-/// The mount point below `root` instead of below the standard root.
 fn reroot_mount(mount_point: &str, root: &Path) -> Option<PathBuf> {
     let below = Path::new(mount_point).strip_prefix(STANDARD_ROOT).ok()?;
     Some(root.join(below).components().collect())
 }
 
 /// Directory of loadline's own group below a mount. The membership path starts at the root of the
-/// hierarchy (or of the cgroup namespace), the mount may show only a part of it.
+/// hierarchy (or of the cgroup namespace), the mount may show only a part of that tree.
 fn own_dir(mount_point: &Path, mount: &CgroupMount, own: Option<&Membership>) -> PathBuf {
     let path = own.map_or("/", |m| m.path.as_str());
     let below = Path::new(path)

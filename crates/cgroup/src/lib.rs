@@ -1,12 +1,12 @@
-//! Control groups, v1, v2 and hybrid: limits (write), statistics (read), sampling, and the facts
-//! of the machine around them.
+//! Control groups, v1, v2 and hybrid: limits (write), statistics (read), sampling, and the facts of
+//! the machine around them.
 //!
-//! Owns every write below the cgroup file system. Knows nothing of trials, load or JVMs, and
-//! never prints. Counters are converted to types with units where they are read. Facts come from
-//! the kernel's Documentation/admin-guide/cgroup-v1, cgroup-v2.rst, accounting/psi.rst and
+//! Owns every write below the cgroup file system. Knows no trials, load or JVMs, and never prints.
+//! Counters are converted to types with units when they are read. Facts come from the kernel's
+//! Documentation/admin-guide/cgroup-v1, cgroup-v2.rst, accounting/psi.rst and
 //! scheduler/sched-bwc.rst.
 //!
-//! Read [`CgroupLayout`] first (what this machine has), then [`ControlGroup`] (one group of processes and its
+//! Read [`CgroupLayout`] first (the machine), then [`ControlGroup`] (one group of processes and its
 //! limits), [`CgroupSample`] (its counters) and [`CgroupSampler`] (its counters over time).
 
 #[cfg(any(test, fuzzing))]

@@ -13,10 +13,10 @@ use crate::file;
 use crate::group::{ControlGroup, is_busy};
 use crate::layout::{CgroupVersion, Controller};
 
-/// v1 shares of a group that nobody set (cgroup-v1: NICE_0 weight).
+/// Default v1 shares of a group (cgroup-v1: NICE_0 weight).
 const DEFAULT_SHARES: u64 = 1024;
 
-/// v2 weight of a group that nobody set (CGROUP_WEIGHT_DFL).
+/// Default v2 weight of a group (CGROUP_WEIGHT_DFL).
 const DEFAULT_WEIGHT: u64 = 100;
 
 /// From here on a v1 memory limit means "none": PAGE_COUNTER_MAX pages, less a page or two for
@@ -41,7 +41,6 @@ pub struct CgroupLimits {
 }
 
 impl Default for CgroupLimits {
-    /// No limit; the kernel's default period of 100 ms.
     fn default() -> Self {
         Self {
             cpu_quota: None,
@@ -358,7 +357,7 @@ impl ControlGroup {
         Ok(true)
     }
 
-    /// Whether processes of it wait for memory that is not there (v1, kills forbidden).
+    /// Whether its processes wait for unavailable memory (v1, kills forbidden).
     pub fn is_under_oom(&self) -> bool {
         let Some((CgroupVersion::V1, dir)) = self.controller_dir(Controller::Memory) else {
             return false;
@@ -435,7 +434,6 @@ fn is_page_rounded(wanted: u64, got: u64) -> bool {
     got == wanted || got == wanted / page * page
 }
 
-/// Writes a value and checks that the file then has the same text.
 fn write_checked(path: &Path, value: &str) -> Result<(), CgroupError> {
     file::write(path, value)?;
     compare_readback(path, value, |wanted, got| wanted == got)

@@ -17,7 +17,6 @@ const MAX_NAME: usize = 200;
 /// `loadline-<boot id, 8 hex digits>-<PID namespace>-<pid>-<start time>-<trial>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupName {
-    /// First eight hex digits of the kernel's boot id.
     pub boot: String,
     /// Number of the PID namespace that the process id counts in: two containers that share a
     /// cgroup tree or a state directory both have a process 7.
@@ -26,7 +25,6 @@ pub struct GroupName {
     /// Start time of the owner, clock ticks after boot: tells it from a later process with the
     /// same id.
     pub start_time: u64,
-    /// UUID of the trial, or another text of letters, digits and hyphens.
     pub trial: String,
 }
 
@@ -53,10 +51,9 @@ impl GroupName {
         Ok(name)
     }
 
-    /// Whether the process that made the group still runs. One of another PID namespace cannot be
-    /// seen from here: it counts as alive as long as the machine has not been started anew.
-    /// Errors: Unreadable files below `proc_root` (normally `/proc`); a process that is gone is no
-    /// error.
+    /// Whether the process that made the group still runs. A process of another PID namespace
+    /// cannot be seen from here: it counts as alive until the machine reboots. Errors: Unreadable
+    /// files below `proc_root` (normally `/proc`); a process that is gone is no error.
     pub fn is_owner_alive(&self, proc_root: &Path) -> Result<bool, CgroupError> {
         if boot_id(proc_root)? != self.boot {
             return Ok(false);

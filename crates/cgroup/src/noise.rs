@@ -30,8 +30,8 @@ pub struct Noise {
     pub wall: Duration,
     /// Share of the machine's CPU time that the hypervisor took, in [0, 1].
     pub steal: Option<f64>,
-    /// CPU used by nothing of loadline's, as a share of the machine's CPUs, in [0, 1]. What the
-    /// kernel's threads did to read dropped pages of the groups again is the groups'.
+    /// CPU used outside loadline, as a share of the machine's CPUs, in [0, 1]. Work of the kernel's
+    /// threads to read dropped pages of the groups again counts as the groups'.
     pub foreign_cpu: Option<f64>,
     /// PSI cpu "some" of the machine, share of the window, in [0, 1]. The throttling of any group
     /// counts as waiting, the trial's own too: high values alone are no sign of noise.
@@ -51,9 +51,7 @@ pub struct NoiseMeter {
     proc_root: PathBuf,
     groups: Vec<CgroupReader>,
     processes: Vec<PathBuf>,
-    /// cpuacct.usage of the whole machine, where there is one.
     machine_usage: Option<PathBuf>,
-    /// cpu.stat of each group around.
     outer: Vec<(CgroupVersion, PathBuf)>,
     start: NoiseReading,
     clocks: ClockReading,
@@ -79,8 +77,8 @@ struct NoiseReading {
 
 impl NoiseMeter {
     /// Begins a window. `groups` are loadline's, the application's first; `processes` are children
-    /// of loadline that are in none of them, such as the load generator.
-    /// Errors: A group that is gone, a file under /proc that cannot be read.
+    /// of loadline outside these groups, such as the load generator. Errors: A group that is gone,
+    /// a file under /proc that cannot be read.
     pub fn start_window(
         layout: &CgroupLayout,
         groups: &[&ControlGroup],
@@ -116,8 +114,6 @@ impl NoiseMeter {
         self.clocks = clocks;
     }
 
-    /// Ends the window. The groups must still exist.
-    /// Errors: A group that is gone, a file under /proc that cannot be read.
     pub fn finish_window(mut self) -> Result<Noise, CgroupError> {
         self.check_clocks();
         let end = self.read()?;
@@ -191,7 +187,7 @@ impl NoiseMeter {
 }
 
 /// The exact CPU time of the machine: cpuacct.usage of the v1 root. /proc/stat counts by sampling
-/// on most kernels. `cgroup.sane_behavior` is only in the real root, not in that of a container.
+/// on most kernels. `cgroup.sane_behavior` exists only in the real root, not in a container's.
 fn machine_usage_file(layout: &CgroupLayout) -> Option<PathBuf> {
     let place = layout.hierarchy_of(Controller::Cpuacct)?;
     let is_root = place.mount.join("cgroup.sane_behavior").exists();
@@ -208,7 +204,6 @@ fn outer_stat_files(layout: &CgroupLayout) -> Vec<(CgroupVersion, PathBuf)> {
         .collect()
 }
 
-/// CPU time of everything that is not loadline's.
 fn foreign_time(start: &NoiseReading, end: &NoiseReading) -> Duration {
     let busy = match (start.machine_usage, end.machine_usage) {
         (Some(start), Some(end)) => end.saturating_sub(start),
@@ -253,10 +248,9 @@ fn pressure_some(start: &PressureSample, end: &PressureSample, wall: Duration) -
 
 /// PSI cpu "full" is the share of time in which no task of the group ran although some could,
 /// averaged over the CPUs it was not idle on. Throttled time is a sum over CPUs, so it is divided
-/// by the number of CPUs that the group used, weighted by how much it used each; `served`, what the
-/// kernel's threads worked for it, is such a sum too. Measured on two
-/// CPUs with busy and bursty groups, throttled or not: 0.00 to 0.03 undisturbed, 0.09 to 0.28
-/// beside one or two endless loops.
+/// by the number of CPUs that the group used, weighted by their usage; `served`, the work of kernel
+/// threads for it, is such a sum too. Measured on two CPUs with busy and bursty groups, throttled
+/// or not: 0.00 to 0.03 undisturbed, 0.09 to 0.28 next to one or two endless loops.
 fn cpu_contention(
     start: Option<&(CpuSample, PressureSample)>,
     end: Option<&(CpuSample, PressureSample)>,

@@ -19,10 +19,8 @@ use crate::layout::{CgroupLayout, CgroupVersion, Controller};
 use crate::limits::CgroupLimits;
 use crate::name::GroupName;
 
-/// How long a child may take to show what it is there for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long killing and removing the group may take.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +136,6 @@ fn describe_place(group: &ControlGroup) -> String {
     format!("below {}", dirs.join(", "))
 }
 
-/// A child in the group; killed when dropped.
 struct InGroup(Child);
 
 impl InGroup {
@@ -220,7 +217,8 @@ fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
 /// What a busy child that was never throttled says, by the CPU time that it used meanwhile.
 fn never_throttled(used: Option<Duration>, within: Duration) -> PreflightCheck {
     let check = |detail: String| PreflightCheck::new(CPU_QUOTA, CheckStatus::Broken, detail);
-    // Who gets less than the quota anyway says nothing of it; a child that ended before used none either.
+    // A group with less CPU than the quota proves nothing; a child that ended before used none
+    // either.
     match used.filter(|used| within >= PATIENCE && *used < within / 5) {
         Some(used) => check(format!(
             "a busy child got {} ms of CPU time in {} s: other programs hold the CPUs",

@@ -4,16 +4,13 @@
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CgroupMount {
-    /// The directory of the hierarchy that is mounted; not `/` inside many containers.
     pub root: String,
     pub mount_point: String,
-    /// `cgroup2` instead of `cgroup`.
     pub is_v2: bool,
     /// Super options of a v1 mount; the controllers are among them.
     pub options: Vec<String>,
 }
 
-/// The cgroup mounts in the text of /proc/self/mountinfo, in order. Other lines are ignored.
 pub(crate) fn cgroup_mounts(text: &str) -> Vec<CgroupMount> {
     text.lines().filter_map(cgroup_mount).collect()
 }
@@ -36,7 +33,6 @@ fn cgroup_mount(line: &str) -> Option<CgroupMount> {
     })
 }
 
-/// Undoes the octal escapes of mountinfo (space, tab, newline, backslash).
 fn unescape_mountinfo(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -58,16 +54,13 @@ fn unescape_mountinfo(text: &str) -> String {
     out
 }
 
-/// loadline's own path in one hierarchy: a line of /proc/self/cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Membership {
     /// The controllers of a v1 hierarchy; empty for v2.
     pub controllers: Vec<String>,
-    /// Path from the root of the hierarchy, with the leading slash.
     pub path: String,
 }
 
-/// The lines of /proc/self/cgroup. Named hierarchies without controllers are left out.
 pub(crate) fn cgroup_memberships(text: &str) -> Vec<Membership> {
     text.lines().filter_map(parse_membership).collect()
 }

@@ -29,7 +29,6 @@ struct StatFile {
 }
 
 impl StatFile {
-    /// Opens a file; `None` when this kernel has no such file.
     fn open_stat(dir: &Path, name: &str) -> Result<Option<Self>, CgroupError> {
         let path = dir.join(name);
         match File::open(&path) {
@@ -44,7 +43,7 @@ impl StatFile {
         let length = loop {
             match self.file.read_at(buffer, 0) {
                 // The kernel makes the whole text in one go, so a read that does not fill the
-                // buffer has all of it, and a second one to see the end would cost as much again.
+                // buffer has everything, and a second one to see the end would cost as much again.
                 Ok(n) if n < buffer.len() || n >= MAX_BUFFER => break n,
                 Ok(_) => buffer.resize(buffer.len() * 2, 0),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -64,7 +63,6 @@ fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error())
 }
 
-/// The open statistics files of a group. Every field is `None` where the kernel has no such file.
 #[derive(Debug)]
 pub struct CgroupReader {
     buffer: Vec<u8>,
@@ -162,8 +160,8 @@ impl CgroupReader {
         })
     }
 
-    /// The CPU counters, into a sample whose memory is reused. `user` and `system` are left alone
-    /// where they cost further files (v1).
+    /// The CPU counters, into a reused sample. `user` and `system` stay unchanged where they cost
+    /// further files (v1).
     pub fn read_cpu(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
         let buffer = &mut self.buffer;
         if let Some(text) = read(&self.cpu_stat, buffer)? {
@@ -180,7 +178,7 @@ impl CgroupReader {
         Ok(())
     }
 
-    /// User and system time where they have files of their own (v1).
+    /// User and system time from separate files (v1).
     fn read_cpu_modes(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
         if let Some(user) = read_u64(&self.usage_user, &mut self.buffer)? {
             cpu.user = Some(Duration::from_nanos(user));

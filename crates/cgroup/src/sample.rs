@@ -14,11 +14,8 @@ pub struct CgroupSample {
     /// Just before the first file was read: CLOCK_MONOTONIC, ns.
     pub at_ns: u64,
     pub cpu: CpuSample,
-    /// Memory; `None` when it was not read this time.
     pub memory: Option<MemorySample>,
-    /// Pressure; `None` when it was not read this time.
     pub pressure: Option<PressureSample>,
-    /// Tasks (processes and threads) now; `None` when it was not read this time.
     pub pids_current: Option<u64>,
 }
 
@@ -45,7 +42,6 @@ pub struct CpuSample {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemorySample {
-    /// In use now, page cache and kernel memory included: what the limit acts on.
     pub usage: Option<Bytes>,
     /// Highest usage since the group was made (v2: Linux 5.19).
     pub peak: Option<Bytes>,
@@ -55,7 +51,6 @@ pub struct MemorySample {
     pub anon_huge: Option<Bytes>,
     /// Page cache, tmpfs included (v1 `cache`, v2 `file`).
     pub file: Option<Bytes>,
-    /// Page cache that is reclaimed first.
     pub inactive_file: Option<Bytes>,
     /// Of the page cache what belongs to no file of a disk: tmpfs, and the heap of ZGC.
     pub shmem: Option<Bytes>,
@@ -64,7 +59,6 @@ pub struct MemorySample {
     pub kernel: Option<Bytes>,
     /// File pages that had to be read again after reclaim.
     pub refault_file: Option<u64>,
-    /// Page faults that read from disk.
     pub pgmajfault: Option<u64>,
     /// Processes that the kernel killed for memory **in this group itself**.
     pub oom_kill: Option<u64>,
@@ -77,8 +71,8 @@ impl MemorySample {
         Some(self.usage?.saturating_sub(self.inactive_file?))
     }
 
-    /// What no reclaim can take away: anonymous, shared and kernel memory. Where the kernel tells
-    /// nothing of the last, that is zero.
+    /// Unreclaimable memory: anonymous, shared and kernel memory. If the kernel does not report the
+    /// last, it counts as zero.
     pub fn unreclaimable(&self) -> Option<Bytes> {
         let kernel = self.kernel.unwrap_or_default();
         Some(
@@ -88,7 +82,6 @@ impl MemorySample {
         )
     }
 
-    /// Page cache that can be dropped and read again.
     pub fn droppable(&self) -> Option<Bytes> {
         Some(self.file?.saturating_sub(self.shmem?))
     }
@@ -98,9 +91,7 @@ impl MemorySample {
 /// for every reader: the kernel counts non-idle time in whole jiffies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PressureSample {
-    /// Waiting for a CPU, throttling included.
     pub cpu: Option<Pressure>,
-    /// Waiting for memory: reclaim, refaults.
     pub memory: Option<Pressure>,
     pub io: Option<Pressure>,
 }
@@ -108,9 +99,7 @@ pub struct PressureSample {
 /// The totals of one PSI file (kernel Documentation/accounting/psi.rst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pressure {
-    /// Time in which some task waited.
     pub some: Duration,
-    /// Time in which all non-idle tasks waited at once; `None` on kernels without this line.
     pub full: Option<Duration>,
 }
 
@@ -209,7 +198,6 @@ pub(crate) fn oom_kill(text: &str) -> Option<u64> {
     kills
 }
 
-/// A PSI file: the `total=` fields, microseconds.
 pub(crate) fn parse_pressure(text: &str) -> Option<Pressure> {
     let total = |name: &str| {
         let line = text.lines().find_map(|l| l.strip_prefix(name))?;

@@ -1,5 +1,5 @@
-//! Finding and removing groups that a dead loadline left behind. Only directories whose name
-//! starts with `loadline-` are ever looked at; the caller says which of them are leftovers.
+//! Finding and removing groups that a dead loadline left behind. Only directories with the prefix
+//! `loadline-` are ever looked at; the caller decides which are leftovers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -52,11 +52,10 @@ pub fn find_groups(
         .collect()
 }
 
-/// Kills what is in the groups for which `is_ours` says yes, and removes them. Each group gets
-/// `deadline` for each of the two. Normally `is_ours` parses a [`crate::GroupName`] and asks
-/// whether its owner is alive.
-/// Errors: As [`find_groups`]; a group that cannot be removed is reported in
-/// [`GroupSweep::failed`].
+/// Kills the processes of the groups that `is_ours` accepts, and removes these groups. Each group
+/// gets `deadline` for each step. Normally `is_ours` parses a [`crate::GroupName`] and checks
+/// whether its owner is alive. Errors: As [`find_groups`]; a group that cannot be removed is
+/// reported in [`GroupSweep::failed`].
 pub fn sweep_cgroups(
     layout: &CgroupLayout,
     is_ours: impl Fn(&str) -> bool,

@@ -1,9 +1,9 @@
-//! A result that loadline measures in a cluster instead of here: sent there, fetched, taken over; and
-//! the other end of it, the controller.
+//! Results that loadline measures in a cluster instead of here: sending, fetching, taking over; and
+//! the other side, the controller.
 //!
-//! Owns what of an experiment can go along (its text and the variables that it refers to) and what a
-//! result becomes in which store. How it travels, and what is made in the cluster, is crate
-//! `kubernetes`'s.
+//! Owns which parts of an experiment are sent (its text and the variables that it refers to) and
+//! the result's state in each store. Crate `kubernetes` owns the transport and the objects in the
+//! cluster.
 
 mod arriving;
 mod carried;
@@ -93,7 +93,6 @@ pub fn send_result(
     error
 }
 
-/// The result as it is begun: measured by nobody yet.
 fn begin_remote_result(
     store: &Store,
     kind: ResultKind,
@@ -139,11 +138,10 @@ pub enum TakeoverOutcome {
     GoesOn,
 }
 
-/// Fetches what is finished of a result that is away. Without `only_fetch` it is here then and nowhere
-/// else: a controller that works is ended first, and before that the user is asked where the experiment
-/// came from the cluster.
-/// Errors: The cluster, the store, a piece that is missing, damaged or of another result; a Job
-/// that is gone; a user who says no.
+/// Fetches the finished trials of a remote result. Without `only_fetch` the result then lives only
+/// here: a working controller is stopped first, and before that the user must confirm an experiment
+/// that came from the cluster. Errors: The cluster, the store, a piece that is missing, damaged or
+/// of another result; a Job that has gone; a user who says no.
 pub fn take_over(
     store: &Store,
     row: &ResultRow,
@@ -182,11 +180,11 @@ pub fn take_over(
             let set = incoming.take_end(ended.status, ended.outcome.as_deref());
             set.map_err(|e| store_refused(&e))?;
         }
-        // It goes on here: asked before its Job, which keeps all of it, is removed.
+        // It continues here: the user confirms before the Job, which holds all data, is removed.
         (None, ControllerState::Ended(_)) if !only_fetch => confirm_run(store, row, consent)?,
         (None, _) => {}
     }
-    // Only now: all of it is safe here.
+    // Only now: all data are safe here.
     outside.remove_result_job().map_err(refused)?;
     store
         .set_away(result, None)
@@ -205,7 +203,6 @@ pub fn take_over(
     }
 }
 
-/// Somebody removed the Job, or took over.
 fn handle_gone_job(
     store: &Store,
     result: &str,
@@ -231,8 +228,8 @@ fn handle_gone_job(
     )
 }
 
-/// Finds a result in a cluster that this store may not know; gives its id, and from now on it does.
-/// Errors: There is none, or several; the cluster; one that is not accepted from there.
+/// Finds a result in a cluster that this store may not know, adds it, and returns its id. Errors:
+/// There is none, or several; the cluster; a result that is not accepted from there.
 pub fn find_remote_result(
     wanted: &ClusterSettings,
     id: &str,
@@ -281,7 +278,7 @@ fn store_pieces(
     allowed: &AllowedNames,
     pieces: &[ResultPiece],
 ) -> Result<(usize, Option<ControllerEnd>), Error> {
-    // All or nothing: of what somebody changed no part is taken.
+    // All or nothing: a manipulated result is rejected whole.
     pieces
         .iter()
         .try_for_each(|piece| allowed.check_piece(piece))?;
@@ -313,13 +310,13 @@ fn end_of(ended: &ControllerEnd) -> Result<CommandOutcome, Error> {
             _ => CommandOutcome::Done,
         });
     };
-    // Words from a cluster: none of them moves the cursor.
+    // Untrusted text: it must not contain terminal control sequences.
     let error = Error::new(FailureKind::of_code(ended.code), clean(error));
     let hints = ended.hints.iter().map(|hint| clean(hint));
     Err(hints.fold(error, Error::with_hint))
 }
 
-/// Copies of a controller: a log whose record is kept is not needed any more, and its disk is small.
+/// Copies of a controller: once a record is copied its log is deleted, because the disk is small.
 #[derive(Debug)]
 struct ControllerCopies {
     keeping: ControllerRecords,
@@ -343,8 +340,8 @@ impl TrialCopies for ControllerCopies {
     }
 }
 
-/// The row that a controller runs, checked as one that arrives on a laptop: it runs where this pod's own
-/// command says. Names the variables that it reads, which its Secret has.
+/// The row that a controller runs, checked like a row that arrives on a laptop: it runs where this
+/// pod's own command says. Returns the variables that it reads, which its Secret holds.
 fn begun_row(
     pieces: &[ResultPiece],
     inside: &ControllerPod,
@@ -370,9 +367,9 @@ fn begun_row(
     Ok(row)
 }
 
-/// What a controller does: goes on with what pods before it kept, and keeps how it ends. Its exit code is
-/// 0 where that is kept, so its Job makes another pod only where one ended without a word.
-/// Errors: Whatever keeps it from saying so, and an end that somebody asked for.
+/// Runs the controller: continues from the trials that earlier pods stored, and stores how it ends.
+/// Its exit code is 0 once that is stored, so its Job makes another pod only after a silent end.
+/// Errors: Whatever prevents that, and a requested stop.
 pub fn run_controller(
     inside: &ControllerPod,
     arguments: ResumeArguments,

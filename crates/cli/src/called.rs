@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FailureKind};
 
-/// The words that loadline was called with, to be shown and kept: of one that is no UTF-8, what can
-/// be.
 pub fn called_words() -> Vec<String> {
     let words = std::env::args_os();
     words
@@ -24,8 +22,6 @@ pub fn working_directory() -> Result<PathBuf, Error> {
     Ok(here)
 }
 
-/// Refuses a path that no record could name.
-/// Errors: When it is not UTF-8.
 pub fn must_be_text(path: &Path, what: &str, hint: &str) -> Result<(), Error> {
     match path.to_str() {
         Some(_) => Ok(()),

@@ -1,7 +1,7 @@
 //! Before anything runs: whether the percentiles of the SLO have enough requests beyond them.
 //!
-//! Owns what is said and refused about that on the command line; the rule is
-//! `loadline_analysis::pooled`'s, the length of a trial `loadline_engine::experiment`'s.
+//! Owns the notes and refusals about that on the command line; `loadline_analysis::pooled` has the
+//! rule, `loadline_engine::experiment` the length of a trial.
 
 use loadline_analysis::text;
 use loadline_engine::experiment::{Experiment, ThinPercentile};
@@ -9,8 +9,8 @@ use loadline_engine::experiment::{Experiment, ThinPercentile};
 use crate::error::{Error, FailureKind};
 use crate::experiment::LoadedExperiment;
 
-/// Refuses a search whose answer would rest on too few requests, also over all starts of its proof.
-/// Errors: With the length that the percentile needs.
+/// Refuses a search if too few requests would support its answer, even over all starts of its
+/// proof. Errors: With the length that the percentile needs.
 pub fn check_request_count(experiment: &Experiment) -> Result<(), Error> {
     let starts = experiment.search.prove.max(1);
     let Some(thin) = experiment.thin_percentiles(starts).into_iter().next() else {
@@ -20,8 +20,7 @@ pub fn check_request_count(experiment: &Experiment) -> Result<(), Error> {
     Err(Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))
 }
 
-/// What there is to say: a length that was chosen, percentiles of few requests, and `so`, what
-/// becomes of these.
+/// Notes: a chosen length, percentiles of few requests, and `so`, the consequence.
 pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     let experiment = &given.experiment;
     let chosen = experiment.load.spec.duration.map(|time| time.0);

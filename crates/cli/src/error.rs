@@ -22,7 +22,7 @@ use crate::ui::text::short;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandOutcome {
-    /// Done, and the SLO was met where there is one. Exit code 0.
+    /// Done, and any SLO was met. Exit code 0.
     Done,
     /// The SLO was not met, or nothing is feasible. Exit code 1.
     SloMissed,
@@ -41,7 +41,6 @@ impl CommandOutcome {
     }
 }
 
-/// What kind of failure ended a command; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// Wrong arguments or a wrong file. Exit code 2.

@@ -5,6 +5,8 @@
 mod cluster;
 mod environment;
 mod flags;
+mod metrics;
+mod run;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use loadline_protocol::RunRefusal;
 use crate::called;
 use crate::error::{Error, FailureKind, experiment_refused, load_error};
 use crate::files;
+use crate::grpc;
 use crate::images;
 use crate::load_flags::report_bodiless;
 
@@ -30,12 +33,14 @@ pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, 
 #[derive(Clone)]
 pub struct LoadedExperiment {
     pub experiment: Experiment,
-    /// TOML: the file as it was, or what the flags amount to.
     pub text: String,
     pub file: ExperimentFile,
     pub title: String,
     pub lies_in: Option<PathBuf>,
 }
+
+/// What leaves a limit to the search.
+const AUTO: &str = "auto";
 
 #[derive(Clone, Copy, Default)]
 pub struct ExtraFlags<'a> {
@@ -43,8 +48,6 @@ pub struct ExtraFlags<'a> {
     pub matrix: Option<&'a MatrixFlags>,
 }
 
-/// Reads and checks the experiment.
-/// Errors: Usage errors with file, line and hint.
 pub fn load_experiment(
     flags: &ExperimentFlags,
     search: Option<&SearchFlags>,
@@ -61,6 +64,11 @@ pub fn load_experiment_with(
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {
     let search = more.search;
+    if search.is_none() && flags.cpu == [AUTO] {
+        let problem = "--cpu auto chooses the CPU limit, and only `size` does that";
+        return Err(Error::new(FailureKind::Usage, problem)
+            .with_hint("give the CPU that it gets, as --cpu 500m, or several: --cpu 500m,1"));
+    }
     let here = called::working_directory()?;
     let named = flags.experiment_file();
     let Some(path) = named.as_deref() else {
@@ -115,9 +123,9 @@ fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
     Ok(composed || left_out.is_some())
 }
 
-/// An experiment over exactly these configurations, each run so many times, and the text that
-/// reproduces it; the rest is that of `file` and of `experiment`, which are the same.
-/// Errors: When the text cannot be written.
+/// An experiment over exactly these configurations, each run `repeats` times, and the text that
+/// reproduces it; everything else comes from `file` and `experiment`, which agree. Errors: When the
+/// text cannot be written.
 pub fn experiment_over(
     mut file: ExperimentFile,
     experiment: Experiment,
@@ -142,8 +150,6 @@ pub fn experiment_over(
     finish_loading(file, experiment, title, None)
 }
 
-/// Checks an experiment made from flags; `under` is the text and path of the file they lie over.
-/// Errors: Usage errors with a hint.
 pub fn check_file(
     file: ExperimentFile,
     under: Option<(&str, &Path)>,
@@ -188,7 +194,6 @@ fn finish_loading(
     })
 }
 
-/// Refuses what is plainly another file than an experiment, with what reads it.
 fn refuse_other_kind(path: &Path, text: &str) -> Result<(), Error> {
     let name = path.display();
     let start = text.trim_start();
@@ -258,11 +263,15 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .with_hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
         .with_hint("or name an experiment file, which has it"));
     }
-    need(
-        &flags.url.as_ref().map(LoadTarget::to_string),
-        "--url",
-        "http://localhost:8080/",
-    )?;
+    if !flags.job {
+        let url = flags.url.as_ref().map(LoadTarget::to_string);
+        need(&url, "--url", "http://localhost:8080/")
+            .map_err(|error| error.with_hint("a program that ends by itself needs none: --job"))?;
+    }
+    let slo = flags
+        .slo
+        .clone()
+        .or_else(|| flags.job.then(|| EXIT_ZERO.to_owned()));
     Ok(ExperimentFile {
         compose: None,
         manifest: None,
@@ -271,12 +280,10 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         outage: Vec::new(),
         question: None,
         analysis: None,
-        slo: ValueWithOrigin::from_flag(
-            "--slo",
-            need(&flags.slo, "--slo", "'p99<50ms,errors<0.1%'")?,
-        ),
+        slo: ValueWithOrigin::from_flag("--slo", need(&slo, "--slo", "'p99<50ms,errors<0.1%'")?),
         app: app_table(flags),
         load: LoadSpec::default(),
+        metrics: None,
         limits: LimitsTable::default(),
         run: RunTable::default(),
         search: SearchTable::default(),
@@ -285,6 +292,8 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         configuration: Vec::new(),
     })
 }
+
+const EXIT_ZERO: &str = "exit=0";
 
 pub fn app_table(flags: &ExperimentFlags) -> AppTable {
     AppTable {
@@ -302,6 +311,8 @@ fn overlay(
     let mut any = overlay_load(file, flags)?;
     any |= overlay_environment(file, flags)?;
     any |= more.matrix.is_some_and(|m| overlay_matrix(file, m));
+    any |= run::overlay_run(&mut file.app, flags);
+    any |= metrics::overlay_metrics(file, flags);
     let mut set = |target: &mut Option<ValueWithOrigin<String>>, name, value: &Option<String>| {
         if let Some(value) = value {
             *target = Some(ValueWithOrigin::from_flag(name, value.clone()));
@@ -319,7 +330,7 @@ fn overlay(
     set(&mut file.app.version, "--app-version", &flags.app_version);
     set(&mut file.app.engine, "--engine", &flags.engine);
     if flags.image.is_some() || flags.compose.is_some() {
-        // The file's command is that of another application.
+        // The file's command belongs to another application.
         file.app.command.clear();
     }
     if let Some(search) = search {
@@ -338,6 +349,8 @@ fn overlay(
         set(&mut file.search.step, "--step", &search.step);
         set(&mut file.search.margin, "--margin", &search.margin);
         set(&mut file.search.heap, "--heap", &search.heap);
+        let policy = &search.cpu_policy;
+        set(&mut file.search.cpu_policy, "--cpu-policy", policy);
         set(&mut file.search.region, "--region", &search.region);
         set(&mut file.search.headroom, "--headroom", &search.headroom);
         set(&mut file.search.replicas, "--replicas", &search.replicas);
@@ -388,6 +401,7 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     flags.load_flags.overlay(&mut file.load);
     let here = called::working_directory()?;
     file.load.resolve_files(&here).map_err(load_error)?;
+    grpc::encode_calls(&mut file.load).map_err(load_error)?;
     Ok(file.load != before)
 }
 
@@ -399,7 +413,6 @@ fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Re
     Ok(any)
 }
 
-/// Memory limits take the place of the file's, wherever that says them.
 fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) -> bool {
     if let Some(repeats) = matrix.repeats {
         file.run.repeats = Some(ValueWithOrigin::from_flag("--repeats", repeats));
@@ -486,7 +499,8 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
         || !search.sizes.is_empty()
 }
 
-/// The prices by name, or the text of the user's own list: what is used stands in the experiment.
+/// The built-in prices by name, or the text of the user's own list: the experiment stores the
+/// prices used.
 fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<bool, Error> {
     let Some(prices) = &search.prices else {
         return Ok(false);
@@ -520,11 +534,17 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
             file.factor.push(factor(name, flag, levels));
         }
     };
-    replace("cpu", "--cpu", plain(&flags.cpu));
+    let is_auto = flags.cpu == [AUTO];
+    let limits = if is_auto { &[] } else { flags.cpu.as_slice() };
+    replace("cpu", "--cpu", plain(limits));
     replace("jdk", "--jdk", plain(&flags.jdk));
     let sets = flags.jvm.iter().map(|text| option_set(text));
     let sets = sets.map(|set| LevelEntry::Changes(Box::new(set)));
     replace("options", "--jvm", sets.collect());
+    if is_auto {
+        file.factor.retain(|f| f.name.inner_value() != "cpu");
+        file.limits.cpu = Some(ValueWithOrigin::from_flag("--cpu", AUTO.to_owned()));
+    }
     !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.jvm.is_empty())
 }
 

@@ -1,6 +1,6 @@
-//! `--extract`: the application's Spring Boot jar is taken apart, and what is measured is that.
+//! `--extract`: extracts the application's Spring Boot jar and measures the result.
 //!
-//! Owns which word of a command is the jar. What the layout is belongs to crate `jvm`.
+//! Owns which word of a command is the jar. Crate `jvm` knows the layout.
 
 use std::path::Path;
 
@@ -12,12 +12,10 @@ use crate::called;
 use crate::error::{Error, FailureKind};
 use crate::measuring::sudo_caller;
 
-/// What Spring Boot's launcher reads, and an extracted application does not have.
 const LAUNCHERS: &str = "-Dloader.";
 
-/// The command that starts the extracted application, after it was extracted into `to`, or beside
-/// its jar. Relative paths start here.
-/// Errors: With what is wrong with the command or its jar.
+/// The command that starts the extracted application, extracted into `to`, or next to its jar.
+/// Relative paths start here. Errors: With the problem of the command or its jar.
 pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
     let usage = |what: String| Error::new(FailureKind::Usage, what);
     let at = command.iter().position(|word| word == "-jar");

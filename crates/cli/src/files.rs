@@ -1,6 +1,6 @@
-//! Files that a command was asked to write, and the words for those that it cannot.
+//! A command's output files, and messages about failed writes.
 //!
-//! How they come into their place is `loadline_files`'.
+//! `loadline_files` puts them into their place.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,6 @@ use loadline_files::PathRefusal;
 use crate::error::{Error, FailureKind};
 use crate::say::print_data;
 
-/// Whether `-` is named: standard input or output.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }

@@ -1,6 +1,6 @@
-//! Images as commands need them: found before anything is assembled, said, and recorded.
+//! Images as commands need them: found before anything is assembled, reported, and recorded.
 //!
-//! Owns what the user is told of them. Which engine has one is crate `trial`'s to find.
+//! Owns the messages about them. Crate `trial` finds which engine has an image.
 
 use loadline_analysis::record::{ImageIdentity, MachineDescription};
 use loadline_engine::experiment::Experiment;
@@ -17,8 +17,6 @@ pub fn short_name(reference: &str) -> String {
     last.split([':', '@']).next().unwrap_or(last).to_owned()
 }
 
-/// The application's image as a cluster has it. It is the only one.
-/// Errors: An experiment with others, or with none.
 pub fn found_in_cluster(experiment: &mut Experiment, host: &KubernetesHost) -> Result<(), Error> {
     let image = host.image_of_application();
     talk!("image: {}, started by the cluster", image.reference);
@@ -50,8 +48,8 @@ pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
     Ok(image.reference.clone())
 }
 
-/// Looks for all images of an experiment that nobody looked for yet; says which engine has them.
-/// Errors: One that cannot be started here.
+/// Finds all images of an experiment that were not found yet; reports which engine has them.
+/// Errors: An image that cannot be started here.
 pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     if experiment.images().all(|image| image.found.is_some()) {
         return Ok(());

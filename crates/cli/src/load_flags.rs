@@ -33,7 +33,7 @@ pub struct LoadFlags {
     /// request, such as 100ms, or 50ms..150ms for pauses spread evenly in between
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub think: Option<ThinkTime>,
-    /// Sessions of so many requests on average: each connection is a user, who keeps the cookies
+    /// Sessions with this mean number of requests: each connection is a user, who keeps the cookies
     /// that the server sets, pauses for --think, and leaves; a new one comes with a new connection.
     /// A rate is kept
     #[arg(long, value_name = "REQUESTS", help_heading = HEADING, conflicts_with_all = ["http2", "streams"])]
@@ -46,16 +46,16 @@ pub struct LoadFlags {
     #[arg(long, value_name = "FACTOR", help_heading = HEADING,
           conflicts_with_all = ["rate", "closed"])]
     pub scale: Option<PositiveFactor>,
-    /// Replay the profile so many times faster, at the same rates
+    /// Replay the profile faster by this factor, at the same rates
     #[arg(long, value_name = "FACTOR", help_heading = HEADING,
           conflicts_with_all = ["rate", "closed"])]
     pub speed: Option<PositiveFactor>,
     /// Load before the judged part, recorded apart [default: 5s; of `load` none]
     #[arg(long, alias = "warmup", value_name = "TIME", help_heading = HEADING)]
     pub warm_up: Option<TimeOrNone>,
-    /// Length of the judged part, such as 5m [default: 15s, longer where 10 requests must lie beyond
-    /// a percentile of the SLO, at most 60s; of `load` 30s, each trial of its search 10s; of a
-    /// profile all of it]
+    /// Length of the judged part, such as 5m [default: 15s, longer if 10 requests must lie beyond a
+    /// percentile of the SLO, at most 60s; for `load` 30s, each trial of its search 10s; for a
+    /// profile its whole length]
     #[arg(long, short, alias = "measure", value_name = "TIME", help_heading = HEADING)]
     pub duration: Option<PositiveTime>,
     /// Connections kept open [default: 20; with sessions as many as users need]
@@ -64,7 +64,7 @@ pub struct LoadFlags {
     /// HTTP/2: chosen in the TLS handshake of https targets, with prior knowledge (h2c) of others
     #[arg(long, help_heading = HEADING)]
     pub http2: bool,
-    /// HTTP/2 with so many requests under way at once on each connection [default: 1]
+    /// HTTP/2 with this many concurrent requests on each connection [default: 1]
     #[arg(long, value_name = "N", help_heading = HEADING)]
     pub streams: Option<u32>,
     /// HTTP method [default: GET, with a body POST]
@@ -87,6 +87,10 @@ pub struct LoadFlags {
     /// File with the body of the request
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub body_file: Option<PathBuf>,
+    /// The requests are gRPC calls: the URL's path is the method (/pkg.Service/Method), the body its
+    /// message as JSON; encoded once by this .proto file or descriptor set
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub proto: Option<PathBuf>,
     /// Status that counts as a good answer; several times for several [default: 200 to 399]
     #[arg(long, value_name = "STATUS", value_parser = parse_status, help_heading = HEADING)]
     pub expect_status: Vec<u16>,
@@ -96,8 +100,8 @@ pub struct LoadFlags {
     /// Size in bytes of the body of a good answer
     #[arg(long, value_name = "BYTES", help_heading = HEADING)]
     pub expect_bytes: Option<u64>,
-    /// How a good gRPC call ends, as NOT_FOUND or 5; several times for several [default: OK for what
-    /// is a call]. Needs --http2
+    /// How a good gRPC call ends, as NOT_FOUND or 5; several times for several [default: OK for a
+    /// gRPC call]. Needs --http2
     #[arg(long, value_name = "STATUS", help_heading = HEADING)]
     pub expect_grpc_status: Vec<GrpcCode>,
     /// A request without an answer after this has failed [default: 5s]
@@ -122,8 +126,8 @@ pub struct LoadFlags {
 }
 
 impl LoadFlags {
-    /// Lays the flags over a load. How it is made is one thing: a flag that says it leaves nothing
-    /// of what the load said before.
+    /// Lays the flags over a load. The model is one setting: a flag for it removes all earlier
+    /// model settings.
     pub fn overlay(&self, load: &mut LoadSpec) {
         let says_how = self.rate.is_some() || self.closed || self.requests.is_some();
         if says_how || self.profile.is_some() {
@@ -180,6 +184,7 @@ impl LoadFlags {
         set_if_given(&mut load.connections, &self.connections);
         set_if_given(&mut load.streams, &self.streams);
         set_if_given(&mut load.method, &self.method);
+        set_if_given(&mut load.proto, &self.proto);
         set_if_given(&mut load.expect_body, &self.expect_body);
         set_if_given(&mut load.expect_bytes, &self.expect_bytes);
         set_if_given(&mut load.timeout, &self.timeout);
@@ -202,7 +207,6 @@ fn switch_on(key: &mut Option<bool>, flag: bool) {
     }
 }
 
-/// Methods of HTTP (RFC 9110, RFC 5789).
 const METHODS: [&str; 9] = [
     "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT",
 ];
@@ -213,7 +217,7 @@ fn parse_status(text: &str) -> Result<u16, String> {
         .ok()
         .filter(|status| (100..600).contains(status));
     status.ok_or_else(|| {
-        "it is no status; write each by itself: --expect-status 200 --expect-status 204 (without the flag 200 to 399 are good)".to_owned()
+        "it is no status; repeat the flag: --expect-status 200 --expect-status 204 (without the flag 200 to 399 are good)".to_owned()
     })
 }
 
@@ -224,7 +228,6 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Requests that are replayed and have no body, although their method takes one.
 pub fn report_bodiless(profile: &LoadProfile) {
     let classes = profile.bodiless_requests();
     if classes.is_empty() {

@@ -16,6 +16,7 @@ mod error;
 mod experiment;
 mod extract;
 mod files;
+mod grpc;
 mod images;
 mod load_flags;
 mod measuring;
@@ -41,17 +42,35 @@ use crate::output::AnswerPrinter;
 #[command(name = "loadline", version = env!("LOADLINE_VERSION"), args_override_self = true)]
 struct CommandLine {
     /// Say nothing but answers, warnings and errors
-    #[arg(short, long, global = true, display_order = 1000)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        help_heading = "Global",
+        display_order = 1000
+    )]
     quiet: bool,
-    /// Also print where results and raw events lie, what is started, and how long each trial took
+    /// Also print the directories of results and raw events, each start, and how long each trial took
     #[arg(
         short,
         long,
         global = true,
         conflicts_with = "quiet",
+        help_heading = "Global",
         display_order = 1001
     )]
     verbose: bool,
+    /// Colours of verdicts; `auto` is on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true,
+        help_heading = "Global",
+        display_order = 1002
+    )]
+    color: clap::ColorChoice,
     #[command(subcommand)]
     command: Option<commands::LoadlineCommand>,
 }
@@ -62,13 +81,18 @@ fn main() -> ExitCode {
     {
         return Error::from_refusal(&refusal).report();
     }
-    let matches = help::group_commands(CommandLine::command()).try_get_matches();
+    let command = help::group_commands(CommandLine::command());
+    for flag in usage::repeated_flags(&command) {
+        say!("warning: {flag} is given more than once: the last one counts");
+    }
+    let matches = command.try_get_matches();
     let parsed = matches.and_then(|found| Ok((CommandLine::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,
         Err(refusal) => return usage::usage_refused(&refusal),
     };
     say::set_verbosity(arguments.quiet, arguments.verbose);
+    ui::colour::choose(arguments.color);
     ui::next::keep_state_flag(&found);
     let mut out = AnswerPrinter::for_command(&found);
     let ended = match arguments.command {

@@ -23,7 +23,7 @@ use loadline_engine::runner::{Measurement, RunError, SearchRunner};
 use loadline_engine::searches;
 use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
-use loadline_kubernetes::{KubernetesHost, NodeDemand};
+use loadline_kubernetes::{KubernetesHost, NodeDemand, check_context};
 use loadline_report::format;
 use loadline_trial::jvm_words;
 use loadline_trial::oci::image::EngineImage;
@@ -74,14 +74,11 @@ fn check_state_directory(flag: Option<&Path>) -> Result<(), Error> {
     called::must_be_text(&state_directory(flag), "the state directory", hint)
 }
 
-/// Opens the store.
-/// Errors: With what to do about it.
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
     check_state_directory(flag)?;
     Store::open_or_create(&state_directory(flag)).map_err(|e| store_refused(&e))
 }
 
-/// The same for commands that only look: the directory need not be writable.
 pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
     Store::open_to_read(&state_directory(flag)).map_err(|e| store_refused(&e))
 }
@@ -92,6 +89,14 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 /// # Errors
 /// As [`MeasuringSession::begin_result`].
 pub fn can_plan(experiment: &mut Experiment) -> Result<(), Error> {
+    // The nodes pull its images, and have JDKs of their own.
+    if let Some(cluster) = &experiment.cluster {
+        let named = cluster.context.as_deref();
+        return match named.map(|name| check_context(Some(name))) {
+            Some(Err(refusal)) => Err(Error::from_refusal(&refusal)),
+            Some(Ok(())) | None => Ok(()),
+        };
+    }
     let (jdks, places) = find_java();
     let mut missing = None;
     for image in experiment.images() {
@@ -99,15 +104,13 @@ pub fn can_plan(experiment: &mut Experiment) -> Result<(), Error> {
             .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
         missing = missing.or((!is_local).then(|| image.reference.clone()));
     }
-    if experiment.cluster.is_none() && missing.is_none() {
+    let Some(reference) = missing else {
         images::find_images(experiment)?;
         return preflight(experiment, &jdks, &places);
-    }
-    if let Some(reference) = missing.filter(|_| experiment.cluster.is_none()) {
-        talk!(
-            "note: the image {reference} is not on this machine yet, so it was not looked at; the measurement pulls it"
-        );
-    }
+    };
+    talk!(
+        "note: the image {reference} is not on this machine yet, so it was not looked at; the measurement pulls it"
+    );
     Ok(())
 }
 
@@ -128,15 +131,13 @@ pub struct MeasuringSession {
 }
 
 impl MeasuringSession {
-    /// Begins a new result.
-    /// Errors: When the experiment does not fit this machine, or another loadline measures.
     pub fn begin_result(
         mut given: LoadedExperiment,
         kind: ResultKind,
         flags: &MeasureFlags,
     ) -> Result<Self, Error> {
         let webhook = flags.notify.as_deref().map(Webhook::new).transpose()?;
-        // Before the lock: what is wrong with the words is wrong whoever else measures.
+        // Before the lock: wrong arguments are wrong whoever else measures.
         check_state_directory(flags.state.as_deref())?;
         let (jdks, places) = find_java();
         let version = version(&given);
@@ -191,7 +192,6 @@ impl MeasuringSession {
         held.begin_measuring(given, kind, flags)
     }
 
-    /// The same where trials are pods: nothing is measured here, so nothing is locked.
     fn begin_in_cluster(
         mut given: LoadedExperiment,
         kind: ResultKind,
@@ -214,7 +214,6 @@ impl MeasuringSession {
         held.begin_measuring(given, kind, flags)
     }
 
-    /// Goes on with a result that was stopped.
     pub fn resume_result(
         row: &ResultRow,
         store: Store,
@@ -225,7 +224,7 @@ impl MeasuringSession {
         let mut experiment = experiment_of(row)?;
         let (jdks, places) = find_java();
         if let (Some(wanted), Some(was)) = (&mut experiment.cluster, &row.machine.cluster) {
-            // What was counted when it was begun stays so.
+            // The number of slots counted at the begin stays.
             wanted.slots = Slots::Number(was.slots);
         }
         let mut is_here = false;
@@ -251,7 +250,7 @@ impl MeasuringSession {
         let now = machine_with_jdks(host.host_machine(), &experiment, &jdks);
         let ground = fingerprint(&experiment, &now).ok();
         if experiment.cluster.is_some() && row.machine.cluster.is_none() {
-            // It was begun to be measured in the cluster, and nothing of it has been.
+            // It was to be measured in the cluster, and no trial has run.
             let version = row.machine.version.clone();
             let now = MachineDescription {
                 version,
@@ -345,12 +344,12 @@ impl MeasuringSession {
         self.note_end(ResultStatus::Done, outcome)
     }
 
-    /// Notes that there is no answer because something could not be measured, and what is left.
+    /// Notes that there is no answer because a trial could not be measured, and the remaining
+    /// bounds.
     pub fn note_failed(&self, left: Option<&str>) -> Result<(), Error> {
         self.note_end(ResultStatus::Failed, left)
     }
 
-    /// Notes it in the store, then tells whoever asked to be told.
     fn note_end(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
         self.store
             .set_status(&self.result, status, outcome)
@@ -381,9 +380,9 @@ impl MeasuringSetup {
     ) -> Result<MeasuringSession, Error> {
         let mut machine =
             machine_with_jdks(self.host.host_machine(), &given.experiment, &self.java.0);
-        // A file that cannot be read now is told by the trial that needs it.
+        // The trial that needs an unreadable file reports it.
         let ground = fingerprint(&given.experiment, &machine).ok();
-        // Trials stand on files; what their version is called is no ground.
+        // Trials depend on files; the version's name is no part of the ground.
         machine.version = self.version;
         let new = NewResult {
             kind,
@@ -423,9 +422,8 @@ impl MeasuringSetup {
     }
 }
 
-/// What is known of the version before anything is measured: later, in a namespace of loadline's own,
-/// files have other owners. An image that no file names has nothing to do with the directory in which
-/// loadline is called.
+/// The version before anything is measured: later, in loadline's own user namespace, files have
+/// other owners. An image has no relation to the working directory.
 pub fn version(given: &LoadedExperiment) -> Option<ApplicationVersion> {
     let app = &given.experiment.app;
     let called_in = app.image.is_none().then_some(&app.directory);

@@ -1,7 +1,7 @@
-//! `--notify URL`: a webhook that hears how a run ended.
+//! `--notify URL`: a webhook call at the end of a run.
 //!
-//! Owns the message and its sending. A webhook that cannot be reached is a warning: what was measured
-//! stands. The address itself is a secret with most services, so it is never printed or stored.
+//! Owns the message and its sending. An unreachable webhook is a warning: the measurement stands.
+//! The address is a secret with most services, so it is never printed or stored.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn address(text: &str) -> Result<String, Error> {
     read_credential(text, "notify").map_err(load_error)
 }
 
-/// What it is told. Slack, Mattermost, Teams' workflows and others show `text`.
+/// The message. Slack, Mattermost, Teams' workflows and others show `text`.
 #[derive(Serialize)]
 struct WebhookMessage<'a> {
     text: String,

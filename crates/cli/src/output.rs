@@ -1,8 +1,7 @@
-//! `-o FILE`: what a command prints goes into a file, the same of every command that prints a text or
-//! JSON.
+//! `-o FILE`: writes a command's output to a file, for every command that prints a text or JSON.
 //!
-//! Owns the flag and the text until the command has ended: a file is written whole or not at all, and
-//! also where the command ends with an error after it has printed. Also the flags of what is printed.
+//! Owns the flag and the buffer until the command has ended: a file is written whole or not at all,
+//! and also if the command fails after it has printed. Also the other output flags.
 
 use std::path::PathBuf;
 
@@ -11,13 +10,14 @@ use clap::{Arg, ArgMatches, Args, Command, value_parser};
 use crate::error::Error;
 use crate::files;
 use crate::say::print_data;
+use crate::ui::colour;
 
 /// The heading of flags about where results are kept and how they are shown.
 pub const RESULT: &str = "Result";
 
 const ID: &str = "printed-to";
 
-/// Commands that print a text or JSON, and have no `-o` of their own.
+/// Commands that print a text or JSON, and have no special `-o`.
 const PRINTING: [&str; 20] = [
     "size", "verify", "run", "judge", "lint", "soak", "drill", "plan", "resume", "show", "explain",
     "compare", "list", "load", "merge", "gc", "predict", "doctor", "schema", "clean",
@@ -30,7 +30,7 @@ pub struct OutputFlags {
     #[arg(long, help_heading = RESULT)]
     pub json: bool,
 
-    /// Print all that the records say, not the first screen of it
+    /// Print everything in the records, not only the first screen
     #[arg(long, conflicts_with = "json", help_heading = RESULT)]
     pub full: bool,
 
@@ -74,7 +74,7 @@ impl AnswerPrinter {
 
     pub fn print_answer(&mut self, text: &str) -> Result<(), Error> {
         if self.file.is_none() {
-            return print_data(text);
+            return print_data(&colour::paint_for(&std::io::stdout(), text));
         }
         self.kept.push_str(text);
         if !text.ends_with('\n') {

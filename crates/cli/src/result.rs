@@ -34,8 +34,8 @@ const LARGEST: u64 = 256 << 20;
 /// Which result.
 #[derive(Args, Debug, Clone)]
 pub struct ResultFlags {
-    /// Id of the result (or the start of it); `last` is the newest; or a file that `export`
-    /// wrote, - for one on standard input
+    /// Id of the result, or a unique prefix; `last` is the newest; or a file that `export` wrote, -
+    /// for standard input
     #[arg(default_value = "last", value_name = "RESULT")]
     pub id: String,
     /// Where results are kept
@@ -48,15 +48,13 @@ impl ResultFlags {
         view_by_id(&self.id, self.state.as_deref())
     }
 
-    /// Whether it is a file, which anybody may have written.
     pub fn is_from_elsewhere(&self) -> bool {
         is_file_name(&self.id) || files::is_standard(Path::new(&self.id))
     }
 
-    /// Reads it with the experiment that it was measured with, whose paths begin where it was
-    /// measured; for a file that `export` wrote, where this command is called.
-    /// Errors: As [`Self::read_view`], and when the experiment's text is not understood (an older
-    /// or newer loadline wrote it).
+    /// Reads it together with its experiment, with paths relative to where it was measured; for a
+    /// file that `export` wrote, relative to the working directory. Errors: As [`Self::read_view`],
+    /// and when the experiment's text is not understood (an older or newer loadline wrote it).
     pub fn view_and_experiment(&self) -> Result<(ResultView, Experiment), Error> {
         let (view, row) = find_view(&self.id, self.state.as_deref())?;
         let experiment = match row {
@@ -71,14 +69,11 @@ pub fn view_by_id(id: &str, state: Option<&Path>) -> Result<ResultView, Error> {
     find_view(id, state).map(|(view, _)| view)
 }
 
-/// What is named is a file, there or not, and no id of the store.
 pub fn is_file_name(id: &str) -> bool {
     let path = Path::new(id);
     id != LAST && path.is_file() || path.extension().is_some_and(|e| e == "json" || e == "gz")
 }
 
-/// Refuses a file where a command goes on with a result, for which the store is needed.
-/// Errors: When `id` is a file.
 pub fn of_store(id: &str) -> Result<(), Error> {
     if !is_file_name(id) {
         return Ok(());
@@ -142,7 +137,6 @@ fn refuse_written_form(path: &Path, text: &str) -> Result<(), Error> {
         .with_hint("loadline export RESULT -o result.json writes it"))
 }
 
-/// A file that `export` wrote, also packed with gzip.
 fn read_export(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
@@ -182,7 +176,7 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
         )
         .with_hint_if(e.read_hint())
     })?;
-    // Older versions wrote the load in words only; the experiment beside it has the rate.
+    // Older versions wrote the load in words only; the experiment has the rate.
     if view.load.rate_per_second.is_none()
         && let Ok(experiment) = experiment_of_view(&view)
     {
@@ -207,7 +201,7 @@ fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
             table.remove("factor");
             table.to_string()
         }
-        // It is refused below, with the place of what is wrong.
+        // It is refused below, with the position of the error.
         Err(_) => view.experiment.clone(),
     };
     Experiment::from_record_text(&text, name, Path::new(".")).map_err(|e| experiment_refused(&e))
@@ -290,7 +284,6 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
     }
 }
 
-/// The host that is asked for, with what the application itself says to its JVM.
 pub fn target_node(
     experiment: &Experiment,
     machine: &MachineDescription,
@@ -320,7 +313,6 @@ pub fn target_node(
     })
 }
 
-/// The load of an experiment in words, without secrets.
 pub fn load_words(experiment: &Experiment) -> String {
     redact::redact_load(&describe_load(experiment)).to_string()
 }
@@ -330,6 +322,9 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     // Parts of a profile are whole ns long: what they add up to is not always round.
     let round = |value: f64| (value * 1e3).round() / 1e3;
     let seconds = |d: std::time::Duration| format!("{} s", round(d.as_secs_f64()));
+    if experiment.load.is_absent() {
+        return LoadWords::without_rate("a run that ends by itself".to_owned());
+    }
     if !load.command.is_empty() {
         let length = model.scheduled_duration().unwrap_or_default();
         let asked = model

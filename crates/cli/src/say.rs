@@ -1,7 +1,8 @@
-//! What the command line says: data to stdout, and the one place that writes to stderr.
+//! The command line's output: data to stdout, and the one place that writes to stderr.
 //!
-//! Owns how much is said, and how wide. Nobody reads stderr for sure: it may be closed, or a log on a full disk,
-//! and a measurement of hours does not end for a line that nobody gets. `eprintln!` panics there.
+//! Owns verbosity and width. stderr may have no reader: it may be closed, or a log on a full disk,
+//! and a measurement of hours must not end because a line cannot be written. `eprintln!` panics
+//! there.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -11,7 +12,6 @@ use serde::Serialize;
 
 use crate::error::{Error, FailureKind};
 
-/// A line on stderr: warnings, errors, and what else must be known.
 macro_rules! say {
     ($($what:tt)*) => {
         $crate::say::write_stderr(format_args!("{}\n", format_args!($($what)*)))
@@ -28,7 +28,7 @@ macro_rules! talk {
     };
 }
 
-/// A line on stderr for who wants to know what is done: only with `-v`.
+/// A line on stderr about details: only with `-v`.
 macro_rules! detail {
     ($($what:tt)*) => {
         if $crate::say::is_verbose() {
@@ -40,7 +40,6 @@ macro_rules! detail {
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 static IS_VERBOSE: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`talk!`] says nothing, or [`detail!`] something, where that is asked for.
 pub fn set_verbosity(is_quiet: bool, is_verbose: bool) {
     IS_QUIET.store(is_quiet, Ordering::Relaxed);
     IS_VERBOSE.store(is_verbose, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! Ctrl-C and friends: the first asks for a clean end, the second ends at once.
+//! Ctrl-C and similar signals: the first asks for a clean end, the second ends at once.
 //!
-//! Owns the signal flags. After the second signal the process dies by it; the kernel then kills
-//! the trial's processes, and the next start removes what is left of their cgroups.
+//! Owns the signal flags. After the second signal the process dies from it; the kernel then kills
+//! the trial's processes, and the next start removes the leftovers of their cgroups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
-//! What ships today, to hold an answer against.
+//! Today's shipped size, for comparison with an answer.
 //!
-//! Owns the flags; what is said of it is the report's.
+//! Owns the flags; the report owns the sentence.
 
 use std::path::PathBuf;
 

@@ -1,12 +1,12 @@
-//! Arguments that clap refuses, told as every other refusal: what, why, what to do next.
+//! Arguments that clap refuses, in the form of every other refusal: the problem, the reason, the
+//! next step.
 //!
-//! Owns the words of the hints. What is right is clap's to say; its help and version are printed as
-//! they are.
+//! Owns the words of the hints. clap decides; its help and version are printed unchanged.
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
+use clap::{ArgAction, Command, CommandFactory};
 use loadline_load::split_refusal;
 use strsim::damerau_levenshtein;
 
@@ -14,10 +14,8 @@ use crate::CommandLine;
 use crate::called::called_words;
 use crate::error::{Error, FailureKind};
 
-/// Where the application's command stands.
 const STANDS_LAST: &str = "the application's command stands last, after --: -- java -jar app.jar; an image is named with --image";
 
-/// Commands whose last argument is the application's command.
 const STARTING: [&str; 8] = [
     "size", "run", "plan", "judge", "verify", "drill", "cache", "init",
 ];
@@ -63,14 +61,36 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
         hints.push(format!("usage: {usage}"));
     }
     let whole = of_command.map_or_else(String::new, |name| format!(" {name}"));
-    hints.push(format!("`loadline{whole} --help` says all that it takes"));
-    // What a value should be stands behind what it is.
+    hints.push(format!("run `loadline{whole} --help` for all options"));
+    // The expected value follows the given one.
     let (said, next) = split_refusal(&said);
     let error = Error::new(FailureKind::Usage, said).with_hint_if(next);
     hints.into_iter().fold(error, Error::with_hint)
 }
 
-/// `--rate -5/s`: a value that begins like a flag.
+/// Flags that take one value and were given several: clap takes the last without a word.
+pub fn repeated_flags(command: &Command) -> Vec<String> {
+    let words = called_words();
+    let words = words.iter().skip(1).take_while(|word| *word != "--");
+    let mut names = words.clone().filter(|word| !word.starts_with('-'));
+    let Some(called) = names.next().and_then(|name| command.find_subcommand(name)) else {
+        return Vec::new();
+    };
+    let flags = words.filter_map(|word| word.strip_prefix("--"));
+    let flags: Vec<&str> = flags
+        .map(|flag| flag.split('=').next().unwrap_or(flag))
+        .collect();
+    let is_single = |arg: &&clap::Arg| matches!(arg.get_action(), ArgAction::Set);
+    let long = called
+        .get_arguments()
+        .filter(is_single)
+        .filter_map(clap::Arg::get_long);
+    let times = |name: &str| flags.iter().filter(|flag| **flag == name).count();
+    long.filter(|name| times(name) > 1)
+        .map(|name| format!("--{name}"))
+        .collect()
+}
+
 fn negative_value(refusal: &clap::Error, words: &[String]) -> Option<Error> {
     if refusal.kind() != Kind::UnknownArgument {
         return None;
@@ -89,7 +109,6 @@ fn negative_value(refusal: &clap::Error, words: &[String]) -> Option<Error> {
     Some(Error::new(FailureKind::Usage, problem).with_hint(format!("{flag} {positive}")))
 }
 
-/// The command that was called.
 fn called_command(words: &[String]) -> Option<String> {
     let mut words = words.iter().filter(|w| !w.starts_with('-'));
     let first = words.find(|word| word.as_str() != "help")?;
@@ -113,7 +132,7 @@ fn context_texts(refusal: &clap::Error, kind: ContextKind) -> Vec<&str> {
     }
 }
 
-/// What was meant, where something is near enough to it: clap also suggests what only begins alike.
+/// The intended word, if one is near enough: clap also suggests words that only begin alike.
 fn similar(refusal: &clap::Error) -> Option<String> {
     let pairs = [
         (
@@ -162,7 +181,7 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
         return None;
     }
     if command.is_none() {
-        return Some("flags stand behind the command: loadline size --slo 'p99<250ms' ...");
+        return Some("flags follow the command: loadline size --slo 'p99<250ms' ...");
     }
     let given = context_texts(refusal, ContextKind::InvalidArg)
         .into_iter()

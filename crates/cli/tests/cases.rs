@@ -1,5 +1,9 @@
-//! Inputs that people handed in: each gives the right answer. They lie beside the checkout; where they do
-//! not, the test says so. Own inputs of the same kinds are in the tests of the crates that read them.
+//! Inputs that people handed in: each gives the right answer. They are next to the checkout;
+//! without them, the test reports it. Our own inputs of the same kinds are in the tests of the
+//! crates that read them.
+
+#[path = "messages/words.rs"]
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -277,23 +281,14 @@ const CASES: &[Case] = &[
     ),
 ];
 
-fn words(text: &str, folder: &Path) -> Vec<String> {
-    let text = text.replace('@', &folder.display().to_string());
-    let (mut words, mut is_quoted) = (vec![String::new()], false);
-    for c in text.chars() {
-        match (c, words.last_mut()) {
-            ('\'', _) => is_quoted = !is_quoted,
-            (' ', _) if !is_quoted => words.push(String::new()),
-            (_, Some(word)) => word.push(c),
-            (_, None) => {}
-        }
-    }
-    words
+/// The arguments with the folder in the place of `@`.
+fn at_folder(arguments: &str, folder: &Path) -> String {
+    arguments.replace('@', &folder.display().to_string())
 }
 
 fn check((folder, arguments, code, wanted, unwanted): &Case, all: &Path) -> Option<String> {
     let ended = Command::new(env!("CARGO_BIN_EXE_loadline"))
-        .args(words(arguments, &all.join(folder)))
+        .args(words::words(&at_folder(arguments, &all.join(folder))))
         .stdin(Stdio::null())
         .output()
         .expect("it starts");

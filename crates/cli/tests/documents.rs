@@ -11,6 +11,8 @@
 // A skip is said on stdout, where the test runner counts it.
 #![allow(clippy::print_stdout)]
 
+#[path = "documents/diagrams.rs"]
+mod diagrams;
 #[path = "documents/pictures.rs"]
 mod pictures;
 
@@ -32,7 +34,12 @@ fn checkout() -> PathBuf {
 fn documents() -> Vec<PathBuf> {
     let root = checkout();
     let mut all = vec![root.join("README.md")];
-    for folder in ["docs", "docs/guides", "docs/concepts"] {
+    for folder in [
+        "docs",
+        "docs/guides",
+        "docs/concepts",
+        "records/measurements",
+    ] {
         let entries = fs::read_dir(root.join(folder)).into_iter().flatten();
         all.extend(entries.flatten().map(|entry| entry.path()));
     }
@@ -118,7 +125,7 @@ fn commands(lines: &[String]) -> Vec<(Vec<String>, Vec<String>)> {
     commands
 }
 
-/// Whether a line is what was said: `[..]` stands for any text.
+/// Whether a line matches: `[..]` stands for any text.
 fn line_fits(said: &str, printed: &str) -> bool {
     let mut parts = said.trim_end().split("[..]");
     let Some(mut rest) = printed
@@ -215,7 +222,7 @@ fn check(path: &Path, slow: bool) -> (Vec<String>, String) {
     (wrong, fresh.join("\n") + "\n")
 }
 
-/// Compares, or writes when `LOADLINE_UPDATE` says so.
+/// Compares, or writes with `LOADLINE_UPDATE`.
 fn settle(path: &Path, wrong: &[String], fresh: &str) -> bool {
     if wrong.is_empty() {
         return true;
@@ -316,7 +323,7 @@ fn the_tutorial_lists_what_setup_installs() {
     }
 }
 
-/// The calls of loadline in a command of a shell: each by its words, up to what is not its own.
+/// The calls of loadline in a shell command: each by its words, up to the next shell operator.
 fn calls(command: &[String]) -> Vec<Vec<String>> {
     let line = command.join(" ").replace('\\', " ");
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -23,7 +23,7 @@ struct LivePage {
 }
 
 impl LivePage {
-    /// Starts with so many descriptors.
+    /// Starts with this limit of descriptors.
     fn start(state: &Path, descriptors: u32) -> Self {
         let script = format!("ulimit -n {descriptors}; exec \"$@\"");
         let mut server = Command::new("/bin/sh")

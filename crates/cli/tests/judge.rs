@@ -1,4 +1,4 @@
-//! `judge` of manifests: several files, directories, standard input, and what is none.
+//! `judge` with manifests: several files, directories, standard input, and invalid ones.
 
 use std::fs;
 use std::io::Write;
@@ -56,13 +56,13 @@ fn containers_are_named_checked_skipped_and_priced() {
     let output = judge(place.path(), &["--manifest", "shop.yaml"], "");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     insta::assert_snapshot!(out(&output), @"
-    Deployment/orders app: error: over-committed: the heap may take 512Mi and everything else 248Mi: 760Mi in a limit of 500000Ki (for a typical service)
+    Deployment/orders app: error: over-committed: the heap may take 512Mi and everything else 248Mi: 760Mi in a limit of 488Mi (for a typical service)
       hint: lower the heap to 240Mi (-Xmx240m) or raise the limit to 760Mi; --measured RESULT takes the service's own
     Deployment/orders app: warning: -Xmx512m and -XX:MaxRAMPercentage=75 are both set: the percentage is ignored
       hint: keep one; a percentage follows the limit, -Xmx does not
     Deployment/orders app: note: QoS class Burstable
-      hint: equal requests and limits of every container of the pod make it Guaranteed: what was measured is then what it gets
-    Deployment/orders app: one pod of 500m vCPU, 500000Ki costs $18.02 a month (fargate, us-east-1, 2026-03-10)
+      hint: give every container of the pod requests equal to its limits: then the pod is Guaranteed and gets the measured resources
+    Deployment/orders app: one pod of 500m vCPU, 488Mi costs $18.02 a month (fargate, us-east-1, 2026-03-10)
     Deployment/orders proxy: skipped: envoy has no JVM
     ");
 }

@@ -38,7 +38,7 @@ fn numbers(text: &str, before: &str, after: &str) -> Vec<f64> {
     numbers.collect()
 }
 
-/// Row 59: how much sooner each start-up cache was ready, beside the JDK's own archive.
+/// Row 59: how much sooner each start-up cache was ready, compared with the JDK's own archive.
 #[test]
 fn start_up_caches_saved_what_is_promised() {
     let saved = |name: &str| numbers(&shown(name), "requests: ready in ", " % less");
@@ -51,8 +51,8 @@ fn start_up_caches_saved_what_is_promised() {
     assert!(tomcat.iter().any(|saved| *saved >= 30.0), "{tomcat:?}");
 }
 
-/// Row 252: Tomcat in an image whose build filled OpenJ9's class cache, beside one without; medians of
-/// the pairs that ran next to each other.
+/// Row 252: Tomcat in an image with an OpenJ9 class cache filled by its build, compared with an
+/// image without; medians of pairs that ran in alternation.
 #[test]
 fn a_class_cache_in_the_image_saved_what_is_promised() {
     let path = record("2026-11-25-shared-classes-image/trials.csv");
@@ -126,10 +126,10 @@ fn the_launcher_started_wherever_plain_java_did() {
 /// has the JVM's defaults.
 #[test]
 fn no_rule_was_cheaper_than_the_answer() {
-    let guide = record("../docs/guides/cheapest-size.md");
-    let text = fs::read_to_string(guide).expect("the guide is there");
+    let page = record("measurements/cheapest.md");
+    let text = fs::read_to_string(page).expect("the page is there");
     let (_, table) = text.split_once("| rule |").expect("its table");
-    // The last price of a cell: that of a million requests.
+    // The last price of a cell: per million requests.
     let price = |cell: &str| -> Option<f64> {
         let number = cell.rsplit('$').next()?;
         let end = number.find(|c: char| !c.is_ascii_digit() && c != '.');

@@ -1,4 +1,4 @@
-//! `loadline load` as a user runs it: what it refuses, how it ends, what is left of its result.
+//! `loadline load` as a user runs it: its refusals, its end, its result.
 
 mod server;
 

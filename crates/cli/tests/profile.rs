@@ -244,3 +244,32 @@ fn what_is_not_understood_is_shown() {
         "{said}"
     );
 }
+
+#[test]
+fn a_recording_of_a_browser_becomes_a_profile_that_says_what_is_left_out() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let har = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../load/tests/har/recorded.har"
+    );
+    let ended = profile(folder.path(), &[har, "-o", "shop.toml"], b"");
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+    insta::assert_snapshot!(text(&ended.stderr));
+    let written = std::fs::read_to_string(folder.path().join("shop.toml")).expect("a profile");
+    assert!(
+        written.contains("user=ann&password={env:PASSWORD}"),
+        "{written}"
+    );
+    let cut = folder.path().join("cut.har");
+    std::fs::write(&cut, "{\"log\": {\"entries\": [").expect("it is written");
+    for (arguments, why) in [
+        (vec!["cut.har"], "Export HAR"),
+        (vec![har, "--stub"], "--stub is for access logs"),
+        (vec![har, har], "a HAR file is read alone"),
+    ] {
+        let ended = profile(folder.path(), &arguments, b"");
+        assert_eq!(ended.status.code(), Some(USAGE));
+        let said = text(&ended.stderr);
+        assert!(said.contains(why) && said.contains("hint: "), "{said}");
+    }
+}

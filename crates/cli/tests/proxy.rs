@@ -1,5 +1,5 @@
-//! The process `loadline proxy-part` by itself: what it listens for, forwards, holds back and refuses.
-//! Root only: what it stands before is in a network of its own, as in a trial.
+//! The process `loadline proxy-part` alone: where it listens, and what it forwards, holds back and
+//! refuses. Root only: its target is in a separate network, as in a trial.
 
 use std::io::{BufRead, BufReader, ErrorKind, Lines, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use loadline_sys::{Namespaces, set_interface_up, unshare};
 use serde_json::{Value, json};
 
-/// A server that sends back what comes, in a network of its own; the file that stands for that.
+/// An echo server in a separate network; returns the network's file.
 fn echo(port: u16) -> String {
     let (told, namespace) = channel();
     thread::spawn(move || {

@@ -1,6 +1,6 @@
-//! The generated parts of the documentation are what the program says today.
+//! The generated parts of the documentation match the program.
 //!
-//! `LOADLINE_UPDATE=1 cargo test -p loadline-cli --test reference` writes them anew.
+//! `LOADLINE_UPDATE=1 cargo test -p loadline-cli --test reference` writes them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -114,7 +114,7 @@ fn record_fields(source: &str) -> Vec<(String, String, Vec<[String; 3]>)> {
     structs
 }
 
-/// A Rust type as JSON has it: units stand in the names.
+/// A Rust type as in JSON: the names carry the units.
 fn json_type(kind: &str) -> String {
     let inner = kind
         .strip_prefix("Option<")

@@ -63,7 +63,7 @@ fn what_to_type_next_names_the_directory_of_results() {
     assert!(!shown(&[]).contains("--state"), "{}", shown(&[]));
 }
 
-/// Commands that look at results make no state directory where there is none.
+/// Commands that look at results make no missing state directory.
 #[test]
 fn looking_makes_nothing() {
     let reading: [&[&str]; 10] = [
@@ -111,6 +111,7 @@ fn emit_writes_its_files_and_overwrites_none() {
         [
             "Dockerfile",
             "compose.yaml",
+            "evidence.md",
             "java-tool-options.env",
             "jvm.options",
             "kubernetes.yaml",
@@ -291,8 +292,8 @@ fn an_export_without_its_secrets_can_be_emitted() {
     assert!(emitted.status.success(), "{}", said(&emitted));
     let read = |name: &str| fs::read_to_string(place.path().join("deploy").join(name));
     let manifests = read("kubernetes.yaml").expect("a file");
-    assert!(manifests.contains("key: \"DB_PASSWORD\""), "{manifests}");
-    assert!(manifests.contains("value: \"x\""), "{manifests}");
+    assert!(manifests.contains("key: DB_PASSWORD\n"), "{manifests}");
+    assert!(manifests.contains("value: x\n"), "{manifests}");
     let dockerfile = read("Dockerfile").expect("a file");
     assert!(
         dockerfile.contains("# DB_PASSWORD is a secret"),
@@ -359,7 +360,7 @@ fn emit_says_that_a_proof_failed() {
     for name in files(&place.path().join("failed")) {
         let path = place.path().join("failed").join(&name);
         let text = fs::read_to_string(path).expect("a file");
-        assert!(text.contains("# Test failed under GET "), "{name}: {text}");
+        assert!(text.contains("Test failed under GET "), "{name}: {text}");
     }
 }
 
@@ -389,7 +390,7 @@ fn a_command_without_a_jar_is_refused_with_what_to_do() {
     }
 }
 
-/// A jar whose manifest names `lib/a.jar`, as Quarkus and the extracted Spring Boot have it.
+/// A jar with `lib/a.jar` in its manifest, as in Quarkus and the extracted Spring Boot.
 #[test]
 fn what_the_manifest_of_the_jar_names_comes_along() {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -589,7 +590,7 @@ fn emit_patches_a_manifest_that_is_there() {
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(
         files(&place.path().join("deploy")),
-        ["kustomization.yaml", "patch.yaml"]
+        ["evidence.md", "kustomization.yaml", "patch.yaml"]
     );
     assert!(
         said(&output).contains("next: in the kustomization.yaml"),
@@ -597,7 +598,7 @@ fn emit_patches_a_manifest_that_is_there() {
         said(&output)
     );
     let patch = fs::read_to_string(place.path().join("deploy/patch.yaml")).expect("a patch");
-    for wanted in ["name: \"app\"", "memory: \"", "loadline/result: \""] {
+    for wanted in ["name: app\n", "memory: ", "loadline/result: \""] {
         assert!(patch.contains(wanted), "{wanted}\n{patch}");
     }
     let values = place.path().join("values.yaml");
@@ -699,7 +700,7 @@ fn the_files_beside_the_record_are_what_emit_writes() {
         let read = |folder: &Path| fs::read_to_string(folder.join(&name)).expect("a text");
         assert!(
             read(&folder) == read(&to),
-            "{name} differs; LOADLINE_UPDATE=1 writes it anew"
+            "{name} differs; LOADLINE_UPDATE=1 updates it"
         );
     }
 }
@@ -744,7 +745,8 @@ fn a_link_that_an_application_planted_is_not_written_through() {
     ));
 }
 
-/// A record is data: what its experiment names is not opened, a FIFO that nobody writes to neither.
+/// A record is data: files that its experiment names are not opened, not even a FIFO without a
+/// writer.
 #[test]
 fn no_file_that_a_record_names_is_opened() {
     let place = tempfile::tempdir().expect("a directory");
@@ -804,7 +806,7 @@ fn no_file_that_a_record_names_is_opened() {
                 .current_dir(place.path())
                 .output()
                 .expect("it starts");
-            // Refused or not: it comes to an end, which that of a killed one is not.
+            // Refused or not: it ends properly, unlike a killed one.
             assert!(
                 output.status.code().is_some_and(|code| code < 100),
                 "{words}: {text}"

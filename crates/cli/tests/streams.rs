@@ -1,5 +1,5 @@
-//! What a command makes of streams and words that are not as usual: a stderr that nobody reads or
-//! that is full, and words that are no UTF-8. No root, no trials.
+//! Unusual streams and words: a stderr without a reader or on a full disk, and words that are no
+//! UTF-8. No root, no trials.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

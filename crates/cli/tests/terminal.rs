@@ -1,5 +1,5 @@
-//! What loadline looks like on a terminal: its colours, its width, and that nothing of a progress
-//! line is left. That of trials is looked at where trials run (`tests/measure/answers.rs`).
+//! loadline's look on a terminal: its colours, its width, and that no part of a progress line is
+//! left. Progress of trials is tested with real trials (`tests/measure/answers.rs`).
 
 mod screen;
 mod server;
@@ -35,6 +35,23 @@ fn colours_are_for_terminals_whose_user_wants_them() {
 }
 
 #[test]
+fn verdicts_have_colours_where_they_are_wanted() {
+    assert!(loadline(100, &["show", RECORD], &[]).has_style());
+    let plain = loadline(100, &["show", RECORD], &[("NO_COLOR", "1")]);
+    assert!(!plain.has_style(), "{}", plain.raw);
+    let plain = loadline(100, &["show", RECORD, "--color", "never"], &[]);
+    assert!(!plain.has_style(), "{}", plain.raw);
+    let show = |flags: &[&str]| {
+        let mut piped = Command::new(env!("CARGO_BIN_EXE_loadline"));
+        let out = piped.args(["show", RECORD]).args(flags).output();
+        String::from_utf8_lossy(&out.expect("it starts").stdout).into_owned()
+    };
+    assert!(!show(&[]).contains('\u{1b}'));
+    assert!(show(&["--color", "always"]).contains("\u{1b}[32mPASS"));
+    assert!(!show(&["--color", "always", "--json"]).contains('\u{1b}'));
+}
+
+#[test]
 fn a_line_is_as_long_as_the_terminal_is_wide_at_most() {
     // Commands to copy are as long as the names in them.
     let place = tempfile::tempdir().expect("a directory");
@@ -42,7 +59,7 @@ fn a_line_is_as_long_as_the_terminal_is_wide_at_most() {
     std::fs::copy(RECORD, &record).expect("the record is there");
     let record = record.display().to_string();
     let shown = [80, 200].map(|columns| {
-        let written = loadline(columns, &["show", &record], &[]);
+        let written = loadline(columns, &["show", &record, "--color=never"], &[]);
         assert_eq!(written.code, Some(0), "{}", written.raw);
         let longest = written.raw.lines().map(|line| line.chars().count()).max();
         let longest = longest.expect("it shows something");

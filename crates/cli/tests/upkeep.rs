@@ -183,7 +183,7 @@ fn old_results_are_listed_with_their_sizes_and_removed_when_that_is_said() {
     assert!(!store.cache_directory(&large).exists() && !orphan.exists());
 }
 
-/// What only looks makes nothing: not the state directory, and nothing beside it.
+/// Read-only commands make no files: neither the state directory nor anything next to it.
 #[test]
 fn reading_commands_create_nothing() {
     let place = tempfile::tempdir().expect("a directory");
@@ -267,7 +267,7 @@ fn clean_removes_containers_of_this_boot_of_this_machine_only() {
         name.to_string()
     };
     let (no_process, alive) = (4_000_000_000, std::process::id());
-    // Another machine's, a clone's, and this one's as it was before it was started anew: all look alike.
+    // Another machine's, a clone's, and this machine's from before a reboot: all look alike.
     let others = [named("deadbeef", 4242), named("deadbeef", alive)];
     let ours = [named(&own.boot, no_process), named(&own.boot, alive)];
     podman_with(place.path(), &[&others[..], &ours[..]].concat());

@@ -1,7 +1,7 @@
-//! Requests to services of others: a Prometheus, a webhook.
+//! Requests to external services: a Prometheus, a webhook.
 //!
-//! Owns which certificates are trusted and that nothing is followed; never what is asked or said.
-//! Load on what is measured is crate `load`'s.
+//! Owns which certificates are trusted and that redirects are not followed; never the content. Load
+//! on the measured application is crate `load`'s.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,20 +12,17 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 pub use ureq::{Agent, Error};
 
-/// Where Debian, Ubuntu and most images have the system's certificates.
 const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
-    /// PEM file with the authorities to trust instead of the system's.
     pub cacert: Option<PathBuf>,
     pub insecure: bool,
 }
 
-/// What sends requests to the service at `url`. A status is an answer, not an error, and none is
-/// followed elsewhere: what is sent may hold a credential. `flag` is where the URL was given.
-/// Errors: A URL without a scheme, trust where nothing is encrypted, certificates that cannot be
-/// read.
+/// Agent for requests to the service at `url`. A status is an answer, not an error, and redirects
+/// are not followed: requests may hold a credential. `flag` is where the URL was given. Errors: A
+/// URL without a scheme, trust without encryption, certificates that cannot be read.
 pub fn agent(flag: &str, url: &str, trust: &Trust, timeout: Duration) -> Result<Agent, RunRefusal> {
     let is_tls = url.starts_with("https://");
     if !is_tls && !url.starts_with("http://") {

@@ -1,13 +1,12 @@
-//! Says whether a state directory is whole: what `cargo xtask failpoints` and `power-loss` ask after
-//! each fault.
+//! Checks whether a state directory is whole: `cargo xtask failpoints` and `power-loss` run it
+//! after each fault.
 //!
 //!     whole_store DIRECTORY
 //!
-//! Opens it as every command does, which repairs what a killed loadline left. Standard output is one
-//! line of JSON: the finished trials, and what is wrong: SQLite's `quick_check`, records that cannot
-//! be read, event logs of evidence that are missing, damaged or without an end, logs that belong to
-//! nothing.
-//! Changes nothing else. Exit code 1 when the store cannot be opened at all.
+//! Opens it as every command does, which repairs leftovers of a killed loadline. Standard output is
+//! one line of JSON: the finished trials, and the problems: SQLite's `quick_check`, unreadable
+//! records, event logs of evidence that are missing, damaged or without an end, logs without an
+//! owner. Changes nothing else. Exit code 1 when the store cannot be opened at all.
 
 #![allow(clippy::print_stdout, reason = "its output is its result")]
 
@@ -33,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut finished = Vec::new();
     for result in store.all_results()? {
         for record in store.finished_trials(&result.id)? {
-            // What was lost may have no log, or one without an end: its record says so.
+            // A lost trial may have no log, or a log without an end: its record shows that.
             if record.verdict.is_evidence()
                 && let Err(why) = read(&store.trial_log_path(&record.id))
             {

@@ -14,14 +14,15 @@ use loadline_sizing::Cpus;
 
 use crate::experiment::{Experiment, ExperimentFactor};
 
-/// Start and stop of an application nobody has seen yet.
+const RUN_GUESS: Duration = Duration::from_secs(30);
+
+/// Start and stop of an application before the first trial.
 pub const START_GUESS: Duration = Duration::from_secs(12);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agenda {
     pub matrix: Matrix,
     pub each: Duration,
-    /// Configurations that this machine cannot run, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -53,8 +54,8 @@ impl Agenda {
         }
     }
 
-    /// Leaves out what a machine with so many CPUs cannot show: a limit above all its CPUs limits
-    /// nothing, and would look like an answer about that size.
+    /// Leaves out limits that a machine with this many CPUs cannot enforce: a limit above all its
+    /// CPUs limits nothing, and would look like an answer about that size.
     pub fn on_machine(mut self, cpus: u32) -> Self {
         let all = Cpus::from_whole(cpus);
         let wanted = |cell: &MatrixCell| {
@@ -89,11 +90,17 @@ impl Agenda {
 }
 
 pub fn trial_length(experiment: &Experiment) -> Duration {
-    trial_length_with(experiment, START_GUESS)
+    let guess = match experiment.app.run {
+        Some(_) => experiment.app.start_deadline.min(RUN_GUESS),
+        None => START_GUESS,
+    };
+    trial_length_with(experiment, guess)
 }
 
-/// The same, where start and stop take so long together.
 pub fn trial_length_with(experiment: &Experiment, start_and_stop: Duration) -> Duration {
+    if experiment.app.run.is_some() {
+        return start_and_stop;
+    }
     start_and_stop + experiment.load.spec.warm_up() + expected_length(&experiment.load.model)
 }
 

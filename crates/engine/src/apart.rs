@@ -1,10 +1,9 @@
-//! An engine apart as a host: each trial is two containers there, and what comes out of the first is
-//! the trial.
+//! A remote engine as a host: each trial is two containers there, and the output of the first one
+//! carries the trial.
 //!
-//! Owns the way from the lines of a log to the event log on this machine, when the application may
-//! start, and what only the engine knows of its end. What runs there is [`loadline_trial::apart`]'s. A
-//! connection that is cut is made again: the log is asked for anew, and what came twice is dropped by
-//! its offset.
+//! Owns the way from log lines to the event log on this machine, when the application may start,
+//! and what only the engine knows about its end. [`loadline_trial::apart`] runs there. After a lost
+//! connection the log is requested again, and duplicate lines are dropped by offset.
 
 use std::fs::File;
 use std::io::Read;
@@ -34,16 +33,13 @@ use crate::host::{Delivery, TrialHandle, TrialHost};
 /// Longest time between two looks at what came.
 const POLL: Duration = Duration::from_millis(50);
 
-/// An application that was started and of which nothing was seen for so long is asked for.
+/// An application that was started but not seen for this long is looked up.
 const UNSEEN: Duration = Duration::from_secs(10);
 
-/// So long an engine may be away.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// From the last event to the engine's word on how the application ended.
 const LAST: Duration = Duration::from_secs(20);
 
-/// From the wish to stop to the removal of what is there.
 const STOPPING: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
@@ -98,7 +94,7 @@ impl TrialHost for ApartHost {
         let what = apart::unsupported_apart(order)?;
         let why = match &self.engine.apart {
             Some(why) => format!(
-                "trials beside containers of {} cannot do this yet ({why})",
+                "trials on a remote {} cannot do this yet ({why})",
                 self.engine.kind
             ),
             None => "trials beside its containers cannot do this yet".to_owned(),
@@ -171,7 +167,6 @@ impl TrialHost for ApartHost {
     }
 }
 
-/// A trial that runs. Dropping it ends the trial and waits until it is removed.
 #[derive(Debug)]
 struct ApartTrial {
     events: Receiver<TrialEvent>,
@@ -220,7 +215,6 @@ struct ApartFollower {
     log: File,
     reading: EventLogReader<File>,
     written: u64,
-    /// Whether its own container has seen the application.
     is_seen: bool,
 }
 
@@ -316,7 +310,6 @@ impl ApartFollower {
         }
     }
 
-    /// An application that was over before its own container saw it, or that it cannot see.
     fn explain_unseen_application(&self, pair: &ApartContainers) -> Result<TrialEnding, String> {
         let Some(ended) = pair.container_end() else {
             let why = "it runs, and a second container of the same user cannot look at it: a security module, user namespaces or a virtual machine for each container stand between them";
@@ -341,7 +334,6 @@ impl ApartFollower {
         })))
     }
 
-    /// Adds what only the engine knows.
     fn complete_evidence(&self, pair: &ApartContainers, mut evidence: Evidence) -> TrialEnding {
         let begin = Instant::now();
         while begin.elapsed() < LAST {
@@ -361,7 +353,6 @@ impl ApartFollower {
     }
 }
 
-/// How the application ended, from its engine; the cgroup's own counters come first.
 fn add_exit(ended: ContainerEnd, mut evidence: Evidence) -> Evidence {
     (evidence.exit.code, evidence.exit.signal) = (ended.code, ended.signal);
     if ended.is_oom {
@@ -382,7 +373,6 @@ fn runtime_lost_ending(why: String, said: Option<String>) -> TrialEnding {
     }))
 }
 
-/// Lines that wait to be taken.
 const LINES: usize = 256;
 
 struct ContainerLogLines {
@@ -393,13 +383,13 @@ struct ContainerLogLines {
 impl ContainerLogLines {
     fn from_child(mut program: Child) -> Result<Self, String> {
         let output = program.stdout.take().ok_or("it has no output")?;
-        // It waits where nobody takes them: what an application writes there fills no memory.
+        // It blocks while no reader takes lines: the application's output fills no memory.
         let (tell, lines) = sync_channel(LINES);
         let reading = std::thread::Builder::new().name("lines".to_owned());
         let reading = reading.spawn(move || {
             let (mut output, mut block) = (output, vec![0; 16 << 10]);
             let (mut splitter, mut is_wanted) = (pod::LineSplitter::default(), true);
-            // Until nobody wants more.
+            // Until the reader has gone.
             while let (true, Ok(length @ 1..)) = (is_wanted, output.read(&mut block)) {
                 let tell = |line| is_wanted &= tell.send(line).is_ok();
                 splitter.take_bytes(&block[..length], tell);

@@ -1,7 +1,7 @@
 //! Baselines as files of a repository: one file, or a directory with one for each kind of host.
 //!
-//! Owns where they are read from and written to, and which of a directory is meant. What is in them
-//! and what of it can be compared: `loadline_analysis::baseline`.
+//! Owns where they are read and written, and which file of a directory applies.
+//! `loadline_analysis::baseline` owns their content and comparison.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -22,12 +22,10 @@ const NAME: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaselineLocation {
     File(PathBuf),
-    /// This directory, a file for each kind of host.
     Directory(PathBuf),
 }
 
 impl BaselineLocation {
-    /// A path that is a directory, or ends in a slash, is one.
     pub fn from_path(path: &Path) -> Self {
         let ends = path.as_os_str().to_string_lossy().ends_with('/');
         match path.is_dir() || ends {
@@ -46,9 +44,9 @@ impl BaselineLocation {
         }
     }
 
-    /// The baseline for starts on this ground: of a directory that of the same kind of host, else the
-    /// first of another, of which not everything carries over. `None` where there is none yet.
-    /// Errors: [`RunRefusal`] where a file cannot be read or is no baseline.
+    /// The baseline for starts on this ground: in a directory the one for the same kind of host,
+    /// else the first of another kind, which is only partly comparable. `None` if there is none
+    /// yet. Errors: [`RunRefusal`] if a file cannot be read or is no baseline.
     pub fn read(&self, ground: &MeasurementConditions) -> Result<Option<Baseline>, RunRefusal> {
         match self {
             Self::File(path) => read_baseline(path),
@@ -133,14 +131,14 @@ fn read_baseline(path: &Path) -> Result<Option<Baseline>, RunRefusal> {
         RunRefusal::new(
             &what,
             format!("it is none: {error}"),
-            "give a file of `loadline verify --accept`, or write it anew: --accept",
+            "give a file of `loadline verify --accept`, or write a new one: --accept",
         )
     })?;
     match baseline.schema > SCHEMA {
         true => Err(RunRefusal::new(
             what,
             format!("a newer loadline wrote it ({})", baseline.loadline),
-            "use that loadline, or write it anew: --accept",
+            "use that loadline, or write a new one: --accept",
         )),
         false => Ok(Some(baseline)),
     }

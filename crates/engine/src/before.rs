@@ -1,6 +1,7 @@
-//! What was seen of an application before: how long it takes besides its load.
+//! Earlier results of an application: how long it takes apart from its load.
 //!
-//! Owns which results are of the same application. For estimates only: nothing is judged by it.
+//! Owns which results belong to the same application. For estimates only: no judgement depends on
+//! it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::store::{ResultRow, Store};
 
 const LATEST: usize = 20;
 
-/// How long the application takes to start and stop, as the trials of its newest result had it;
-/// `None` where it never got ready here.
+/// How long the application takes to start and stop, from the trials of its newest result; `None`
+/// if it never became ready here.
 pub fn around_the_load(store: &Store, experiment: &Experiment) -> Option<Duration> {
-    // A store that cannot be read is told by whoever needs it.
+    // Whoever needs the store reports that it cannot be read.
     let rows = store.all_results().ok()?;
     let own = rows
         .iter()
@@ -67,7 +68,7 @@ mod tests {
         Experiment::from_file_text(&text(command), Path::new("e.toml"), Path::new("/app")).unwrap()
     }
 
-    /// A trial in a result of its own: ten seconds of load, `besides` seconds of everything else.
+    /// A trial in a new result: ten seconds of load, `besides` seconds of everything else.
     fn keep(store: &Store, command: &str, besides: u64, ready: bool) {
         let new = NewResult {
             kind: ResultKind::Size,

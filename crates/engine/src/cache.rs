@@ -43,14 +43,12 @@ use outcome::{
 use shared::BaseLayers;
 pub(crate) use shared::{CacheRoom, prepare_statistics, statistics_in};
 
-/// Where a training run writes, as the application sees it.
 const WRITTEN: &str = "/tmp/loadline-cache";
 
-/// Where an image has its cache: in trials a file of this machine, later one of its own. A shared
-/// class cache lies elsewhere.
+/// Where an image has its cache: in trials a file of this machine, in the shipped image its own
+/// file. A shared class cache lies elsewhere.
 const IN_IMAGE: &str = "/jvm-cache";
 
-/// Where a JVM logs its classes, as the application sees it.
 const CLASSES: &str = "/tmp/loadline-classes";
 
 /// Writing an archive of a large application takes seconds, and a loaded machine takes longer.
@@ -64,7 +62,7 @@ pub struct InstalledCache {
 }
 
 /// Where the cache of a configuration lies: a file for each JDK, kind and set of options; limits,
-/// instances and rates do not matter to a cache.
+/// instances and rates do not affect a cache.
 pub(crate) fn cache_path(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -80,12 +78,10 @@ pub(crate) fn cache_path(
     directory.join(file_name(kind))
 }
 
-/// A training run: the application's order, and what becomes of its file.
 #[derive(Debug)]
 pub(crate) struct CacheTraining {
     pub configuration: Configuration,
     pub order: TrialOrder,
-    /// Where the JVM's file and the event log go.
     pub delivery: Delivery,
     wanted: StartCache,
     room: CacheRoom,
@@ -98,7 +94,6 @@ pub(crate) struct CacheTraining {
 }
 
 impl CacheTraining {
-    /// Prepares it; starts nothing.
     pub fn prepare_training(
         of: &Measurement<'_>,
         configuration: &Configuration,
@@ -171,7 +166,6 @@ impl CacheTraining {
         &self.place
     }
 
-    /// Removes what a run left that was stopped.
     pub fn discard(self) {
         // What stays is removed before the next training.
         let _ = fs::remove_file(&self.delivery.log);
@@ -222,7 +216,7 @@ impl CacheTraining {
             archive: Bytes::from_bytes(installed.size),
             training: training_length(evidence),
         };
-        // Last, so that a cache whose making was cut short is made again.
+        // Last, so that a cache cut short by a crash is made again.
         if self.room.is_final {
             write_evidence(&evidence, evidence_of(&self.place))?;
         }
@@ -245,7 +239,7 @@ fn write_evidence(evidence: &CacheEvidence, path: PathBuf) -> Result<(), CacheEr
     })
 }
 
-/// What the kernel says of the CPU the cache is made on; a machine that says nothing is not compared.
+/// The CPU that the cache is made on, from the kernel; an empty text is not compared.
 fn cpuinfo() -> String {
     fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
 }
@@ -263,7 +257,7 @@ fn make_cache_directory(directory: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// What a shared class cache of an image is made above.
+/// The image's layers below a new shared class cache.
 fn base_layers(
     app: &AppUnderTest,
     kind: CacheKind,
@@ -290,8 +284,8 @@ fn training_configuration(
     training
 }
 
-/// A start of the application with its cache and the JVM's own log of classes: proof of use that
-/// needs no counters. Its configuration, its order, and where the log will lie.
+/// Starts the application with its cache and the JVM's own log of classes: proof of use without
+/// counters. Returns its configuration, its order, and the place of the log.
 pub(crate) fn prepare_witness(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -313,7 +307,7 @@ pub(crate) fn prepare_witness(
     Ok((with, order, delivery))
 }
 
-/// What a witness saw; `None` when the JVM wrote no such log.
+/// The classes that a witness logged; `None` when the JVM wrote no such log.
 pub(crate) fn witnessed_classes(delivery: &Delivery) -> Option<LoadedClasses> {
     let said = output_in(&delivery.log).unwrap_or_default();
     let _ = fs::remove_file(&delivery.log);
@@ -325,8 +319,8 @@ pub(crate) fn witnessed_classes(delivery: &Delivery) -> Option<LoadedClasses> {
     LoadedClasses::from_class_log(&text)
 }
 
-/// A run that is no trial and whose one file is wanted, or its output alone: as the application
-/// sees it, and where it goes.
+/// A run that is no trial, for one file or for its output alone: `wanted` is the file's path
+/// inside, and its destination.
 fn prepare_errand(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -362,7 +356,6 @@ fn prepare_errand(
     Ok((order, delivery))
 }
 
-/// The application of a configuration as it starts with its cache.
 pub(crate) fn assemble_with(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -373,7 +366,6 @@ pub(crate) fn assemble_with(
     })
 }
 
-/// The same, with the options that the place of the cache gives.
 fn assemble_by(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -410,16 +402,14 @@ pub fn in_image(built: &InstalledCache) -> PathBuf {
     Path::new(directory).join(name_of(&built.file))
 }
 
-/// The name of a cache's file; loadline gave it, or let it pass.
 pub fn name_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// What an application starts with a command (program and arguments) of its own: that of its image,
-/// where it is one.
-/// Errors: [`ApplicationError`] for a program that is no java, or a class path that cannot be
-/// cached. What an image starts need not be seen.
+/// The start of an application with another command (program and arguments): in its image, if it
+/// has one. Errors: [`ApplicationError`] for a program that is no java, or a class path that cannot
+/// be cached. An image's program is not checked.
 pub fn application_of_command(
     app: &AppUnderTest,
     command: &[String],
@@ -433,7 +423,6 @@ pub fn application_of_command(
     }
 }
 
-/// All words that the JVM may get: of the command, and of the variable in which an image has some.
 fn jvm_words(assembled: &AssembledCommand) -> Vec<String> {
     let env = match &assembled.app {
         loadline_protocol::AppSpec::Command { env, .. } => env,
@@ -452,7 +441,6 @@ fn calculated_option(text: String) -> JvmOption {
     }
 }
 
-/// One instance of it without limits: what a cache is made for.
 fn alone_without_limits(configuration: &Configuration) -> Configuration {
     Configuration {
         instances: 1,
@@ -476,7 +464,6 @@ fn evidence_of(place: &Path) -> PathBuf {
     place.with_file_name("training.json")
 }
 
-/// A cache of an earlier run of the same result, whole and undamaged.
 pub(crate) fn read(place: &Path, wanted: StartCache) -> Option<InstalledCache> {
     let file = match wanted.kind {
         CacheKind::Scc => shared::file_of(place)?,

@@ -28,8 +28,8 @@ const GC_LOG: &str = "/tmp/loadline-gc.log";
 /// The variable that every JVM reads, whoever starts it.
 pub(crate) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// The one that OpenJ9 reads after it. Open Liberty's start script has a GC log and a class cache of
-/// its own in it, and leaves them out or puts them first where the variable has some already.
+/// The variable that OpenJ9 reads after it. Open Liberty's start script puts its own GC log and
+/// class cache into it, but leaves them out or puts them first if the variable is already set.
 const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 
 /// Both, in the order in which an OpenJ9 reads them; the last word counts.
@@ -37,9 +37,10 @@ pub(crate) const JVM_VARIABLES: [&str; 2] = [TOOL_OPTIONS, OPENJ9_OPTIONS];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssembledCommand {
-    /// What is started. The program of a command is an absolute path, its environment complete.
+    /// The application's start. The program of a command is an absolute path, its environment
+    /// complete.
     pub app: loadline_protocol::AppSpec,
-    /// The GC log as the application sees it; `None` where there is no JVM to ask.
+    /// The GC log as the application sees it; `None` without a JVM.
     pub gc_log: Option<PathBuf>,
     pub jdk: Option<InstalledJdk>,
 }
@@ -131,7 +132,6 @@ fn put_together(
     })
 }
 
-/// The same for an image: its own entry point, and options through the variable of its JVM.
 fn in_image(
     app: &AppUnderTest,
     image: &ExperimentImage,
@@ -204,8 +204,8 @@ fn app_environment(app: &AppUnderTest, configuration: &Configuration) -> BTreeMa
     env
 }
 
-/// The `java` that will run as far as it can be known: the program itself, or the one that a start
-/// script finds, which looks for it in its own environment. Another program need not have a JVM.
+/// The `java` that will run, as far as it can be known: the program itself, or the `java` that a
+/// start script finds through its environment. Another program need not have a JVM.
 fn java_of(
     program: &str,
     app: &AppUnderTest,
@@ -263,7 +263,7 @@ fn refuse_missing_jar(arguments: &[String], directory: &Path) -> Result<(), Comm
     }
 }
 
-/// The variable whose options win over those of all other variables that a start script may set.
+/// The variable with options that win over all other variables that a start script may set.
 pub fn options_variable(jdk: Option<&InstalledJdk>) -> &'static str {
     match jdk.map(|jdk| jdk.kind) {
         Some(Vm::OpenJ9) => OPENJ9_OPTIONS,
@@ -299,7 +299,7 @@ mod tests {
     use loadline_protocol::{ContainerEngine, EngineKind};
     use loadline_trial::oci;
 
-    /// An experiment with an image that starts `/run.sh serve`, and what was found of it.
+    /// An experiment with an image that starts `/run.sh serve`.
     fn app(jdk: Option<InstalledJdk>) -> (AppUnderTest, Configuration) {
         let text = "slo = \"p99<50ms\"\napp.image = \"orders:1\"\n[app.env]\nA = \"own\"\n[load]\nurl = \"http://localhost/\"\nrate = \"1/s\"\n[[factor]]\nname = \"options\"\nlevels = [{ label = \"small\", jvm = [\"-Xmx64m\"] }]\n";
         let parsed =
@@ -426,7 +426,7 @@ mod tests {
             format!("-Xmx64m -Xverbosegclog:{GC_LOG}")
         );
         let (has_log, native) = env("native", "openj9");
-        assert!(!has_log, "nobody knows whether it starts a JVM");
+        assert!(!has_log, "it may not start a JVM");
         assert_eq!(native[TOOL_OPTIONS], "-Xmx64m");
     }
 

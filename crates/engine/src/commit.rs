@@ -1,12 +1,12 @@
-//! The commit that a directory stands at, and whether its files are as that commit has them.
+//! The commit checked out in a directory, and whether its files differ from it.
 //!
-//! Owns one call of git. loadline may be root and the repository anybody's: a repository names
-//! programs in its own configuration (fsmonitor, hooks, filters, helpers of remotes), so git runs
-//! with the rights of the directory's owner, never with root's unless that is the owner, and with
-//! those of them off that can be switched off. Why git and no reader of our own: whether a work
-//! tree is changed needs its index, objects, filters and line ends, in every format that git has.
-//! Changes nothing: not even the index is refreshed. Facts: git-status(1), "Porcelain Format
-//! Version 2"; git-config(1); CVE-2022-24765: git refuses a repository of another user.
+//! Owns one call of git. loadline may be root and the repository anyone's: a repository names
+//! programs in its own configuration (fsmonitor, hooks, filters, remote helpers), so git runs with
+//! the rights of the directory's owner, never with root's unless root owns it, and with every such
+//! program that can be switched off switched off. Reading the repository without git would need its
+//! index, objects, filters and line ends, in every format that git has. Changes nothing: not even
+//! the index is refreshed. Facts: git-status(1), "Porcelain Format Version 2"; git-config(1);
+//! CVE-2022-24765: git refuses a repository of another user.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -29,7 +29,7 @@ const LARGEST: u64 = 64 << 10;
 const SETTINGS: [&str; 5] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
-    // A directory of a checkout may look like a repository without files of its own.
+    // A directory inside a checkout may look like a bare repository.
     "safe.bareRepository=explicit",
     // Missing objects of a partial clone are not fetched.
     "protocol.allow=never",
@@ -46,8 +46,6 @@ const ARGUMENTS: [&str; 7] = [
     "--ignore-submodules=dirty",
 ];
 
-/// The commit of the repository that a directory lies in; `None` where it lies in none, git is not
-/// installed, refuses it, or takes too long.
 pub fn find_commit(directory: &Path) -> Option<Commit> {
     let path = std::env::var_os("PATH")?;
     let mut child = git_command(directory, &path)?.spawn().ok()?;
@@ -85,8 +83,8 @@ fn git_command(directory: &Path, path: &OsStr) -> Option<Command> {
     Some(command)
 }
 
-/// What it writes until it ends or has written enough; `None` when it takes too long. What git has
-/// started may hold its output open, so the reader is not waited for.
+/// The first bytes that it writes; `None` when it takes too long. Children of git may hold its
+/// output open, so the reader thread is not joined.
 fn first_bytes(output: ChildStdout) -> Option<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     let read = move || {
@@ -175,7 +173,7 @@ mod tests {
         fs::write(sub.join("a"), "two").expect("a file");
         assert_eq!(find_commit(place.path()), commit(true));
         let now = fs::read(place.path().join(".git/index")).expect("an index");
-        assert_eq!(index, now, "nothing of the repository is changed");
+        assert_eq!(index, now, "the repository is unchanged");
     }
 
     #[test]

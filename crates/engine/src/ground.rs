@@ -1,11 +1,12 @@
-//! What a result stands on besides its configurations: if it is the same, so are the trials.
+//! Everything besides its configurations that a result depends on: if it is the same, so are the
+//! trials.
 //!
-//! Owns the fingerprint of everything that is fixed for all trials of a result: the command with the
+//! Owns the fingerprint of everything fixed for all trials of a result: the command with the
 //! content of the files it names (also in options, arguments, variables and the manifests of jars)
 //! and of the directories of its class path, environment, load, SLO, how trials are run and judged,
 //! machine, JDKs and loadline's own program. Two results with one fingerprint may use each other's
-//! trials. What a fingerprint cannot see (a database, a file that the application opens by itself)
-//! is the user's to know: reuse is asked for, never assumed.
+//! trials. Only the user knows about things outside it (a database, a file that the application
+//! opens): reuse is asked for, never assumed.
 
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read};
@@ -79,8 +80,8 @@ pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io:
     Ok(digest.finalize().iter().map(hex).collect())
 }
 
-/// Why a result that was begun on one ground cannot go on here; `None` where nothing that matters
-/// changed. A result whose ground was never known (`then` is `None`) is held against its machine only.
+/// Why a result cannot continue on this ground; `None` if nothing relevant changed. A result
+/// without a known ground (`then` is `None`) is compared by its machine only.
 pub fn explain_change(
     machines: (&MachineDescription, &MachineDescription),
     then: Option<&str>,
@@ -99,7 +100,7 @@ pub fn explain_change(
         );
     }
     (then.is_some() && then != now).then_some(
-        "something that trials stand on has changed since the result was begun (a file of the application, or loadline itself); trials of both are not mixed",
+        "something that trials depend on has changed since the result was begun (a file of the application, or loadline itself); trials of both are not mixed",
     )
 }
 
@@ -110,8 +111,8 @@ fn is_same_node(was: &MachineDescription, is: &MachineDescription) -> bool {
     }
 }
 
-/// Whether two readings can be those of one machine: what a kernel keeps for itself differs a little
-/// from boot to boot.
+/// Whether two readings can come from one machine: the memory that a kernel reserves differs a
+/// little from boot to boot.
 fn is_same_memory(was: Option<Bytes>, is: Option<Bytes>) -> bool {
     const PARTS: u64 = 100;
     match (was, is) {
@@ -122,7 +123,7 @@ fn is_same_memory(was: Option<Bytes>, is: Option<Bytes>) -> bool {
 
 /// Two builds of one version may judge differently.
 fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
-    // By what it is, not by its name: one that has stepped out of its image has none.
+    // By content, not by name: a process that has left its image has no path.
     let program = fs::metadata("/proc/self/exe")?;
     let built = program.modified()?.duration_since(UNIX_EPOCH);
     digest.update(program.len().to_le_bytes());
@@ -130,7 +131,6 @@ fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
     Ok(())
 }
 
-/// Every word that may name a file: of the command, and of what configurations add to it.
 fn candidate_file_names(experiment: &Experiment) -> Vec<String> {
     let mut words = experiment.app.command.clone();
     for dependency in &experiment.dependencies {
@@ -166,14 +166,15 @@ fn candidate_file_names(experiment: &Experiment) -> Vec<String> {
     words
 }
 
-/// Adds a file, and of a jar those that its manifest names; a word that names none adds nothing.
+/// Adds a file, and for a jar the files that its manifest names; a word that names no file adds
+/// nothing.
 fn add_named(digest: &mut Sha256, directory: &Path, name: &str) -> io::Result<()> {
     let path = directory.join(name);
     add_file(digest, &path)?;
     if !name.ends_with(".jar") {
         return Ok(());
     }
-    // What is no jar names nothing.
+    // A file that is no jar names nothing.
     let jar = Jar::read(&path).unwrap_or_default();
     let beside = path.parent().unwrap_or(directory);
     for neighbour in jar.class_path {

@@ -1,7 +1,7 @@
-//! What becomes of the heap of each base of a search, beside what the user's own options say.
+//! The heap of each base of a search, and the user's own heap options.
 //!
-//! Owns which words of a command or environment set a heap. A user's word wins over a configuration's
-//! (crate::command), so a heap that is chosen against it would not be the one that runs.
+//! Owns which words of a command or environment set a heap. A user's word wins over a
+//! configuration's (crate::command), so a chosen heap that contradicts it would not take effect.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,6 @@ const SHARES: [&str; 4] = [
     "-XX:MaxRAMFraction=",
     "-XX:InitialRAMPercentage=",
 ];
-/// Options that set its largest or first size.
 const SIZES: [&str; 5] = [
     "-Xmx",
     "-Xms",

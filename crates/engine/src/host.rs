@@ -16,11 +16,10 @@ pub trait TrialHost {
     /// How many trials it runs at once, at least 1.
     fn slot_count(&self) -> usize;
 
-    /// Why it cannot carry out this order, found out before anything starts.
     fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal>;
 
-    /// Starts a trial in a slot that is free.
-    /// Errors: [`RunRefusal`] when it cannot; nothing of the trial is left then.
+    /// Starts a trial in a free slot. Errors: [`RunRefusal`] when it cannot; the trial leaves
+    /// nothing behind then.
     fn launch_trial(
         &mut self,
         slot: usize,
@@ -28,22 +27,20 @@ pub trait TrialHost {
         delivery: &Delivery,
     ) -> Result<Box<dyn TrialHandle>, RunRefusal>;
 
-    /// Waits until a running trial may have something to tell, at most so long. Virtual time passes
-    /// here and nowhere else.
+    /// Waits until a running trial may have news, at most `patience`. Virtual time passes here and
+    /// nowhere else.
     fn wait_for_events(&mut self, patience: Duration);
 
     /// Now, on a clock of the host that never goes back, in ns: what [`TrialHost::wait_for_events`] waits by.
     fn host_clock_ns(&self) -> u64;
 }
 
-/// Where a host puts what a trial leaves, on this machine. The files are there when the trial's last
-/// event is.
+/// Where a host puts the output of a trial, on this machine. The files are complete at the trial's
+/// last event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The raw evidence: samples and what the application wrote. It does not exist yet.
     pub log: PathBuf,
-    /// One for each file of [`TrialOrder::hand_over`]; one that the application did not write is not
-    /// made.
     pub files: Vec<PathBuf>,
 }
 
@@ -53,6 +50,5 @@ pub trait TrialHandle {
     /// [`TrialEvent::Ended`], which also comes when the machinery around the trial is lost.
     fn next(&mut self) -> Option<TrialEvent>;
 
-    /// Tells it to stop; its end comes as an event.
     fn stop_trial(&mut self);
 }

@@ -1,9 +1,9 @@
-//! loadline's end of the keeper: the process that holds the dependencies which the trials of a result
-//! share, and a trial that waits for them before it begins.
+//! loadline's side of the keeper: the process that holds the dependencies shared by the trials of a
+//! result, and a trial that waits for them before it begins.
 //!
-//! Owns that process and what of its answers goes into evidence. When they start and end is
-//! [`loadline_trial::keeper`]'s. There is one for each slot: a trial must not share them with one that
-//! runs beside it.
+//! Owns that process and which of its answers become evidence. [`loadline_trial::keeper`] decides
+//! when dependencies start and end. Each slot has a keeper: parallel trials must not share
+//! dependencies.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -23,16 +23,13 @@ use loadline_trial::{Site, plain_text, spawn_command};
 
 use crate::host::TrialHandle;
 
-/// One that has nothing to do answers at once.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// It ends what it holds within seconds; one that does not is killed.
+/// It stops its dependencies within seconds; otherwise it is killed.
 const LEAVING: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether it has ended.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Of its own complaint, so much is kept.
 const COMPLAINT: u64 = 4096;
 
 type Begin = Box<dyn FnOnce(&TrialOrder) -> io::Result<Box<dyn TrialHandle>>>;
@@ -42,7 +39,6 @@ pub(crate) fn is_needed(order: &TrialOrder) -> bool {
     all.any(|dependency| dependency.scope == DependencyScope::Result)
 }
 
-/// The keeper of a slot. Dropping it ends all that it holds.
 #[derive(Debug)]
 pub(crate) struct KeeperProcess {
     site: Site,
@@ -150,10 +146,9 @@ impl Drop for KeeperProcess {
     }
 }
 
-/// The place of a slot's keeper; empty before the first trial, and after one that was lost.
 pub(crate) type Place = Rc<RefCell<Option<KeeperProcess>>>;
 
-/// A trial whose dependencies are shared: first they are made ready, then it begins.
+/// A trial with shared dependencies: they are made ready before it begins.
 pub(crate) struct JoiningTrial {
     keeper: Place,
     stage: JoiningStage,
@@ -166,8 +161,7 @@ enum JoiningStage {
 }
 
 impl JoiningTrial {
-    /// Asks the keeper, which is started where there is none, to have them ready; `begin` starts the
-    /// trial then.
+    /// Asks the keeper, started if necessary, to make them ready; `begin` then starts the trial.
     /// Errors: When the keeper cannot be started.
     pub(crate) fn ask_keeper(
         site: &Site,
@@ -255,7 +249,7 @@ impl TrialHandle for JoiningTrial {
                         self.begin_joined(answer)
                     }
                     Some(Err(TryRecvError::Empty)) => None,
-                    // It was told to stop, or it is gone.
+                    // It was asked to stop, or it has gone.
                     Some(Err(TryRecvError::Disconnected)) | None => {
                         let lost = place.as_mut().map(KeeperProcess::loss_failure);
                         *place = None;
@@ -311,8 +305,8 @@ fn joined_dependencies(answer: KeeperAnswer) -> Result<SharedDependencies, Trial
     }
 }
 
-/// Adds to the evidence of a trial which of its shared dependencies have ended: what it measured
-/// without them is not the application.
+/// Adds the shared dependencies that have ended to a trial's evidence: measurements without them do
+/// not describe the application.
 fn add_ended_dependencies(evidence: &mut Evidence, ended: Vec<DependencyEnd>) {
     for one in ended {
         let mut all = evidence.dependencies.iter_mut();

@@ -8,13 +8,13 @@ use std::time::Duration;
 pub struct TimeLeft {
     /// Trials it takes, as far as that is known: of a search, what half of such searches take.
     expected: Option<u32>,
-    /// How long a trial takes, before one has shown it.
     each: Duration,
     attempts: u32,
     measured: u32,
     found: u32,
     last_end: Duration,
-    /// The longest attempt: a search begins with one that is aged, which no later one is.
+    /// The longest attempt. It is left out of the mean: the first start of a search is aged, later ones are
+    /// not.
     longest: Duration,
 }
 
@@ -31,7 +31,7 @@ impl TimeLeft {
         }
     }
 
-    /// A trial has ended; one that could not be measured is tried again.
+    /// A trial has ended; it is tried again if it could not be measured.
     pub fn trial_ends(&mut self, now: Duration, is_measured: bool) {
         self.attempts += 1;
         self.measured += u32::from(is_measured);
@@ -44,8 +44,8 @@ impl TimeLeft {
         self.found += 1;
     }
 
-    /// What is left; `None` where the number of trials is not known, or a search takes more than
-    /// was expected.
+    /// The time left; `None` if the number of trials is not known, or a search takes more than
+    /// expected.
     pub fn remaining_at(&self, now: Duration) -> Option<Duration> {
         let rest = self.expected?.checked_sub(self.measured + self.found)?;
         // With what had to be tried again: it will be no other with those to come.
@@ -74,7 +74,7 @@ mod tests {
         left.trial_ends(s(30), true);
         assert_eq!(left.remaining_at(s(30)), Some(s(270)));
         assert_eq!(left.remaining_at(s(40)), Some(s(260)));
-        // One that takes longer than the others before says nothing of those after it.
+        // An unusually long trial does not predict the later ones.
         assert_eq!(left.remaining_at(s(90)), Some(s(240)));
         left.trial_found();
         left.trial_found();

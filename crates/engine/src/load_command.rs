@@ -1,7 +1,7 @@
 //! The load command of a trial: its words filled in, its program found, its environment.
 //!
-//! Owns what a command may name (`{url}`) and what it is told beside that (`LOADLINE_URL`). It inherits
-//! what an application does, and no more.
+//! Owns the placeholders of a command (`{url}`) and its extra variables (`LOADLINE_URL`). It
+//! inherits the same variables as an application, and no more.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::error::RunError;
 use crate::measurement::Measurement;
 use crate::program::{inherited_variables, locate};
 
-/// Memory for a tool that runs on a JVM or Node, which takes a quarter of it for its heap.
+/// Memory for a tool on a JVM or Node, which uses a quarter as heap.
 const MEMORY: Bytes = Bytes::from_gib(2);
 
 /// A file in the command's own /tmp, which goes with the trial.
 const RESULTS: &str = "/tmp/loadline-results";
 
-/// The command counts from its own start or first request, phases from what was seen of it: so much
-/// later it ends.
+/// The command counts from its own start or first request, phases from the first request seen: it
+/// ends this much later.
 const SPARE: Duration = Duration::from_secs(2);
 
-/// What a command is told; as `{name}` in its words and as `LOADLINE_NAME` in its environment.
+/// Facts for a command: `{name}` in its words, `LOADLINE_NAME` in its environment.
 struct CommandFacts {
     url: LoadTarget,
     rate: Option<f64>,
@@ -33,7 +33,6 @@ struct CommandFacts {
 }
 
 impl CommandFacts {
-    /// The name in words, the variable, and the value.
     fn all(&self) -> Vec<(&'static str, &'static str, String)> {
         let mut all = vec![
             ("{url}", "LOADLINE_URL", self.url.to_string()),
@@ -113,7 +112,6 @@ pub(crate) fn load_command(
     }))
 }
 
-/// The files that a load command names, whose content is part of the load.
 pub(crate) fn command_files(command: &[String], directory: &std::path::Path) -> Vec<PathBuf> {
     let paths = command.iter().map(|word| directory.join(word));
     paths.filter(|path| path.is_file()).collect()
@@ -136,7 +134,7 @@ mod tests {
         assert_eq!(fill("-rate={rate}/s"), "-rate=200/s");
         assert_eq!(fill("{host}:{port}"), "localhost:8080");
         assert_eq!(fill("-Jduration={duration_s}"), "-Jduration=23");
-        // What is no name of these is the tool's own.
+        // Other names in braces belong to the tool.
         assert_eq!(
             fill("{{url}} ${x} {users}"),
             "{http://localhost:8080/owners?page=1} ${x} {users}"

@@ -1,7 +1,7 @@
-//! This machine as a host: each trial is a process of its own, `loadline trial-part`.
+//! This machine as a host: each trial is a separate process, `loadline trial-part`.
 //!
-//! Owns that process: its start, its event log, its end however it comes. What a trial does is
-//! [`loadline_trial`]'s. One trial at a time, because two disturb each other.
+//! Owns that process: its start, its event log, and its end in every case. [`loadline_trial`] runs
+//! the trial. One trial at a time, because two disturb each other.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -21,25 +21,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::host::{Delivery, TrialHandle, TrialHost};
 use crate::keeper::{self, JoiningTrial, Place};
 
-/// How often the log of a running trial is looked at.
 const POLL: Duration = Duration::from_millis(25);
 
-/// A trial that was told to stop kills and cleans up within seconds; one that does not is killed.
+/// A stopping trial kills and cleans up within seconds; otherwise it is killed.
 const STOPPING: Duration = Duration::from_secs(60);
 
 /// From its last event to the end of the process; milliseconds as a rule.
 const LEAVING: Duration = Duration::from_secs(10);
 
-/// A state directory with less room than this is full.
 const ROOM: u64 = 64 << 10;
 
-/// Of the last words of a trial that was lost, so much is read.
 const LAST_WORDS: usize = 4096;
 
 #[derive(Debug)]
 pub struct LocalTrialHost {
     site: Site,
-    /// What trials share, one after the other.
     keeper: Place,
 }
 
@@ -169,7 +165,7 @@ struct LocalTrialProcess {
     site: Site,
     log: EventLogReader<File>,
     delivery: Delivery,
-    /// Its last event, which is told when nothing of it is left, and since when it is known.
+    /// Its last event, reported only after its clean-up, and when it came.
     ending: Option<(TrialEnding, Instant)>,
     asked: Option<Instant>,
     is_over: bool,
@@ -228,7 +224,6 @@ impl Drop for LocalTrialProcess {
 }
 
 impl LocalTrialProcess {
-    /// The next event; files that are handed over become files on the way.
     fn read(&mut self) -> Result<Option<TrialEvent>, LogError> {
         loop {
             match self.log.next_entry()? {
@@ -239,7 +234,6 @@ impl LocalTrialProcess {
         }
     }
 
-    /// The last event, once the process is gone.
     fn last_event(&mut self) -> Option<TrialEvent> {
         let (_, since) = self.ending.as_ref()?;
         if matches!(self.child.try_wait(), Ok(None)) {
@@ -253,11 +247,10 @@ impl LocalTrialProcess {
         Some(TrialEvent::Ended(ending))
     }
 
-    /// Its end without a last event, after everything of it is gone.
     fn lost_event(&mut self, why: &str, status: ExitStatus) -> TrialEvent {
         self.clean_up();
         for file in &self.delivery.files {
-            // Half a file is none; one that never came is none either.
+            // A partial file counts as missing.
             let _ = fs::remove_file(file);
         }
         self.is_over = true;
@@ -304,7 +297,6 @@ impl LocalTrialProcess {
     }
 }
 
-/// Writes a piece of a file that is handed over to its place.
 fn deliver(piece: &FileChunk, delivery: &Delivery) -> Result<(), LogError> {
     let ChunkContent::File(number) = piece.content else {
         return Ok(());

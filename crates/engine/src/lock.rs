@@ -15,10 +15,9 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// How long to sleep between two looks at a lock that is held.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Most names beside the lock that are looked at: anybody may put files there.
+/// Most names next to the lock that are looked at: every user may put files there.
 const MOST: usize = 10_000;
 
 #[derive(Debug)]
@@ -29,10 +28,7 @@ pub struct MachineLock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error("another loadline is measuring on this machine{}", holder.as_ref().map(|h| format!(": {h}")).unwrap_or_default())]
-    Held {
-        /// Its pid and subcommand, when it left them.
-        holder: Option<String>,
-    },
+    Held { holder: Option<String> },
     #[error("cannot lock {}: {source}", path.display())]
     Io {
         path: PathBuf,
@@ -52,8 +48,6 @@ impl MachineLock {
         }
     }
 
-    /// Waits for the lock. `waiting` is called with the holder before each wait and says whether
-    /// to go on waiting.
     pub fn wait_for_lock(waiting: impl FnMut(&LockError) -> bool) -> Result<Self, LockError> {
         Self::wait_at(&default_path(), waiting)
     }
@@ -105,7 +99,6 @@ impl MachineLock {
     }
 }
 
-/// A place among those who wait: a file with a number that grows, locked for as long as it is meant.
 #[derive(Debug)]
 struct LockTicket {
     path: PathBuf,
@@ -141,7 +134,6 @@ fn ticket_prefix(lock_path: &Path) -> String {
     format!("{}.wait-", name.to_string_lossy())
 }
 
-/// The tickets, who came first first.
 fn tickets(lock_path: &Path) -> Vec<PathBuf> {
     let prefix = ticket_prefix(lock_path);
     let beside = lock_path.parent().and_then(|d| fs::read_dir(d).ok());
@@ -155,13 +147,10 @@ fn tickets(lock_path: &Path) -> Vec<PathBuf> {
     tickets
 }
 
-/// The ticket of who has waited longest.
 fn first_of(lock_path: &Path) -> Option<PathBuf> {
     tickets(lock_path).into_iter().find(|t| is_meant(t))
 }
 
-/// Removes the tickets of who died waiting. One that is empty may be about to be locked by who made
-/// it; another user's stays.
 fn remove_dead(lock_path: &Path) {
     let is_written = |ticket: &PathBuf| fs::symlink_metadata(ticket).is_ok_and(|m| m.len() > 0);
     let written = tickets(lock_path).into_iter().filter(is_written);
@@ -170,7 +159,6 @@ fn remove_dead(lock_path: &Path) {
     }
 }
 
-/// Whether somebody holds a ticket; of who died it is only a file.
 fn is_meant(ticket: &Path) -> bool {
     let mut options = OpenOptions::new();
     let flags = libc_nofollow() | rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -180,7 +168,6 @@ fn is_meant(ticket: &Path) -> bool {
     matches!(tried, Ok(Err(Errno::WOULDBLOCK)))
 }
 
-/// Another one comes first.
 fn held_by(ticket: &Path) -> LockError {
     let file = File::open(ticket).ok();
     LockError::Held {
@@ -267,9 +254,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let held = MachineLock::acquire_at(&path).unwrap();
-        // Left by one that was killed: it is first, and nobody's.
+        // Left by a killed process: it is first, but unlocked.
         fs::write(directory.path().join("lock.wait-0000-1"), "pid 1: dead").unwrap();
-        // Made and not yet locked: whose it is cannot be known.
+        // Made and not yet locked: its owner is unknown.
         let made = directory.path().join("lock.wait-0001-2");
         fs::write(&made, "").unwrap();
         let came = std::sync::Mutex::new(Vec::new());

@@ -60,8 +60,8 @@ pub fn timelines(store: &Store, trial: &str, pauses: &[TimeSpan]) -> Vec<Vec<Tim
     found.iter().map(|samples| to_steps(samples)).collect()
 }
 
-/// The lines of a log that tell of pauses and safepoints that overlap a span; `pauses` are those that
-/// the trial's record has of it, which place a log that has only the wall clock.
+/// The log lines about pauses and safepoints that overlap a span; `pauses` are the record's, which
+/// place a log that has only the wall clock.
 pub fn lines_within<'a>(log: &'a str, span: TimeSpan, pauses: &[(u64, u64)]) -> Vec<&'a str> {
     match wall_ahead_ms(log, pauses) {
         Some(ahead_ms) => openj9_lines(log, span, ahead_ms),
@@ -71,8 +71,9 @@ pub fn lines_within<'a>(log: &'a str, span: TimeSpan, pauses: &[(u64, u64)]) -> 
 
 const LOOKED_AT: usize = 1000;
 
-/// How far the wall clock of OpenJ9's log is ahead of the trial's, ms: a pause of the record has the
-/// same length in the log, to the microsecond. `None` for HotSpot's, and where no pause is found.
+/// How far the wall clock of OpenJ9's log is ahead of the trial's, ms: a pause of the record has
+/// the same length in the log, to the microsecond. `None` for HotSpot's log, or if no pause
+/// matches.
 fn wall_ahead_ms(log: &str, pauses: &[(u64, u64)]) -> Option<i64> {
     if log.starts_with('[') {
         return None;
@@ -89,7 +90,7 @@ fn wall_ahead_ms(log: &str, pauses: &[(u64, u64)]) -> Option<i64> {
     Some(unix_ms - i64::try_from(end_ns / 1_000_000).ok()?)
 }
 
-/// Of OpenJ9: what begins, ends and takes its time in a stop. A stamp is cut to milliseconds.
+/// OpenJ9: what begins, ends and takes its time in a stop. A stamp is cut to milliseconds.
 fn openj9_lines(log: &str, span: TimeSpan, ahead_ms: i64) -> Vec<&str> {
     const TELLING: [&str; 7] = [
         "<exclusive-start",
@@ -114,8 +115,8 @@ fn openj9_lines(log: &str, span: TimeSpan, ahead_ms: i64) -> Vec<&str> {
         .collect()
 }
 
-/// Of HotSpot, with CLOCK_MONOTONIC stamps (`[123ns]`): a line is written at the end of what it tells
-/// of.
+/// HotSpot, with CLOCK_MONOTONIC stamps (`[123ns]`): a line is written at the end of the event it
+/// describes.
 fn hotspot_lines(log: &str, span: TimeSpan) -> Vec<&str> {
     let tells = |line: &&str| {
         let is_pause =

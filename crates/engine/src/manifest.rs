@@ -1,9 +1,8 @@
-//! YAML that somebody else wrote: manifests and values of charts, from files, directories and
-//! standard input.
+//! Foreign YAML: manifests and values of charts, from files, directories and standard input.
 //!
-//! Owns where they are read from and the limits of it: the text may come from anybody, and
-//! loadline may be root. What stands in the documents is for whoever asks. Facts: a directory is
-//! read as `kubectl apply -f DIR` reads it (`.yaml`, `.yml`, `.json`, none below).
+//! Owns the sources and their limits: the text is untrusted, and loadline may be root. Callers
+//! interpret the documents. Facts: a directory is read as `kubectl apply -f DIR` reads it (`.yaml`,
+//! `.yml`, `.json`, no subdirectories).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,15 +20,11 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 const TEMPLATES: [&str; 3] = [".Values", ".Release", ".Chart"];
 
-/// Fields that hold texts of other programs.
 const FOREIGN: [&str; 4] = ["data", "stringData", "binaryData", "annotations"];
 
-/// A file with its documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestFile {
-    /// Where it is from; `-` is standard input.
     pub path: PathBuf,
-    /// Its documents in order, without empty ones.
     pub documents: Vec<Value>,
 }
 
@@ -65,7 +60,6 @@ pub fn read_manifest_file(path: &Path) -> Result<ManifestFile, RunRefusal> {
     })
 }
 
-/// The text; `None` when it is too long.
 fn read_bounded_text(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
     let limit = LARGEST + 1;
@@ -84,7 +78,6 @@ fn input_name(path: &Path) -> String {
     }
 }
 
-/// The files of a directory in order of their names; links in it are passed over.
 fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     let what = format!("cannot read {}", path.display());
     let failed = |error| RunRefusal::new(&what, error, "give a directory that you may read");
@@ -148,8 +141,8 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     Ok(documents.into_iter().filter(|d| !d.is_null()).collect())
 }
 
-/// Whether a field asks for a chart's values. Other programs have templates of their own in the data of
-/// a ConfigMap or Secret and in annotations.
+/// Whether a field refers to a chart's values. Other programs have their own templates in the data
+/// of a ConfigMap or Secret and in annotations.
 fn is_template(value: &Value) -> bool {
     let marks =
         |text: &str| text.contains("{{") && TEMPLATES.iter().any(|mark| text.contains(mark));

@@ -15,9 +15,11 @@ pub struct Measurement<'a> {
     pub places: &'a JdkPlaces,
     pub account: Account,
     pub thresholds: VerdictThresholds,
-    /// Fingerprint of the ground whose trials in earlier results are used again; `None` is never.
+    /// Fingerprint of the ground; trials of earlier results with the same one are reused. `None`
+    /// never reuses.
     pub reuse: Option<String>,
-    /// Whether what could not be measured in [`ATTEMPTS`](crate::runner::ATTEMPTS) attempts before is tried as often again:
-    /// for a result that had ended. One that was cut goes on as if it had not been.
+    /// Whether a trial that failed in all [`ATTEMPTS`](crate::runner::ATTEMPTS) attempts gets as
+    /// many again: for a result that had ended. An interrupted result continues as if nothing had
+    /// happened.
     pub retries: bool,
 }

@@ -1,15 +1,17 @@
 //! From an experiment to the order of one trial.
 //!
-//! Owns what a host is told, and the seed of a trial's load; the command line is
-//! [`command`](crate::command)'s, the load phases are [`load`](crate::experiment::load)'s. Starts
-//! nothing.
+//! Owns the order for a host, and the seed of a trial's load; [`command`](crate::command) owns the
+//! command line, [`load`](crate::experiment::load) the load phases. Starts nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, TrialPurpose};
+use loadline_analysis::record::{Configuration, RunReference, TrialPurpose, TrialVerdict};
 use loadline_jvm::log_option;
-use loadline_protocol::{AppSpec, MemoryStudy, SamplingRate, TrialOrder};
+use loadline_protocol::{
+    AppSpec, MemoryStudy, MetricsSpec, RunRefusal, RunSpec, SamplingRate, TrialOrder,
+};
 
 use crate::cache::{InstalledCache, assemble_with};
 use crate::command::{AssembledCommand, assemble};
@@ -17,6 +19,7 @@ use crate::error::RunError;
 use crate::experiment::references::{self, FilledEnvironment};
 use crate::load_command::load_command;
 use crate::measurement::Measurement;
+use crate::program::locate;
 use crate::soak::divide_soak;
 use crate::store::TrialKey;
 
@@ -59,7 +62,7 @@ pub(crate) fn trial_order(
         .search
         .soak
         .filter(|_| key.purpose == TrialPurpose::Soak);
-    let study = study(key.purpose, &order);
+    let study = study(key.purpose, &order).filter(|_| order.run.is_none());
     Ok(match length {
         None => {
             let mut phases = match study {
@@ -110,7 +113,7 @@ fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
     })
 }
 
-/// Of a soak the JVM logs its collections only: a day of every detail would fill the disk.
+/// In a soak the JVM logs collections only: a day of every detail would fill the disk.
 fn limit_soak_logging(mut order: TrialOrder) -> TrialOrder {
     match &mut order.app {
         AppSpec::Command { command, env, .. } => {
@@ -164,21 +167,88 @@ pub(crate) fn order_without_load(
         as_shipped: false,
         generators: None,
         load_command: None,
+        metrics: located_metrics(of)?,
+        run: match &app.run {
+            Some(run) => Some(RunSpec {
+                reference: run_reference(of, configuration)?,
+                ..located_run(run, &app.directory)
+            }),
+            None => None,
+        },
     })
 }
 
-/// Whether a trial is the last start of a proof as pods: its pod is made as the application ships. What
-/// counts in the other starts is the PID namespace that the pod's containers share, and that is not
-/// what is shipped.
+/// The metrics with the programs of their probes found.
+fn located_metrics(of: &Measurement<'_>) -> Result<Option<MetricsSpec>, RunError> {
+    let mut metrics = of.experiment.metrics.clone();
+    let probes = metrics
+        .iter_mut()
+        .flat_map(|metrics| metrics.probes.iter_mut());
+    for (name, words) in probes {
+        if let Some(program) = words.first_mut() {
+            let found = locate(program, &of.experiment.app.directory, of.places);
+            let found = found.map_err(|error| {
+                let hint = "it is a program of this machine, by its path or one in PATH";
+                RunRefusal::new(format!("the probe {name}"), error, hint)
+            })?;
+            *program = found.to_string_lossy().into_owned();
+        }
+    }
+    Ok(metrics)
+}
+
+/// The run at the largest memory that this result has, of the same configuration but for memory and heap.
+fn run_reference(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+) -> Result<Option<RunReference>, RunError> {
+    let same = |other: &Configuration| Configuration {
+        label: configuration.label.clone(),
+        memory: configuration.memory,
+        jvm_options: configuration.jvm_options.clone(),
+        ..other.clone()
+    };
+    let trials = of.store.finished_trials(&of.result)?;
+    let room = trials.iter().find(|trial| {
+        trial.purpose == TrialPurpose::Room
+            && trial.verdict == TrialVerdict::Pass
+            && same(&trial.configuration) == *configuration
+    });
+    Ok(room.and_then(|room| {
+        let start = &room.evidence.start;
+        let time = start.ready?;
+        Some(RunReference {
+            time,
+            cpu: start.cpu,
+        })
+    }))
+}
+
+/// With absolute paths, and the home directory of whoever calls loadline.
+fn located_run(run: &RunSpec, directory: &Path) -> RunSpec {
+    let absolute = |path: &PathBuf| -> PathBuf { directory.join(path).components().collect() };
+    RunSpec {
+        copies: run.copies.iter().map(absolute).collect(),
+        file: run.file.as_ref().map(absolute),
+        home: std::env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute()),
+        ..run.clone()
+    }
+}
+
+/// Whether a trial is the last start of a proof as pods: its pod has the shipped layout. The PID
+/// namespace shared by the containers of a pod is used for measuring in the other starts, and is
+/// not shipped.
 fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
     let starts = of.experiment.search.counted_starts();
     let is_last = starts > 0 && key.repeat.is_multiple_of(starts);
     of.experiment.cluster.is_some() && key.purpose == TrialPurpose::Prove && is_last
 }
 
-/// Whether only the verdict of a trial counts once it misses: in a search of the smallest memory, but
-/// not in its proof, whose requests are also judged as one sample. With prices, how far a trial is from its SLO
-/// counts too; in a matrix every figure does.
+/// Whether only the verdict of a trial counts once it misses: in a search of the smallest memory,
+/// but not in its proof, because its requests are also judged as one sample. With prices the
+/// distance from the SLO counts too; in a matrix every figure does.
 fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
     let is_search = match purpose {
         TrialPurpose::Search
@@ -203,7 +273,7 @@ fn fill_environment(mut app: AppSpec) -> Result<(AppSpec, Vec<String>), RunError
     Ok((app, secrets))
 }
 
-/// What is drawn on the way to one dependency of a trial has nothing to do with its load.
+/// Keeps the random numbers of one dependency's toxics independent of the load's.
 fn seed_of(trial: u64, dependency: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (trial, dependency).hash(&mut hasher);

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use loadline_jvm::detect::JdkPlaces;
 use loadline_protocol::RunRefusal;
 
-/// Variables that an application gets from loadline's own environment; nothing else is inherited.
 const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,10 @@
 //! The one loop that starts trials: slots, attempts, records.
 //!
-//! Owns the rule that makes everything resumable: a trial that has a record is not run again, its
-//! record is used. A search asks ([`TrialSearch`]), the runner fills the host's slots with what it asks
-//! for, stores each record before the search sees it, and stops what is wanted no more. What could
-//! not be measured is tried again, then reported as such. Start-up caches are trained in a slot of
-//! their own time, before the first trial that needs one. Judges through `loadline-analysis`; knows
-//! no host but by its trait.
+//! Owns the rule that makes everything resumable: a trial with a record is not run again. A search
+//! asks ([`TrialSearch`]), the runner fills the host's slots with its asks, stores each record
+//! before the search sees it, and stops trials that are no longer wanted. A trial that could not be
+//! measured is repeated, then reported. Start-up caches are trained in a slot before the first
+//! trial that needs them. Judges through `loadline-analysis`; knows hosts only by their trait.
 
 mod attempts;
 mod job;
@@ -41,10 +40,9 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub trait TrialWatcher {
     fn trial_begins(&mut self, slot: usize, ask: &TrialAsk, attempt: u32);
 
-    /// A start-up cache is trained or tried: a run that gives no record.
     fn training_begins(&mut self, slot: usize, configuration: &Configuration);
 
-    /// What is to run in this slot has not begun: its host has no room for it yet.
+    /// The next job of this slot has not begun: its host has no room yet.
     fn slot_waits(&mut self, slot: usize, why: &str);
 
     fn trial_progress(&mut self, slot: usize, progress: TrialProgress);
@@ -52,10 +50,8 @@ pub trait TrialWatcher {
     /// A trial has its record: from this slot, or `None` when it was there from before.
     fn trial_ends(&mut self, slot: Option<usize>, record: &TrialRecord);
 
-    /// What ran in this slot ended without a record.
     fn slot_ends(&mut self, slot: usize);
 
-    /// Whether to stop everything (Ctrl-C).
     fn is_interrupted(&self) -> bool;
 }
 
@@ -66,9 +62,7 @@ pub struct SearchRunner<'a> {
     seen: SeenTrials,
     tried: ByAsk<AskAttempts>,
     slots: Vec<Option<SlotJob>>,
-    /// The slot of each pair that has begun.
     pairs: HashMap<u32, usize>,
-    /// Caches that are in place, by their file.
     caches: HashMap<PathBuf, InstalledCache>,
 }
 
@@ -91,10 +85,9 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    /// Runs what the search asks for until it has its answer. Nothing runs afterwards, whatever
-    /// came of it.
-    /// Errors: [`RunError`]; what was finished is in the store and is not run again by the next
-    /// call.
+    /// Runs the asks of the search until it has its answer. Nothing runs after this returns, even
+    /// on errors. Errors: [`RunError`]; finished trials are in the store and are not run again by
+    /// the next call.
     pub fn run<S: TrialSearch>(&mut self, search: &S) -> Result<S::Answer, RunError> {
         let ended = self.until_answered(search);
         let stopped = self.stop_all();
@@ -124,8 +117,8 @@ impl<'a> SearchRunner<'a> {
         Ok(Some(built))
     }
 
-    /// A shared class cache: filled with room, with more where that is full, and made anew with the
-    /// limits of what it holds. Waits for each start.
+    /// A shared class cache: filled with room, with more if that is full, then rebuilt at the size
+    /// of its content. Waits for each start.
     fn build_shared_cache(
         &mut self,
         slot: usize,
@@ -207,7 +200,6 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    /// Fills slots, waits, takes what came; whether there is a new record.
     fn run_turn(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
         if self.watcher.is_interrupted() {
             return Err(RunError::Interrupted);
@@ -220,7 +212,7 @@ impl<'a> SearchRunner<'a> {
         self.collect_events()
     }
 
-    /// Puts what is asked for into free slots, in order; whether a record was found instead.
+    /// Puts asks into free slots, in order; returns whether a record was found instead.
     fn fill_slots(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
         if self.has_no_free_slot() {
             return Ok(false);
@@ -228,7 +220,7 @@ impl<'a> SearchRunner<'a> {
         let reserved = self.reserved_slots(open);
         let mut open_pairs = HashSet::new();
         // A guess may take far longer than a back-off, so each wanted trial that waits for its next
-        // attempt keeps a slot from guesses; what is wanted too may have it.
+        // attempt keeps a slot free of guesses; other wanted trials may use it.
         let mut kept = 0;
         let mut free = self.free_slots(&reserved).count();
         for (index, ask) in open.wanted.iter().chain(&open.guesses).enumerate() {
@@ -262,7 +254,7 @@ impl<'a> SearchRunner<'a> {
         Ok(false)
     }
 
-    /// A search that is open and wants nothing would never end.
+    /// An open search that wants nothing would never end.
     fn refuse_to_wait_for_nothing(&self, open: &WantedTrials) -> Result<(), RunError> {
         let is_coming = open
             .wanted
@@ -301,7 +293,6 @@ impl<'a> SearchRunner<'a> {
         ask.pair.and_then(|pair| self.pairs.get(&pair)).copied()
     }
 
-    /// The slot of the ask's pair, if it is free; any free one where it has none yet.
     fn free_slot(&self, ask: &TrialAsk, reserved: &HashSet<usize>) -> Option<usize> {
         match self.slot_of_pair(ask) {
             Some(slot) => self.slots[slot].is_none().then_some(slot),
@@ -329,7 +320,6 @@ impl<'a> SearchRunner<'a> {
         Some(built)
     }
 
-    /// Takes the events of all slots; whether there is a new record.
     fn collect_events(&mut self) -> Result<bool, RunError> {
         let mut is_new = false;
         for slot in 0..self.slots.len() {
@@ -412,7 +402,7 @@ impl<'a> SearchRunner<'a> {
         };
         self.watcher.slot_ends(slot);
         if !matches!(ending, TrialEnding::Measured(_)) {
-            // Nothing of it is wanted; what stays is swept by its owner file.
+            // Ignored: the sweep by owner file removes leftovers.
             let _ = loadline_trial::remove_scratch(&order.scratch);
         }
         match ending {

@@ -9,6 +9,7 @@ use loadline_analysis::search::lattice::LatticeCell;
 use loadline_analysis::search::min_memory::MemoryParameters;
 use loadline_analysis::search::prices::PriceSearch;
 use loadline_analysis::search::purchase::{Purchase, Variant};
+use loadline_analysis::search::size::cpu::CpuRange;
 use loadline_analysis::search::size::{SizeSearch, SizedLevel, SmallestMemory};
 use loadline_analysis::warming::JvmQuestion;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
@@ -16,7 +17,7 @@ use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, Vm};
 
 use crate::agenda::trial_length;
-use crate::command::{CommandError, assemble};
+use crate::command::{CommandError, assemble, is_java};
 use crate::experiment::{Experiment, ExperimentFactor, FIRST_MEMORY, PricingTerms};
 use crate::heaps::policy_of;
 
@@ -37,8 +38,8 @@ pub fn bases(experiment: &Experiment) -> Vec<Configuration> {
     .configurations()
 }
 
-/// What the largest trial asks for, as far as an experiment says it before anything is measured: `None`
-/// with prices, whose sizes are chosen on the way, and without a CPU limit.
+/// The resources of the largest trial, as far as an experiment determines them beforehand: `None`
+/// with prices, because sizes are chosen on the way, and without a CPU limit.
 pub fn largest_trial_size(experiment: &Experiment) -> Option<InstanceSize> {
     if experiment.search.pricing.is_some() {
         return None;
@@ -67,13 +68,39 @@ pub fn load_memory(experiment: &Experiment) -> Bytes {
     Bytes::from_bytes(most.unwrap_or_default())
 }
 
+/// The search of an experiment on a machine, over the machine's CPU limits if the experiment asks
+/// for that.
+pub fn size_search_on(experiment: &Experiment, machine: &MachineDescription) -> SizeSearch {
+    let mut search = size_search(experiment, machine.memory);
+    if experiment.searches_cpu() {
+        search.search_cpus(CpuRange::of_machine(
+            machine.cpus,
+            experiment.search.cpu_policy,
+        ));
+    }
+    search
+}
+
 pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch {
     let smallest = |base: Configuration| SmallestMemory {
         level: level_of_base(experiment, &base),
         heap: policy_of(experiment, &base),
         // A squeeze lasts as long as it takes, and a command as long as it was written to.
-        is_squeezable: experiment.cluster.is_none() && experiment.load.spec.command.is_empty(),
-        base,
+        is_squeezable: experiment.cluster.is_none()
+            && experiment.load.spec.command.is_empty()
+            && experiment.app.run.is_none(),
+        has_one_jvm: experiment.app.run.is_some()
+            && experiment
+                .app
+                .command
+                .first()
+                .is_some_and(|program| is_java(program)),
+        cpu: None,
+        has_more_cpu: false,
+        base: match base.cpu {
+            Some(cpu) => experiment.search.cpu_policy.configure(base, cpu),
+            None => base,
+        },
         parameters: memory_parameters(experiment, memory),
         start_deadline: experiment.app.start_deadline,
         warm_up: match experiment.search.question {
@@ -88,8 +115,8 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
     }
 }
 
-/// The level of a base that is a question of its own, where several JDKs, applications or CPU limits
-/// are asked about.
+/// The level of a base that gets its own answer, if several JDKs, applications or CPU limits are
+/// compared.
 fn level_of_base(experiment: &Experiment, base: &Configuration) -> Option<SizedLevel> {
     let several = experiment.factors.iter().filter(|f| f.levels.len() > 1);
     let has_jdks = several.clone().any(|factor| factor.name == "jdk");
@@ -228,7 +255,6 @@ pub fn lattice_on_machine(
     }
 }
 
-/// Whether the user names the collector: then it is the same at every size.
 fn names_collector(experiment: &Experiment, base: &Configuration) -> bool {
     let names = |text: &str| {
         text.split_whitespace().any(|word| {

@@ -1,7 +1,7 @@
-//! Soaks: how their time is divided, what runs in them, and what a killed one had written.
+//! Soaks: how their time is divided, what runs in them, and records of killed ones.
 //!
-//! Owns the lengths of cycles and rest, and the record that is made of an event log without an end.
-//! A soak's points are judged from whatever there is of them, so a kill after hours loses minutes.
+//! Owns the lengths of cycles and rest, and the record made from an event log without an end. A
+//! soak is judged from the points that it has, so a kill after hours loses minutes.
 
 use std::fs::File;
 use std::time::Duration;
@@ -22,13 +22,11 @@ use crate::store::{Store, StoreError, UnfinishedTrial};
 /// Shorter soaks have too few lows to say anything: responses are counted once a second.
 pub const SHORTEST: Duration = Duration::from_secs(60);
 
-/// Distance of points that costs nothing.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Rest between the cycles, of the whole; at least and at most so long.
+/// Rest between the cycles, as a share, with its least and its most.
 const REST: (f64, Duration, Duration) = (0.05, Duration::from_secs(3), Duration::from_secs(300));
 
-/// How a soak of this length is watched, and the length of each of its two cycles.
 pub fn divide_soak(length: Duration) -> (SoakSettings, Duration) {
     let rest = length.mul_f64(REST.0).clamp(REST.1, REST.2);
     let every = (length / MOST_POINTS).max(EVERY);

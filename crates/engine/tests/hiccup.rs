@@ -90,7 +90,7 @@ fn stop_and_compare(mut command: Command, file: &Path, source: &str) {
     assert_eq!(seen.unknown_lines, 0, "{what}");
 }
 
-/// Each JDK of the promise with the recorder; what is missing is said.
+/// Runs each JDK of the promise with the recorder; reports missing ones.
 fn each(test: &str, run: impl Fn(&InstalledJdk, &Path, &Path)) {
     let Some(jar) = built("hiccup.jar") else {
         println!("SKIP {test}: build/workloads/hiccup.jar is not built (make workloads)");

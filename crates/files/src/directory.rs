@@ -1,5 +1,5 @@
-//! A directory that is held by its descriptor: what is done in it is done in this one, whatever
-//! becomes of its path.
+//! A directory held by its descriptor: all operations act on this directory, whatever becomes of
+//! its path.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -71,13 +71,12 @@ impl Directory {
         }
     }
 
-    /// Where it is, without links.
     pub fn real_path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a directory in it for this user only (0700), where there is none.
-    /// Errors: What the system says, with the directory.
+    /// Makes a directory in it for this user only (0700), if missing. Errors: What the system says,
+    /// with the directory.
     pub fn make_directory(&self, name: &str) -> Result<(), PathRefusal> {
         match mkdirat(&self.at, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -85,9 +84,9 @@ impl Directory {
         }
     }
 
-    /// Makes an empty file in it for this user only (0600), where there is none. What is there is
-    /// not opened: closing a database's file takes the locks of all who have it open here.
-    /// Errors: What the system says, with the file.
+    /// Makes an empty file in it for this user only (0600), if missing. An existing file is not
+    /// opened: closing a database's file drops the locks of all openers in this process. Errors:
+    /// What the system says, with the file.
     pub fn make_file(&self, name: &str) -> Result<(), PathRefusal> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(&self.at, name, flags, Mode::RUSR | Mode::WUSR) {
@@ -96,7 +95,6 @@ impl Directory {
         }
     }
 
-    /// Has the names in it survive a power loss.
     pub(crate) fn sync(&self) -> Result<(), PathRefusal> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = openat(&self.at, ".", flags, Mode::empty()).and_then(fsync);
@@ -148,10 +146,10 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let above = place.path().join("above");
         let state = above.join("on/state");
-        Directory::open_own(&state).expect("nobody else can change it");
+        Directory::open_own(&state).expect("only the owner can change it");
         let refused = |at: &Path, mode, owner| {
             set(at, mode, owner);
-            let refused = Directory::open_own(&state).expect_err("somebody else can change it");
+            let refused = Directory::open_own(&state).expect_err("other users can change it");
             assert_eq!(refused.path, at, "{refused}");
             set(at, 0o755, 0);
             Directory::open_own(&state).expect("as it was");
@@ -176,7 +174,7 @@ mod tests {
         // As /tmp, and as a user's directories where each user has a group.
         for mode in [0o1777, 0o775] {
             set(&above, mode, 0);
-            Directory::open_own(&state).expect("nobody else can change it");
+            Directory::open_own(&state).expect("only the owner can change it");
         }
     }
 

@@ -1,12 +1,12 @@
-//! Files of loadline's own: written whole, kept over a power loss, and only where nobody else can
+//! loadline's own files: written whole, safe over a power loss, and only where no other user can
 //! choose the place.
 //!
-//! loadline runs as root beside programs that are not trusted, and its users name directories that
-//! such a program may write. So a path is walked by descriptors, and a link counts only where it
-//! stands in a directory that nobody but root and the caller can change. Owns that walk, the
-//! directories it ends in, how a file comes into one, and how a tree that others made is counted
-//! and goes. Never gives or takes rights, never decides what is written. Facts: symlink(7), open(2),
-//! fsync(2), auth_rhosts.c of OpenSSH (StrictModes).
+//! loadline runs as root next to untrusted programs, and its users name directories that such a
+//! program may write. So a path is walked by descriptors, and a link counts only in a directory
+//! that no user but root and the caller can change. Owns that walk, the directories at its end, how
+//! a file gets into a directory, and how a foreign tree is counted and removed. Never gives or
+//! takes rights, never decides the content. Facts: symlink(7), open(2), fsync(2), auth_rhosts.c of
+//! OpenSSH (StrictModes).
 
 mod directory;
 mod durable;

@@ -9,7 +9,7 @@ use rustix::fs::Stat;
 
 const GROUP_MAY_WRITE: u32 = 0o020;
 const OTHERS_MAY_WRITE: u32 = 0o002;
-/// Whoever may write in such a directory can remove and rename only what is its own.
+/// Sticky bit: in such a directory users can remove and rename only their own files.
 const STICKY: u32 = 0o1000;
 
 pub fn is_trusted(uid: u32) -> bool {
@@ -20,7 +20,6 @@ pub fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether users other than the owner may add and remove names in it.
 pub fn is_shared(directory: &Stat) -> bool {
     // A group with the number of its user has that user alone: so adduser and useradd make them.
     let is_private = directory.st_gid == directory.st_uid;
@@ -28,13 +27,10 @@ pub fn is_shared(directory: &Stat) -> bool {
     group || directory.st_mode & OTHERS_MAY_WRITE != 0
 }
 
-/// Whether nobody who is not trusted can put another thing in the place of what a trusted user has
-/// in this directory.
 pub fn is_safe(directory: &Stat) -> bool {
     is_trusted(directory.st_uid) && (!is_shared(directory) || directory.st_mode & STICKY != 0)
 }
 
-/// Whether a link leads where somebody trusted wants it to lead.
 pub fn is_safe_link(directory: &Stat, link: &Stat) -> bool {
     is_safe(directory) && (!is_shared(directory) || is_trusted(link.st_uid))
 }

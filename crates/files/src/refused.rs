@@ -16,7 +16,7 @@ pub struct PathRefusal {
 }
 
 impl PathRefusal {
-    /// The same of the file that was asked for, where something on the way to it stands in the way.
+    /// The same for the requested file, if the obstacle is on the way to it.
     pub(crate) fn on_the_way_to(self, path: &Path) -> Self {
         if self.path == path {
             return self;

@@ -1,8 +1,8 @@
-//! What a tree of files takes of its disk.
+//! Disk usage of a tree of files.
 //!
-//! Owns the walk, and its bounds: two descriptors whatever the depth, so many entries and no more.
-//! Programs that are not trusted made what is counted. Follows no link and leaves no disk. Counts
-//! blocks, not sizes: a file may be one hole. Facts: stat(2), openat(2).
+//! Owns the walk, and its bounds: two descriptors at any depth, and a maximum number of entries.
+//! Untrusted programs made the files. Follows no link and stays on its disk. Counts blocks, not
+//! sizes: a file may be sparse. Facts: stat(2), openat(2).
 
 use std::ffi::CString;
 use std::io;
@@ -23,8 +23,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeUsage {
     pub bytes: u64,
-    /// Whether that is all: not where there are more entries than were allowed, or some that may not
-    /// be looked at.
+    /// Whether the count is complete: false with too many entries, or unreadable ones.
     pub is_all: bool,
 }
 
@@ -70,7 +69,7 @@ struct UsageCounter {
 }
 
 impl UsageCounter {
-    /// Counts the entries of a directory; gives the directories among them.
+    /// Counts the entries of a directory; returns its subdirectories.
     fn count_entries(&mut self, directory: &OwnedFd) -> Vec<CString> {
         let mut below = Vec::new();
         let Ok(entries) = Dir::read_from(directory) else {
@@ -105,7 +104,7 @@ impl UsageCounter {
         below
     }
 
-    /// Adds one entry; whether there is more below it.
+    /// Adds one entry; returns whether it has entries below it.
     fn count_entry(&mut self, found: &Stat) -> bool {
         if found.st_dev != self.disk {
             return false;

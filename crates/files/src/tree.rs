@@ -1,9 +1,8 @@
-//! Removes a directory with all below it, however deep.
+//! Removes a directory with everything below it, at any depth.
 //!
-//! Owns the walk: two descriptors and a path in memory, whatever the depth. Programs that are not
-//! trusted made what is removed: a walk that opens a descriptor for each level (as the standard
-//! library's) ends at the limit of open files and leaves all of it, for ever. Follows no link. Facts:
-//! unlink(2), openat(2).
+//! Owns the walk: two descriptors and a path in memory, whatever the depth. Untrusted programs made
+//! the tree: a walk that opens a descriptor for each level (as the standard library's) ends at the
+//! limit of open files and would never remove it. Follows no link. Facts: unlink(2), openat(2).
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -43,7 +42,6 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what can be removed at once; gives the first directory that holds something.
 fn empty_directory(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
     match empty_as_is(directory) {
         Err(Errno::ACCESS) => {
@@ -69,7 +67,6 @@ fn empty_as_is(directory: &OwnedFd) -> Result<Option<CString>, Errno> {
     Ok(None)
 }
 
-/// Removes a file or an empty directory; `false` for a directory that holds something.
 fn remove_entry(directory: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
     match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(true),
@@ -93,7 +90,7 @@ fn enter_below(directory: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
     })
 }
 
-/// What was opened, or what `again` opens where rights are missing.
+/// The opened entry; if rights are missing, adds them and uses `again`.
 fn open_with_rights(
     opened: Result<OwnedFd, Errno>,
     again: impl FnOnce() -> Result<OwnedFd, Errno>,

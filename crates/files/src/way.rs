@@ -1,7 +1,7 @@
 //! The way to a file: name by name, each from the descriptor of the directory before it.
 //!
-//! Owns which links are followed. The kernel follows all, also the one that the user of a directory
-//! put there for root to write through. Facts: path_resolution(7), proc(5).
+//! Owns which links are followed. The kernel would follow every link, even a link that a
+//! directory's user planted to make root write through it. Facts: path_resolution(7), proc(5).
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -21,12 +21,11 @@ const MOST_LINKS: u32 = 40;
 /// PROC_SUPER_MAGIC of statfs(2).
 const PROC: u64 = 0x9fa0;
 
-/// Names a file without opening it.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkRules {
-    /// Every directory must be one that nobody else can change, not only those with links.
+    /// Requires every directory to be unchangeable by other users, not only those with links.
     pub is_strict: bool,
     /// Makes missing directories, with these permissions.
     pub make: Option<Mode>,
@@ -115,7 +114,7 @@ impl PathWalk {
         way.check_owners().map(|()| way)
     }
 
-    /// One step. Gives a name that is no link to follow, with what has it.
+    /// One step. Returns a name that is no link to follow, and its directory.
     fn take_step(&mut self, step: PathStep) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
         match step {
             PathStep::Root => {
@@ -138,7 +137,7 @@ impl PathWalk {
         let open = || openat(&self.at, &name, LOOK, Mode::empty());
         let found = match (open(), self.rules.make) {
             (Err(Errno::NOENT), Some(mode)) => match mkdirat(&self.at, &name, mode) {
-                // Somebody else may have been faster: what is there now is judged like the rest.
+                // Another process may have been faster: its result is judged like any other.
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(errno) => Err(errno),
             },
@@ -201,8 +200,8 @@ impl PathWalk {
         self.enter_directory(found, name)
     }
 
-    /// StrictModes: every directory of the way belongs to somebody trusted, and nobody else can
-    /// put another in the place of the next one.
+    /// StrictModes: every directory of the way has a trusted owner, and no other user can replace
+    /// the next one.
     fn check_owners(&self) -> Result<(), PathRefusal> {
         let stat = fstat(&self.at).map_err(|e| PathRefusal::from_system(&self.path, e))?;
         if !self.rules.is_strict || is_safe(&stat) {

@@ -1,9 +1,8 @@
-//! A file that is there whole or not at all, also after a power loss: written under a name that
-//! nobody can know, synchronised, renamed, and its directory synchronised. Who writes holds a lock
-//! on it: one that a killed writer left is held by nobody, and the next writer in that directory
-//! removes it.
+//! A file that exists whole or not at all, also after a power loss: written under an unguessable
+//! name, synchronised, renamed, and its directory synchronised. The writer holds a lock on it: a
+//! file left by a killed writer is unlocked, and the next writer in that directory removes it.
 //!
-//! A device, a pipe and what a descriptor names are written to as they are, never renamed over.
+//! A device, a pipe and a path to a descriptor are written to directly, never renamed over.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -25,14 +24,12 @@ use crate::way::{PathEnd, PathWalk};
 
 const READABLE: u32 = 0o666;
 
-/// Names of files that are not complete yet.
 const BEGIN: &str = ".loadline-";
 const END: &str = ".part";
 
-/// Writes a file that the user named. What cannot be renamed to, such as `/dev/stdout`, is written
-/// to as it is.
-/// Errors: [`PathRefusal`]: a link on the way that others can change, a pipe that others planted,
-/// or what the system says; then what was there still is.
+/// Writes a file that the user named. A target that cannot be replaced by rename, such as
+/// `/dev/stdout`, is written to directly. Errors: [`PathRefusal`]: a link on the way that others
+/// can change, a pipe that others planted, or what the system says; the old file then remains.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PathRefusal> {
     let place = WriteTarget::find_target(path)?;
     let written = match place.open_stream()? {
@@ -47,8 +44,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PathRefusal> {
     written.map_err(|e| place.refuse_write(e))
 }
 
-/// Opens a file that the user named, empty, to be written as it comes; a file that is there is
-/// replaced by a new one, anything else is written to as it is.
+/// Opens a file that the user named, empty, for streaming; an existing file is replaced by a new
+/// one, anything else is written to directly.
 pub fn create(path: &Path) -> Result<File, PathRefusal> {
     let place = WriteTarget::find_target(path)?;
     if let Some(file) = place.open_stream()? {
@@ -82,7 +79,7 @@ impl WriteTarget {
         })
     }
 
-    /// What is written to as it is; `None` where a file is to be put.
+    /// The stream for direct writing; `None` for a regular file.
     fn open_stream(&self) -> Result<Option<File>, PathRefusal> {
         let (found, stat) = match &self.last {
             PathEnd::Free => return Ok(None),
@@ -122,19 +119,18 @@ impl WriteTarget {
     }
 }
 
-/// A new file beside its place, complete and on disk. Removed when it is dropped before it is put
-/// there.
+/// A new file next to its final place, complete and on disk. Removed if dropped before the rename.
 #[derive(Debug)]
 pub struct PendingFile<'a> {
     directory: &'a Directory,
     temporary: String,
     name: OsString,
-    /// Locked, so that nobody takes it for a dead one's.
+    /// Locked, so that it is not taken for a dead writer's.
     held: File,
 }
 
 impl Directory {
-    /// Writes a file beside its place in this directory. The umask takes from `mode`.
+    /// Writes a file next to its final place in this directory. The umask applies to `mode`.
     /// Errors: What the system says, with the file.
     pub fn write_pending(
         &self,
@@ -162,7 +158,6 @@ impl Directory {
 }
 
 impl Directory {
-    /// A new file under a name that nobody can know, held by this process.
     fn create_locked(&self, mode: u32) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::CLOEXEC;
@@ -179,7 +174,6 @@ impl Directory {
         }
     }
 
-    /// Removes what writers of this user left that were killed.
     fn remove_dead(&self) {
         // The descriptor that holds the directory does not read it.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -200,7 +194,7 @@ impl Directory {
                 is_file && stat.st_uid == owners::own_user()
             });
             if is_own && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                // What cannot be removed disturbs nobody.
+                // A failed removal does no harm.
                 let _ = unlinkat(self, entry.file_name(), AtFlags::empty());
             }
         }

@@ -1,8 +1,8 @@
-//! What to do about a workload first: measure it, mend its manifest, or leave it.
+//! The first step for a workload: measure it, correct its manifest, or leave it.
 //!
-//! Owns the rules and what is at stake in money. The rules read averages and peaks of production, so
-//! they say where a measurement pays and never what size will do. Thresholds are stated where they
-//! stand; METHODOLOGY.md says why.
+//! Owns the rules and the money at stake. The rules read averages and peaks of production, so they
+//! tell where a measurement pays and never which size suffices. Thresholds are below;
+//! METHODOLOGY.md has the reasons.
 
 use std::fmt;
 
@@ -18,12 +18,11 @@ use crate::workload::{FleetWorkload, InstanceResources};
 const THROTTLED: f64 = 0.05;
 /// A JVM that stands still for collections longer than this has too little heap, or the wrong collector.
 const GC_SHARE: f64 = 0.05;
-/// Of what is requested; less is what headroom for a day is.
+/// Of the request; a lower share is normal daily headroom.
 const IDLE: f64 = 0.30;
-/// A heap of a quarter of the limit is what HotSpot takes where nothing says otherwise; some of it is
-/// not reported (one survivor space).
+/// HotSpot's default heap is a quarter of the limit; a part is not reported (one survivor
+/// space).
 const QUARTER: std::ops::RangeInclusive<f64> = 0.20..=0.27;
-/// Restarts that are no rollout's.
 const RESTARTS: u32 = 3;
 
 /// What to do first.
@@ -144,8 +143,8 @@ pub struct WorkloadAdvice {
     pub why: Vec<AdviceReason>,
     /// USD a month for all its instances by what they request, at list prices.
     pub per_month: f64,
-    /// USD of it that a measurement could save or protect: all where instances are killed or unbounded,
-    /// else the part that stood idle, throttled or still. An upper bound, to rank by.
+    /// USD that a measurement could save or protect: the full cost if instances are killed or
+    /// unbounded, else the part that was idle, throttled or stopped. An upper bound, to rank by.
     pub at_stake_per_month: f64,
 }
 
@@ -182,8 +181,8 @@ pub fn advise(workload: &FleetWorkload, offer: &Offer) -> WorkloadAdvice {
     }
 }
 
-/// What is paid for: nodes are bought for what pods request; without a request its limit is one, and
-/// without either it is what it used.
+/// The paid resources: nodes are bought for requests; without a request the limit counts as one,
+/// and without either the usage.
 fn paid_resources(workload: &FleetWorkload) -> InstanceResources {
     let (request, limit, peak) = (workload.request, workload.limit, workload.peak);
     InstanceResources {
@@ -192,7 +191,6 @@ fn paid_resources(workload: &FleetWorkload) -> InstanceResources {
     }
 }
 
-/// The part of a workload's money that a reason puts at stake by itself.
 fn money_at_stake(reason: &AdviceReason) -> f64 {
     match reason {
         AdviceReason::OomKilled(_)

@@ -1,15 +1,14 @@
-//! The experiment file to begin with: `loadline.toml` of a workload as production shows it.
+//! The initial experiment file: `loadline.toml` of a workload as production shows it.
 //!
-//! Owns its text. A trial is one instance, so its rate is that of one instance in its busiest five
-//! minutes. Paths are templates in metrics and bodies are in none: what cannot be sent as it stands is
-//! a comment with its share, never a guess.
+//! Owns its text. A trial is one instance, so its rate is one instance's in its busiest five
+//! minutes. Metrics have path templates and no bodies: a request that cannot be sent unchanged is a
+//! comment with its share, never a guess.
 
 use std::fmt::Write;
 
 use crate::questions::QueryWindow;
 use crate::workload::{FleetWorkload, RequestKind, Traffic};
 
-/// Requests that are less than this share of all are not worth an entry.
 const LEAST_SHARE: f64 = 0.001;
 
 pub fn experiment_toml(workload: &FleetWorkload, window: &QueryWindow) -> String {

@@ -16,11 +16,9 @@ const LARGEST: u64 = 128 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct PrometheusAccess {
     pub url: String,
-    /// Value of the Authorization header.
     pub authorization: Option<String>,
     pub trust: Trust,
     pub timeout: Duration,
-    /// The instant that is asked about, as Prometheus takes it; now without it.
     pub at: Option<String>,
 }
 
@@ -33,12 +31,10 @@ pub struct Prometheus {
 #[derive(Debug, Deserialize)]
 pub struct PrometheusSample {
     pub metric: SeriesLabels,
-    /// Unix time and value.
     value: (f64, String),
 }
 
 impl PrometheusSample {
-    /// Its value; `None` where it is no number (NaN, infinite).
     pub fn finite_value(&self) -> Option<f64> {
         self.value.1.parse().ok().filter(|v: &f64| v.is_finite())
     }
@@ -55,7 +51,6 @@ pub struct SeriesLabels {
     pub owner_kind: String,
     pub owner_name: String,
     pub method: String,
-    /// Path, as a template.
     pub uri: String,
     pub status: String,
 }
@@ -75,7 +70,7 @@ struct AnswerData {
     result: serde_json::Value,
 }
 
-/// The same, for the one kind that is asked for: no tree in between.
+/// The same, for the only kind in use: avoids a JSON tree.
 #[derive(Deserialize)]
 struct VectorAnswer {
     data: VectorSamples,
@@ -87,8 +82,6 @@ struct VectorSamples {
 }
 
 impl Prometheus {
-    /// Takes the access apart; nothing is sent yet.
-    /// Errors: A URL that is none, or certificates that cannot be read.
     pub fn new(access: PrometheusAccess) -> Result<Self, RunRefusal> {
         let url = access.url.trim_end_matches('/');
         if url.contains('?') || url.contains('#') || url.ends_with("/query") {
@@ -140,7 +133,10 @@ impl Prometheus {
         match serde_json::from_slice::<PrometheusAnswer>(text) {
             Ok(answer) if answer.status == "error" => {
                 let why = format!("it says: {} (asked: {promql})", answer.error);
-                self.refuse_answer(why, "a shorter --window or a longer --step asks less of it")
+                self.refuse_answer(
+                    why,
+                    "a shorter --window or a longer --step makes smaller queries",
+                )
             }
             Ok(PrometheusAnswer {
                 data: Some(data), ..
@@ -200,7 +196,7 @@ fn parse_series(text: &[u8]) -> Option<Vec<PrometheusSample>> {
     Some(vector.data.result)
 }
 
-/// Any bytes as an answer, for the fuzzer: what is understood, or what is said of it.
+/// Any bytes as an answer, for the fuzzer.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &[u8]) {
     let access = PrometheusAccess {

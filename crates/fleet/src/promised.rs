@@ -41,7 +41,7 @@ pub struct Promise {
 /// One figure of both.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PromisedFigure {
-    /// What is compared, with its unit.
+    /// The compared figure, with its unit.
     pub what: &'static str,
     /// What the result said.
     pub promised: f64,

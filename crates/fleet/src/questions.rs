@@ -12,17 +12,14 @@ use crate::prometheus::{Prometheus, PrometheusSample};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryWindow {
-    /// Its length as Prometheus writes it: `7d`.
     pub length: String,
-    /// Distance of the points that peaks are looked for at: `15m`.
     pub step: String,
-    /// Namespaces; all without one.
     pub namespaces: Vec<String>,
 }
 
 impl QueryWindow {
-    /// Checks the texts, which become part of queries.
-    /// Errors: Names the flag whose text is no length of time, or no namespace.
+    /// Checks the texts, which become part of queries. Errors: Names the flag with an invalid
+    /// length of time or namespace.
     pub fn new(length: &str, step: &str, namespaces: &[String]) -> Result<Self, RunRefusal> {
         for (flag, text) in [("--window", length), ("--step", step)] {
             if !is_length(text) {
@@ -76,17 +73,12 @@ pub enum FleetQuestion {
     ReplicaSetOwner,
     Running,
     Image,
-    /// Memory limit, bytes.
     MemoryLimit,
-    /// Memory request, bytes.
     MemoryRequest,
-    /// CPU limit, cores.
     CpuLimit,
-    /// CPU request, cores.
     CpuRequest,
     /// Largest working set, bytes.
     MemoryPeak,
-    /// CPU in use on average over the whole window, cores.
     CpuMean,
     /// CPU in use in the busiest five minutes, cores.
     CpuPeak,
@@ -250,7 +242,7 @@ impl FleetQuestion {
                     "__name__=~\"jvm_memory_used_bytes|jvm_memory_bytes_used\",area=\"heap\""
                 )
             ),
-            // A pool that has no bound of its own says -1.
+            // A pool without a maximum says -1.
             Self::HeapMax => format!(
                 "sum {BY_POD} ({} > 0)",
                 window.select_series(
@@ -311,8 +303,6 @@ impl FleetAnswers {
     }
 }
 
-/// Asks everything, one question after the other: a Prometheus that serves pagers is not hurried.
-/// Errors: Where one cannot be answered.
 pub fn ask_everything(
     prometheus: &Prometheus,
     window: &QueryWindow,

@@ -1,7 +1,7 @@
-//! What Prometheus knows of each workload.
+//! Prometheus's figures of each workload.
 //!
-//! Owns the way from pods to what owns them, and the figures of a workload. Pods that ended within the
-//! window count for peaks and kills, those that run now for replicas.
+//! Owns the way from pods to their owners, and the figures of a workload. Pods that ended within
+//! the window count for peaks and kills, running ones for replicas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::prometheus::{PrometheusSample, SeriesLabels};
 use crate::questions::{FleetAnswers, FleetQuestion, SeriesSubject};
 
-/// Owners whose pods come to an end by themselves or belong to a node: there is no size to choose.
+/// Owners with pods that end or belong to a node: they have no size to choose.
 const NO_SERVICE: [&str; 2] = ["Job", "Node"];
 
 /// Letters and digits of the hash in a pod's name (k8s.io/apimachinery/pkg/util/rand).
@@ -35,7 +35,6 @@ pub struct FleetContainerKey {
 }
 
 impl FleetContainerKey {
-    /// Whether a text means it: NAMESPACE/NAME, with /CONTAINER where it has several.
     pub fn is_meant_by(&self, text: &str) -> bool {
         let parts: Vec<&str> = text.split('/').collect();
         match parts[..] {
@@ -133,7 +132,7 @@ pub struct FleetWorkload {
     pub restarts: u32,
     /// What its JVM says; `None` where no series of a JVM has its pods.
     pub jvm: Option<JvmFigures>,
-    /// What is asked of it; `None` where no series says it.
+    /// Its traffic; `None` if no series has it.
     pub traffic: Option<Traffic>,
     /// What its manifest has wrong; empty also where it was not asked for.
     pub objections: Vec<Objection>,
@@ -142,7 +141,7 @@ pub struct FleetWorkload {
 /// Something that is wrong in a manifest, whatever is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Objection {
-    /// What is wrong, with the numbers.
+    /// The problem, with the numbers.
     pub problem: String,
     /// What to do about it.
     pub hint: String,
@@ -160,17 +159,16 @@ pub struct DeclaredWorkload {
 #[derive(Debug, Default)]
 pub struct FleetView {
     pub workloads: Vec<FleetWorkload>,
-    /// Pods of jobs and nodes, left out.
     pub left_out: usize,
-    /// Requests a second whose series name no pod: nobody's.
+    /// Requests a second in series without a pod name.
     pub nobodys: f64,
 }
 
 type Pod<'a> = (&'a str, &'a str);
 
 impl FleetView {
-    /// Adds what the cluster has of each workload: requests and limits where Prometheus knows none,
-    /// and what is wrong in the manifest of a JVM. Says how many of them Prometheus does not know.
+    /// Adds the cluster's data of each workload: requests and limits that Prometheus lacks, and
+    /// problems in the manifest of a JVM. Returns how many workloads Prometheus does not know.
     pub fn add_declared(&mut self, declared: Vec<DeclaredWorkload>) -> usize {
         let key = |name: &FleetContainerKey| {
             let FleetContainerKey {
@@ -252,8 +250,8 @@ impl FleetAnswers {
         }
     }
 
-    /// What is known of each pod: it goes to the container of it that holds most memory, because
-    /// series of an application seldom say in which container it runs.
+    /// The figures of each pod, assigned to its container with most memory, because series of an
+    /// application seldom name the container.
     fn read_pods<'a>(
         &'a self,
         owners: &PodOwners<'a>,
@@ -312,7 +310,6 @@ impl<'a> PodOwners<'a> {
         }
     }
 
-    /// The workload of a container; `None` where its pods are no service.
     fn workload_name(&self, labels: &SeriesLabels) -> Option<FleetContainerKey> {
         let pod: Pod<'_> = (&labels.namespace, &labels.pod);
         let (kind, name) = match self.pods.get(&pod) {
@@ -332,7 +329,6 @@ impl<'a> PodOwners<'a> {
     }
 }
 
-/// Kind and name by the pod's name alone, where nothing says what owns it.
 fn owner_by_name(pod: &str) -> (&'static str, &str) {
     let Some((front, last)) = pod.rsplit_once('-') else {
         return ("Pod", pod);
@@ -443,7 +439,7 @@ impl<'a> WorkloadBuilder<'a> {
         let largest = |question| self.largest.get(&question).copied();
         Some(Traffic {
             mean_per_second: asked,
-            // Probes are a part of it, as a share that does not grow with the traffic.
+            // Probes are included, as a share that does not grow with the traffic.
             peak_per_second: largest(FleetQuestion::RequestPeak).map(|peak| peak * asked / total),
             errors: self.errors / total,
             p99_seconds: largest(FleetQuestion::P99),

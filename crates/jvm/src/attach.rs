@@ -30,7 +30,7 @@ const REPLY_LIMIT: usize = 64 << 20;
 pub enum AttachError {
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// It is no JVM, or one that has only begun to start: the handshake would kill it.
+    /// It is no JVM, or a JVM at the very begin of its start: the handshake would kill it.
     #[error("process {pid} has no handler for SIGQUIT")]
     NoHandler { pid: u32 },
     #[error("attach to process {pid}: {path}: {source}")]
@@ -41,7 +41,6 @@ pub enum AttachError {
     },
     #[error("attach to process {pid}: no answer within {} s: /tmp/.java_pid*: {last}", SOCKET_WAIT.as_secs())]
     NoSocket { pid: u32, last: io::Error },
-    /// It refused the command.
     #[error("process {pid}: `{command}` failed: {reply}")]
     Refused {
         pid: u32,
@@ -95,7 +94,7 @@ pub fn run_jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
     }
 }
 
-/// Reads to the end, `within` a time for all of it: a byte now and then is no answer.
+/// Reads to the end, with one time limit for everything: an occasional byte is no answer.
 fn read_reply(socket: &mut UnixStream, within: Duration) -> io::Result<Vec<u8>> {
     let end = Instant::now() + within;
     let (mut reply, mut block) = (Vec::new(), vec![0; 64 << 10]);
@@ -113,9 +112,9 @@ fn read_reply(socket: &mut UnixStream, within: Duration) -> io::Result<Vec<u8>> 
     Ok(reply)
 }
 
-/// Connects to the JVM's socket, after the handshake where there is none yet. The directories are
-/// the JVM's, and their entries whatever its user put there: they are opened with loadline's rights
-/// and touched with that user's.
+/// Connects to the JVM's socket, after a handshake if there is none yet. The directories are the
+/// JVM's, and their entries are untrusted: loadline opens them with its own rights and modifies
+/// them with that user's.
 fn connect_to_jvm(pid: u32) -> Result<UnixStream, AttachError> {
     let process = JvmProcess::for_pid(pid)?;
     let open = |path: &str, directory: io::Result<OwnedFd>| match directory {
@@ -189,7 +188,6 @@ struct JvmDirectory {
 }
 
 impl JvmDirectory {
-    /// Connects to the JVM's socket. Who else may have made a file of this name gets no word.
     fn connect_socket(&self, process: &JvmProcess) -> io::Result<UnixStream> {
         let name = format!(".java_pid{}", process.inner_pid);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -211,11 +209,12 @@ impl JvmDirectory {
         Ok(stream)
     }
 
-    /// Makes the file that tells the JVM that SIGQUIT means attach, not a thread dump. It belongs to
-    /// the JVM's user because that user makes it; HotSpot takes it from nobody else but root.
+    /// Makes the file that tells the JVM that SIGQUIT means attach, not a thread dump. It belongs
+    /// to the JVM's user because that user makes it; HotSpot accepts it from no other user but
+    /// root.
     fn create_trigger_file(&self, process: &JvmProcess) -> io::Result<TriggerFile<'_>> {
         let name = format!(".attach_pid{}", process.inner_pid);
-        // What a killed jcmd left, or what was planted: a name, removed with its user's rights.
+        // Left by a killed jcmd, or planted: a name, removed with its user's rights.
         let _ = unlinkat(&self.directory, &name, AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -224,7 +223,6 @@ impl JvmDirectory {
     }
 }
 
-/// The trigger file. Removed when dropped.
 struct TriggerFile<'a> {
     place: &'a JvmDirectory,
     name: String,

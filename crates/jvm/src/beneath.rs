@@ -1,5 +1,5 @@
-//! Files below a directory that somebody else may write: opened, and nothing that was planted there
-//! is followed, waited for or read without end.
+//! Files below a directory that another user may write: opened without following links, without
+//! waiting, and without endless reads.
 //!
 //! Source: openat2(2), Linux 5.6; open(2) on O_NONBLOCK with FIFOs, devices and leases.
 
@@ -12,7 +12,6 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 
-/// Names of a directory that are read: more than any image or JDK has in one.
 const MOST_NAMES: usize = 1 << 16;
 
 /// Opens a regular file by a path below the directory; no link is followed, not even on the way.
@@ -63,10 +62,11 @@ pub fn open_only(
     Ok((name, file))
 }
 
-/// Opens a regular file by a path of this machine that somebody else may have said.
+/// Opens a regular file by an untrusted path of this machine.
 ///
 /// # Errors
-/// A file that is not there or is no regular file.
+///
+/// A file that does not exist or is no regular file.
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
     open_by(CWD, path, ResolveFlags::empty())
 }
@@ -114,7 +114,6 @@ fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Resu
     open(look).and_then(|_| open(flags))
 }
 
-/// Reads a file to its end, at most `cap` bytes.
 pub fn read(file: File, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(cap).read_to_end(&mut bytes)?;

@@ -17,15 +17,13 @@ use rustix::fs::{Dir, Mode, OFlags, openat};
 use crate::beneath;
 use crate::process::{JvmProcess, ProcessError};
 
-/// First bytes of the file.
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 
 const PROLOGUE: usize = 32;
 
-/// The file has 32 KiB unless `-XX:PerfDataMemorySize` says otherwise.
 const SIZE_LIMIT: u64 = 16 << 20;
 
-/// Entries of /tmp that are looked at: a process may make any number of them.
+/// Most entries of /tmp that are looked at: a process may make any number.
 const ENTRY_LIMIT: usize = 100_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +37,12 @@ pub enum HsperfError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// It is not the form that JDK 6 to 25 write.
     #[error("not HotSpot's counters: {what}")]
     Form { what: &'static str },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CounterValue {
-    /// A number; its unit is the counter's.
     Number(i64),
     Text(String),
 }
@@ -78,9 +74,8 @@ impl HsperfCounters {
         Self::from_hsperfdata(&bytes)
     }
 
-    /// Reads a copy of the file.
-    /// Errors: When it is not of version 2, or not yet complete. A JVM that is starting says so in
-    /// the file.
+    /// Reads a copy of the file. Errors: When it is not of version 2, or not yet complete, as the
+    /// file of a starting JVM reports.
     pub fn from_hsperfdata(bytes: &[u8]) -> Result<Self, HsperfError> {
         let form = |what| HsperfError::Form { what };
         if bytes.len() < PROLOGUE || bytes[..4] != MAGIC {
@@ -127,7 +122,6 @@ impl HsperfCounters {
         }
     }
 
-    /// Classes loaded so far, those of the archive included.
     pub fn classes_loaded(&self) -> Option<u64> {
         let own = self.counter_number("java.cls.loadedClasses")?;
         Some(
@@ -137,14 +131,14 @@ impl HsperfCounters {
         )
     }
 
-    /// Of them, those that came from a class archive, the JDK's own included.
+    /// Classes that came from a class archive, the JDK's own included.
     pub fn classes_archived(&self) -> Option<u64> {
         self.counter_number("java.cls.sharedLoadedClasses")
     }
 }
 
-/// `hsperfdata_USER/PID` in its /tmp, PID as it sees itself. The process can put anything there, so
-/// only a regular file of its own user counts, and nothing is followed.
+/// `hsperfdata_USER/PID` in its /tmp, with its own PID. The process can put anything there, so only
+/// a regular file of the process's user counts, and no link is followed.
 fn file_of(process: &JvmProcess) -> io::Result<Option<File>> {
     let tmp = process.temporary_directory()?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -160,14 +154,12 @@ fn file_of(process: &JvmProcess) -> io::Result<Option<File>> {
     Ok(directories.filter_map(file).next())
 }
 
-/// Numbers at offsets, in the writer's byte order; `None` beyond the end.
 struct CounterReader<'a> {
     bytes: &'a [u8],
     is_little: bool,
 }
 
 impl<'a> CounterReader<'a> {
-    /// A 32-bit number that is not negative.
     fn offset(&self, at: usize) -> Option<usize> {
         let bytes: [u8; 4] = self.bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
         let number = match self.is_little {
@@ -185,7 +177,6 @@ impl<'a> CounterReader<'a> {
         })
     }
 
-    /// The text at `at`, up to its NUL or `limit`.
     fn read_text(&self, at: usize, limit: usize) -> Option<String> {
         let rest = self.bytes.get(at..)?;
         let window = &rest[..rest.len().min(limit)];
@@ -193,7 +184,6 @@ impl<'a> CounterReader<'a> {
         Some(String::from_utf8_lossy(&window[..end]).into_owned())
     }
 
-    /// An entry: length, name offset, vector length, type, flags, units, variability, data offset.
     fn entry(&self, at: usize) -> Option<(String, CounterValue)> {
         let name = self.read_text(at.checked_add(self.offset(at + 4)?)?, 512)?;
         let vector = self.offset(at + 8)?;

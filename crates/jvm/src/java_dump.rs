@@ -30,14 +30,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// One of 10 000 threads has less.
 const CAP: u64 = 256 << 20;
 
-/// The last line of a dump that is whole.
 const END: &[u8] = b"END OF DUMP";
 
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// It has no handler for the signal, which would kill it.
     #[error("process {pid} has no handler for SIGQUIT")]
     NoHandler { pid: u32 },
     #[error("a Java dump of process {pid}: {path}: {source}")]
@@ -65,8 +63,6 @@ impl DumpError {
     }
 }
 
-/// Makes an OpenJ9 write a dump, removes the file and returns its text.
-/// Errors: When the process has ended, is not ours, or writes none.
 pub fn take_java_dump(pid: u32) -> Result<String, DumpError> {
     let process = JvmProcess::for_pid(pid)?;
     if !process.catches_quit {
@@ -90,8 +86,6 @@ pub fn take_java_dump(pid: u32) -> Result<String, DumpError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The names of its dumps in a directory: `javacore.20261124.231500.PID.0001.txt`. None where the
-/// directory cannot be read.
 fn dump_names(place: &OwnedFd, process: &JvmProcess) -> BTreeSet<Vec<u8>> {
     let own = format!(".{}.", process.inner_pid);
     let is_dump = |name: &[u8]| {

@@ -12,9 +12,9 @@ use crate::detect::JdkVersion;
 
 /// The options that make a JVM log collections and safepoints to `path`, one file, no rotation.
 ///
-/// JDK 9+: one `-Xlog` option. JDK 8: the classic options, uptime instead of the monotonic
-/// clock. OpenJ9: verbose GC as XML. The JVM replaces `%p` and `%t` in `path` (OpenJ9 more of them,
-/// and a comma ends it), and a double quote in it cannot be passed: choose a plain path.
+/// JDK 9+: one `-Xlog` option. JDK 8: the classic options, uptime instead of the monotonic clock.
+/// OpenJ9: verbose GC as XML. The JVM replaces `%p` and `%t` in `path` (OpenJ9 replaces more, and a
+/// comma ends it), and a double quote in it cannot be passed: choose a plain path.
 pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String> {
     let path = path.display();
     match kind {

@@ -31,7 +31,7 @@ pub struct NmtCategory {
     pub reserved: Bytes,
     /// Memory that the JVM may touch; more than is resident.
     pub committed: Bytes,
-    /// The part of it that came from malloc, arenas included.
+    /// The part from malloc, arenas included.
     pub malloc: Bytes,
     /// The most that its arenas ever held (the compilers' work); zero where it has none.
     pub arena_peak: Bytes,
@@ -39,10 +39,8 @@ pub struct NmtCategory {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NmtSummary {
-    /// Address space of all categories.
     pub reserved: Bytes,
     pub committed: Bytes,
-    /// The categories, in the order of the report; small ones are left out by the JVM.
     pub categories: Vec<NmtCategory>,
     pub threads: Option<u64>,
     pub classes: Option<u64>,
@@ -115,8 +113,8 @@ fn category(line: &str) -> Option<NmtCategory> {
     })
 }
 
-/// `(malloc=124535 #1626) (at peak)`, `(arena=168560 #5) (peak=2329592 #6)`: which, now, at its
-/// peak. The sites of a detailed report look alike and are told apart by two brackets or a type.
+/// `(malloc=124535 #1626) (at peak)`, `(arena=168560 #5) (peak=2329592 #6)`: kind, present value,
+/// peak. The sites of a detailed report look similar but have two brackets or a type.
 fn parse_allocated(line: &str) -> Option<(&str, Bytes, Bytes)> {
     let rest = line.trim_start().strip_prefix('(')?;
     let (kind, figures) = rest.split_once('=')?;

@@ -1,9 +1,9 @@
-//! A running JVM as /proc shows it: what attaching and reading its counters need.
+//! A running JVM as /proc shows it: the data needed to attach and to read its counters.
 //!
-//! Owns the way to it: one descriptor of /proc/PID, so that whatever is asked later is asked of the
-//! same process, although its id may have been given to another since. Facts: proc_pid_status(5);
-//! pidfd_send_signal(2), which takes that descriptor; HotSpot keeps its files in /tmp of its own
-//! mount namespace, whatever `java.io.tmpdir` says (os_linux.cpp).
+//! Owns access to it: one descriptor of /proc/PID, so that every later request reaches the same
+//! process, even if its id has been reused. Facts: proc_pid_status(5); pidfd_send_signal(2), which
+//! takes that descriptor; HotSpot keeps its files in /tmp of its own mount namespace, whatever
+//! `java.io.tmpdir` says (os_linux.cpp).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -39,20 +39,17 @@ impl ProcessError {
 
 #[derive(Debug)]
 pub struct JvmProcess {
-    /// Its id as loadline sees it.
     pub pid: u32,
     /// Its id as it sees itself, in its own PID namespace.
     pub inner_pid: u32,
-    /// Its effective user.
     pub uid: u32,
-    /// Its effective group.
     pub gid: u32,
     /// It has a handler for SIGQUIT; without one the signal kills it.
     pub catches_quit: bool,
     directory: OwnedFd,
 }
 
-/// Directories are opened to go through them: what is in them need not be readable.
+/// Directories are opened for traversal only: they need not be readable.
 const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// SIGQUIT is signal 3; the mask's lowest bit is signal 1.
@@ -110,8 +107,6 @@ impl JvmProcess {
         })
     }
 
-    /// Reads a regular file by its path as the process sees it, at most `cap` bytes.
-    /// Errors: When the process has ended or is not ours, or there is no such file.
     pub fn read(&self, path: &Path, cap: u64) -> io::Result<Vec<u8>> {
         let root = openat(&self.directory, "root", WAY, Mode::empty())?;
         beneath::read(beneath::open_in_root(root, path)?, cap)
@@ -130,8 +125,6 @@ impl JvmProcess {
         Ok(openat(&self.directory, "cwd", WAY, Mode::empty())?)
     }
 
-    /// Sends SIGQUIT to this process and to no other.
-    /// Errors: When it has ended or is not ours.
     pub(crate) fn send_sigquit(&self) -> io::Result<()> {
         let signal = rustix::process::Signal::QUIT;
         Ok(rustix::process::pidfd_send_signal(&self.directory, signal)?)
@@ -179,7 +172,7 @@ mod tests {
         child.kill().expect("it is our child");
         child.wait().expect("it is our child");
         // Its id is free now: whoever gets it is not meant.
-        let signalled = process.send_sigquit().expect_err("there is nobody");
+        let signalled = process.send_sigquit().expect_err("no such process");
         assert_eq!(signalled.raw_os_error(), Some(3), "ESRCH: {signalled}");
         assert!(process.temporary_directory().is_err());
     }

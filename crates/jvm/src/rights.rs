@@ -1,9 +1,9 @@
-//! Files in directories of another user, touched with no more rights than that user has.
+//! Access to files in directories of another user, with no more rights than that user has.
 //!
 //! Owns the change of rights, for one thread that ends with the task. Whatever a user may have put
-//! in the way (a link, a name), root then does nothing for it that it could not do by itself. Facts:
+//! in the way (a link, a name), root then does nothing that the user could not do. Facts:
 //! setresuid(2), "C library/kernel differences": ids belong to threads; capabilities(7), "Effect of
-//! user ID changes": without user 0 no capability is effective, so none passes over permissions.
+//! user ID changes": without user 0 no capability is effective, so permissions always apply.
 
 use std::io;
 

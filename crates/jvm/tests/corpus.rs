@@ -1,8 +1,8 @@
-//! The parser against public GC logs and what other tools find in them.
+//! The parser against public GC logs and the figures of other tools.
 //!
 //! The logs are not part of the project (several licences); they are looked for in
-//! `$LOADLINE_SHARED/gclogs` or in `shared/gclogs` beside the checkout. `manifest.csv` has, for
-//! each log, what GCViewer, GCToolKit and plain regular expressions find.
+//! `$LOADLINE_SHARED/gclogs` or in `shared/gclogs` next to the checkout. `manifest.csv` has, for
+//! each log, the figures of GCViewer, GCToolKit and plain regular expressions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,8 @@ use loadline_jvm::gclog::{self, GcLog};
 const SUM_SHARE: f64 = 0.01;
 const SUM_SLACK: f64 = 0.000_5;
 
-/// Logs on which the other tools agree and are wrong: each loses a full collection whose record
-/// goes on over several lines. Our count and sum, from reading the log by eye
-/// (docs/guides/gc-logs.md).
+/// Logs on which the other tools agree and are wrong: each loses a full collection with a record
+/// over several lines. Our count and sum, from reading the log by eye (docs/guides/gc-logs.md).
 const KNOWN_BETTER: [(&str, u64, f64); 3] = [
     // `GC time would exceed GCTimeLimit of 98%` and a line end before the time, 7.21 s.
     (

@@ -233,7 +233,7 @@ fn collections_that_report_cpu_time_keep_it() {
     }
 }
 
-/// A killed JVM leaves a log that is cut anywhere: what is before the cut is read as ever.
+/// A killed JVM leaves a log that is cut anywhere: the part before the cut is read as usual.
 #[test]
 fn a_log_cut_at_any_byte_of_its_end_gives_the_same_pauses_up_to_there() {
     // Every byte of one log, every seventh of others: a test takes seconds, not minutes.
@@ -450,7 +450,7 @@ fn a_line_without_end_is_skipped_and_counted() {
     assert!(!log.input.is_complete());
 }
 
-/// The text, something else on a line of its own, the text again.
+/// The text, something else on a separate line, the text again.
 trait Around {
     fn chain_all(self, middle: impl Read) -> impl Read;
 }

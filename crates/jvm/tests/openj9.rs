@@ -1,5 +1,5 @@
-//! OpenJ9 as it is, where there is one below /usr/lib/jvm or another usual place: what it says of
-//! itself, its GC log, the options of its shared class cache.
+//! A real OpenJ9, if there is one below /usr/lib/jvm or another usual place: its properties, its GC
+//! log, the options of its shared class cache.
 
 #![allow(clippy::print_stdout)] // SKIP lines stand on stdout, from a helper too.
 
@@ -19,7 +19,7 @@ use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Bytes;
 use loadline_sizing::Vm;
 
-/// The first OpenJ9 of this machine; says so when there is none.
+/// The first OpenJ9 of this machine; reports if there is none.
 fn openj9(test: &str) -> Option<InstalledJdk> {
     let jdks = DetectedJdks::scan_places(&JdkPlaces::of_process()).jdks;
     let found = jdks.into_iter().find(|jdk| jdk.kind == Vm::OpenJ9);
@@ -74,7 +74,7 @@ fn a_real_openj9_says_its_build() {
     );
 }
 
-/// As another user, whose directory root may read: as in a container.
+/// As another user, with a directory that root may read: as in a container.
 #[test]
 fn the_memory_of_a_running_openj9_is_told_by_its_java_dump() {
     let Some(jdk) = openj9("the_memory_of_a_running_openj9_is_told_by_its_java_dump") else {
@@ -157,7 +157,7 @@ fn a_real_openj9_takes_the_options() {
     let said = run(&scc::attach_options(&place));
     assert!(said.contains("OpenJ9"), "{said}");
     run(&[scc::destroy_option(&place)]);
-    // Where it cannot be: a directory that is not there, and one that takes nothing.
+    // Invalid places: a missing directory, and a read-only one.
     let absent = directory.path().join("absent");
     let said = run(&scc::attach_options(&SharedCachePlace::in_own_directory(
         &absent,
@@ -221,7 +221,7 @@ fn parsed(text: &str, wall: Option<WallClock>) -> GcLog {
     builder.finish_log()
 }
 
-/// What another reader makes of it: stops in which a collector worked, and their sum.
+/// Another reader's result: stops with a working collector, and their sum.
 fn naive(text: &str) -> (u64, Duration) {
     let (mut count, mut sum, mut is_gc) = (0, Duration::ZERO, false);
     for line in text.lines() {
@@ -255,7 +255,7 @@ fn the_log_of_a_real_openj9_is_read_under_every_policy() {
     }
 }
 
-/// Every line is known, and its pauses are those that another reader finds.
+/// Every line is known, and its pauses match another reader's.
 fn is_read(text: &str, policy: &str, heap_max: u64) {
     let log = parsed(text, None);
     assert_eq!(
@@ -280,7 +280,7 @@ fn is_read(text: &str, policy: &str, heap_max: u64) {
     );
 }
 
-/// The log of a real one that is kept with the tests.
+/// The stored log of a real OpenJ9.
 fn kept(policy: &str) -> String {
     let name = format!("tests/data/gclog/openj9-25-{policy}.log.gz");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

@@ -18,8 +18,8 @@ use crate::look::NodeInspector;
 use crate::nodes::NodeRegistry;
 use crate::watched::{PodHalt, RoomPatience};
 
-/// Counts from the first node on, which slot 0 has; each further one becomes that of a slot.
-/// Errors: [`RunRefusal`]: whatever keeps the pod of a look from running.
+/// Counts from the first node on, which slot 0 has; each further node is assigned to a slot.
+/// Errors: [`RunRefusal`]: whatever keeps the inspection pod from running.
 pub(crate) async fn count_fitting_nodes(
     looks: &NodeInspector,
     nodes: &NodeRegistry,

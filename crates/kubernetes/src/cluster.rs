@@ -1,8 +1,8 @@
-//! The way to a cluster: kubeconfig, context, namespace, client.
+//! Access to a cluster: kubeconfig, context, namespace, client.
 //!
-//! Owns the runtime on which all of it runs. Credentials are the kubeconfig's; a program that it
-//! names to get them is run by the `kube` crate. In a pod, where there is no kubeconfig, they are those
-//! of its service account, and the API server must show a certificate of the cluster's own authority.
+//! Owns the async runtime. Credentials come from the kubeconfig; the `kube` crate runs a credential
+//! program named there. In a pod without a kubeconfig the service account's are used, and the API
+//! server must show a certificate of the cluster's own authority.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -22,17 +22,15 @@ use crate::in_cluster::identity::ControllerPod;
 use crate::refused;
 use loadline_engine::experiment::ClusterSettings as Wanted;
 
-/// How long the API server may take for one answer.
 pub(crate) const ANSWER: Duration = Duration::from_secs(20);
 
-/// So long an API server may be away while trials run: one that is upgraded restarts in some seconds, or
-/// in minutes.
+/// Time an API server may be away while trials run: an upgrade restarts it in some seconds, or in
+/// minutes.
 pub(crate) const AWAY: Duration = Duration::from_secs(300);
 
-/// Between two tries of a request that may well succeed later.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// So long the end of a run waits for an API server that is away, to leave nothing behind.
+/// Time the end of a run waits for an absent API server, to leave no objects behind.
 const LEAVING: Duration = Duration::from_secs(30);
 
 const IN_CLUSTER: &str = "in-cluster";
@@ -47,7 +45,6 @@ pub(crate) struct ConnectedCluster {
     pub(crate) inside: Option<ControllerPod>,
     pub(crate) context: String,
     pub(crate) version: String,
-    /// Jobs that could not be removed while the API server was away.
     left: RefCell<Vec<String>>,
 }
 
@@ -55,13 +52,13 @@ pub(crate) struct ConnectedCluster {
 pub(crate) struct NamespaceAccess {
     client: Client,
     pub(crate) namespace: String,
-    /// Whether the API server has not yet said that it does not tell of nodes.
+    /// Whether the API server may still answer about nodes.
     tells_nodes: Arc<AtomicBool>,
 }
 
 impl ConnectedCluster {
     /// Finds the cluster and asks for its version.
-    /// Errors: [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
+    /// Errors: [`RunRefusal`]: no kubeconfig, no such context, no answer.
     pub(crate) fn connect_to(wanted: &Wanted) -> Result<Self, RunRefusal> {
         let runtime = make_runtime()?;
         let (named, namespace) = (wanted.context.as_deref(), wanted.namespace.as_deref());
@@ -101,8 +98,8 @@ impl ConnectedCluster {
         self.runtime.block_on(of)
     }
 
-    /// Removes Jobs with all that is theirs, and those that could not be removed before. What cannot be
-    /// now is tried again with the next ones, and at the end; then the sweep of the next start finds it.
+    /// Removes Jobs with all their objects, and those left from earlier. Failures are retried with
+    /// the next ones, and at the end; then the sweep of the next start finds them.
     pub(crate) fn remove_jobs(&self, jobs: Vec<String>) {
         let mut left = self.left.borrow_mut();
         left.extend(jobs);
@@ -116,7 +113,6 @@ impl ConnectedCluster {
         });
     }
 
-    /// Starts something that goes on whenever anything is run.
     pub(crate) fn spawn(&self, of: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(of);
     }
@@ -166,8 +162,8 @@ impl NamespaceAccess {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// What the API server tells of a node, where the user may ask: nodes are the cluster's, and few
-    /// may. It is asked until it has said no once.
+    /// Node information from the API server, if the user has the right: nodes are cluster-wide
+    /// objects, so few have. Not asked again after a refusal.
     pub(crate) async fn node_info(&self, name: &str) -> Option<NodeSystemInfo> {
         if !self.tells_nodes.load(Ordering::Relaxed) {
             return None;
@@ -196,7 +192,6 @@ pub(crate) async fn within_deadline<T>(
     }
 }
 
-/// Tries of one request, for as long as an API server may be away.
 pub(crate) struct RequestRetries {
     begin: Instant,
 }
@@ -233,7 +228,6 @@ where
     }
 }
 
-/// Removes a Job with all that is its; one that is not there is no error.
 pub(crate) async fn remove_job(access: &NamespaceAccess, job: &str) -> Result<(), kube::Error> {
     let (jobs, params) = (access.jobs(), DeleteParams::background());
     match within_deadline(jobs.delete(job, &params)).await {
@@ -254,7 +248,7 @@ fn make_runtime() -> Result<Runtime, RunRefusal> {
 }
 
 /// All objects of a kind in these namespaces, all without one; a page at a time.
-/// Errors: [`RunRefusal`]: no kubeconfig, no such context, nobody answers, no right to list.
+/// Errors: [`RunRefusal`]: no kubeconfig, no such context, no answer, no right to list.
 pub(crate) fn list_cluster_objects(
     context: Option<&str>,
     namespaces: &[String],
@@ -300,11 +294,14 @@ async fn pages(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Err
     }
 }
 
+const FINDING: &str = "finding the cluster";
+const NO_KUBECONFIG: &str =
+    "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
+
 async fn connect_client(
     named: Option<&str>,
     namespace: Option<&str>,
 ) -> Result<(Client, String, String), RunRefusal> {
-    let what = "finding the cluster";
     let file = match (Kubeconfig::read(), Config::incluster()) {
         (Ok(file), _) => file,
         (Err(_), Ok(config)) => {
@@ -312,24 +309,10 @@ async fn connect_client(
             return client_from_config(config, context, namespace);
         }
         (Err(error), Err(_)) => {
-            let hint = "kubectl's own settings are used: set KUBECONFIG, or write ~/.kube/config";
-            return Err(RunRefusal::new(what, error, hint));
+            return Err(RunRefusal::new(FINDING, error, NO_KUBECONFIG));
         }
     };
-    let named = named.map(str::to_owned);
-    let context = named.or(file.current_context.clone()).unwrap_or_default();
-    if !file.contexts.iter().any(|known| known.name == context) {
-        let known: Vec<&str> = file.contexts.iter().map(|c| c.name.as_str()).collect();
-        let why = match context.as_str() {
-            "" => "the kubeconfig has no current context".to_owned(),
-            name => format!("the kubeconfig has no context `{name}`"),
-        };
-        let hint = match known.is_empty() {
-            true => "it has none at all: is KUBECONFIG the right file?".to_owned(),
-            false => format!("it has: {}; choose one with --context", known.join(", ")),
-        };
-        return Err(RunRefusal::new(what, why, hint));
-    }
+    let context = known_context(&file, named)?;
     let options = KubeConfigOptions {
         context: Some(context.clone()),
         ..KubeConfigOptions::default()
@@ -337,9 +320,37 @@ async fn connect_client(
     let config = Config::from_custom_kubeconfig(file, &options).await;
     let config = config.map_err(|error| {
         let hint = format!("`kubectl --context {context} version` must work first");
-        RunRefusal::new(what, error, hint)
+        RunRefusal::new(FINDING, error, hint)
     })?;
     client_from_config(config, context, namespace)
+}
+
+/// Whether the kubeconfig has this context, without asking the cluster.
+/// Errors: [`RunRefusal`]: no kubeconfig, no such context.
+pub fn check_context(named: Option<&str>) -> Result<(), RunRefusal> {
+    match (Kubeconfig::read(), Config::incluster()) {
+        (Ok(file), _) => known_context(&file, named).map(drop),
+        (Err(_), Ok(_)) => Ok(()),
+        (Err(error), Err(_)) => Err(RunRefusal::new(FINDING, error, NO_KUBECONFIG)),
+    }
+}
+
+fn known_context(file: &Kubeconfig, named: Option<&str>) -> Result<String, RunRefusal> {
+    let named = named.map(str::to_owned);
+    let context = named.or(file.current_context.clone()).unwrap_or_default();
+    if file.contexts.iter().any(|known| known.name == context) {
+        return Ok(context);
+    }
+    let known: Vec<&str> = file.contexts.iter().map(|c| c.name.as_str()).collect();
+    let why = match context.as_str() {
+        "" => "the kubeconfig has no current context".to_owned(),
+        name => format!("the kubeconfig has no context `{name}`"),
+    };
+    let hint = match known.is_empty() {
+        true => "it has none at all: is KUBECONFIG the right file?".to_owned(),
+        false => format!("it has: {}; choose one with --context", known.join(", ")),
+    };
+    Err(RunRefusal::new(FINDING, why, hint))
 }
 
 fn client_from_config(

@@ -11,7 +11,6 @@ use kube::Error;
 
 use crate::cluster::{RequestRetries, within_deadline};
 
-/// Of one trial; clones are the same gate.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestGate {
     jobs: Arc<Mutex<Vec<String>>>,
@@ -35,8 +34,8 @@ impl RequestGate {
         Some(within_deadline(request).await)
     }
 
-    /// The same, again and again while it fails as one does that may pass; not for longer than an API
-    /// server may be away.
+    /// The same, repeated while the failure may pass; not for longer than an API server may be
+    /// away.
     pub(crate) async fn pass_with_retries<T, F>(
         &self,
         job: &str,
@@ -54,7 +53,7 @@ impl RequestGate {
         }
     }
 
-    /// Lets nothing through any more; gives every Job that may be there.
+    /// Blocks all further requests; returns every Job that may exist.
     pub(crate) async fn close_gate(&self) -> Vec<String> {
         self.is_closed.store(true, Ordering::Relaxed);
         std::mem::take(&mut *self.jobs.lock().await)

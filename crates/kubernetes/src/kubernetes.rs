@@ -1,7 +1,7 @@
 //! The cluster as a [`TrialHost`].
 //!
-//! Owns what it refuses, and what is found out before the first trial: the image, the first node, and
-//! with `--slots auto` how many there are of its kind.
+//! Owns its refusals, and the checks before the first trial: the image, the first node, and with
+//! `--slots auto` the number of nodes of its kind.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -33,9 +33,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NodeDemand {
-    /// What the largest trial gives its application, where that is known before.
     pub largest: Option<InstanceSize>,
-    /// Memory that the load of a trial mostly takes where it is made.
     pub load: Bytes,
 }
 
@@ -49,9 +47,9 @@ pub struct KubernetesHost {
 }
 
 impl KubernetesHost {
-    /// Finds the cluster, removes what a killed loadline of this machine left there, and looks at the
-    /// application's image from inside, on a node with room for a trial.
-    /// Errors: [`RunRefusal`] with whatever stands in the way.
+    /// Finds the cluster, removes leftovers of a killed loadline of this machine, and inspects the
+    /// application's image from inside, on a node with room for a trial. Errors: [`RunRefusal`]
+    /// with the obstacle.
     pub fn new(
         wanted: &Wanted,
         image: &str,
@@ -110,7 +108,6 @@ impl KubernetesHost {
         Ok(kubernetes)
     }
 
-    /// Those of all slots, before slots take the nodes that are left.
     fn make_generators(&self) -> Result<(), RunRefusal> {
         let Some(pool) = &self.pool else {
             return Ok(());
@@ -124,7 +121,7 @@ impl KubernetesHost {
     }
 }
 
-/// The look at the first node, with room for the largest trial where one has it; whether it has.
+/// Inspects the first node, with room for the largest trial if possible; returns whether it has.
 fn inspect_first_node(
     cluster: &ConnectedCluster,
     looks: &NodeInspector,
@@ -150,7 +147,6 @@ fn inspect_first_node(
     Ok((looked.refuse_unenforced()?, has_room))
 }
 
-/// Slots that nobody can count.
 fn uncounted_refusal(largest: Option<InstanceSize>) -> RunRefusal {
     let why = match largest {
         None => "the size of a trial is not known before (with prices it is chosen on the way)",
@@ -223,8 +219,7 @@ impl TrialHost for KubernetesHost {
     }
 }
 
-/// What trials take of the workload that they are made after. It is what it was when it was named: a
-/// result has one image.
+/// The trials' part of their workload. It is the state when it was named: a result has one image.
 fn workload_template(
     cluster: &ConnectedCluster,
     image: &str,
@@ -237,6 +232,7 @@ fn workload_template(
     let name: workload::WorkloadName = from.workload.parse().map_err(wrong)?;
     let object = workload::of_cluster(cluster, &name)?;
     let template = workload::extract_template(&name, &object, &from.container)?;
+    template.check_access(&name, from.as_production)?;
     if template.image != image {
         let why = format!(
             "it runs {} now, this result measures {image}",

@@ -24,15 +24,15 @@ pub const SHARE: &str = "loadline.dev/share";
 
 pub const RESULT: &str = "loadline.dev/result";
 
-/// The annotation of a Job with the digest of the first piece: what was sent. Who may make config maps and
-/// not change Jobs cannot put another experiment in its place.
+/// The annotation of a Job with the digest of the first piece, as sent. A user who may make config
+/// maps but not change Jobs cannot replace the experiment.
 pub const FIRST_PIECE: &str = "loadline.dev/first-piece";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakerIdentity {
     pub client: String,
     pub owner: String,
-    /// The Job that all of it belongs to and goes with, by name and uid: of loadline in the cluster.
+    /// The Job that owns all objects, by name and uid: loadline's own in the cluster.
     pub within: Option<(String, String)>,
 }
 

@@ -1,15 +1,16 @@
-//! A cluster of Kubernetes as a host: each trial is a Job with one pod.
+//! A Kubernetes cluster as a host: each trial is a Job with one pod.
 //!
-//! Owns everything that speaks to the API server, and is the only crate that does so
-//! asynchronously: one runtime of one thread, which works while the runner waits
-//! ([`TrialHost::wait_for_events`](loadline_engine::host::TrialHost::wait_for_events)). What happens inside a pod is
-//! [`loadline_trial::pod`]'s. Judges nothing but whether a pod is what was ordered. Read in this order:
-//! [`manifest`] (what is made), [`nodes`] (where it may run), `look` (which nodes are fit), `trial` (how
-//! one is carried out), `generators` (what sends its load from elsewhere), `shipped` (how one ends whose
-//! pod is the one that ships), [`workload`] (what they take of one that runs), [`standing`] (what the
-//! cluster says of a pod), `refused` (what it says of a request), [`labels`] (what all of it is called), [`in_cluster`] (loadline itself as a
-//! Job), [`rights`] (what all of it needs). Facts: the
-//! Kubernetes API reference; what was tried on a cluster stands beside the code that rests on it.
+//! Owns all communication with the API server, and is the only asynchronous crate: one runtime of
+//! one thread, which works while the runner waits
+//! ([`TrialHost::wait_for_events`](loadline_engine::host::TrialHost::wait_for_events)).
+//! [`loadline_trial::pod`] works inside a pod. Judges only whether a pod is as ordered. Read in
+//! this order: [`manifest`] (the objects), [`nodes`] (where they may run), `look` (which nodes are
+//! fit), `trial` (how a trial is carried out), `generators` (load from other nodes), `shipped` (the
+//! end of a pod in its shipped layout), [`workload`] (the part of a running workload that trials
+//! copy), [`standing`] (the state of a pod), `refused` (refused requests), [`labels`] (names of all
+//! objects), [`in_cluster`] (loadline itself as a Job), [`rights`] (the rights that all this
+//! needs). Facts: the Kubernetes API reference; results of experiments on a cluster are next to the
+//! code that depends on them.
 
 mod census;
 mod cluster;
@@ -36,5 +37,6 @@ mod trial;
 mod watched;
 pub mod workload;
 
+pub use cluster::check_context;
 pub use kubernetes::{KubernetesHost, NodeDemand};
 pub use sweep::ClusterSweep;

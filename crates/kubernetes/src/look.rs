@@ -31,7 +31,6 @@ use crate::{refused, standing, sweep};
 /// A look takes two seconds once its images are there.
 const TAKES: Duration = Duration::from_secs(120);
 
-/// Exit code of what was ended by signal 9.
 const KILLED: i32 = 137;
 
 pub(crate) struct NodeInspector {
@@ -41,7 +40,6 @@ pub(crate) struct NodeInspector {
     pub(crate) account: Account,
     pub(crate) maker: MakerIdentity,
     pub(crate) template: Option<WorkloadTemplate>,
-    /// What loadline's container gets that makes the load.
     pub(crate) memory: Bytes,
 }
 
@@ -63,12 +61,12 @@ impl NodeInspection {
                     "{what}: its runtime ({}) does not enforce the limit",
                     self.node.runtime
                 ),
-                "choose nodes whose runtime does with --node-selector; gVisor does not",
+                "choose nodes with a runtime that does, with --node-selector; gVisor does not",
             )),
         }
     }
 
-    /// Why no trial may run there whose result has its first node so; `None` where one may.
+    /// Why no trial of a result with this first node may run there; `None` if it may.
     pub(crate) fn unfit_reason(&self, first: &TrialNode) -> Option<String> {
         let unlike = self.node.differences_from(first);
         let why = match (unlike.is_empty(), &self.unenforced) {
@@ -81,8 +79,6 @@ impl NodeInspection {
 }
 
 impl NodeInspector {
-    /// Looks, and leaves nothing. `waits` as for [`wait_until_begun`].
-    /// Errors: [`PodHalt`]: whatever keeps its pod from running.
     pub(crate) async fn inspect_node(
         &self,
         place: &PodPlacement,
@@ -267,13 +263,12 @@ impl NodeInspector {
     }
 }
 
-/// What a request gave; `None` is that of a trial that was stopped.
+/// The result of a request; `None` means that its trial was stopped.
 fn require_answer<T>(what: &str, answer: Option<Result<T, kube::Error>>) -> Result<T, PodHalt> {
     let answer = answer.ok_or_else(|| PodHalt::pod_lost("it was stopped"))?;
     answer.map_err(|error| PodHalt::Refused(refused::request_refusal(what, &error)))
 }
 
-/// Whether a LimitRange allows no container of that size.
 fn is_one_too_large(refusal: &RunRefusal) -> bool {
     refusal.why.contains("usage per Container")
 }
@@ -282,7 +277,6 @@ fn gone_halt(why: String) -> PodHalt {
     PodHalt::Lost(format!("looking at its node: {why}"))
 }
 
-/// A limit of the look's pod that held nothing.
 fn limit_not_enforced(seen: &ImageReading, exit: Option<i32>) -> Option<String> {
     if seen.is_limited == Some(false) {
         let why = "a container that used more than its CPU limit was not throttled";
@@ -302,7 +296,7 @@ mod tests {
 
     use crate::testing;
 
-    /// A pod of a look on a node, whose second container ended so.
+    /// An inspection pod on a node, with this end of its second container.
     fn pod(runtime: &str, filled: i32) -> Pod {
         let ended = |name: &str, code: i32| {
             json!({ "name": name, "image": "i:1", "imageID": "", "ready": false, "restartCount": 0,

@@ -1,8 +1,7 @@
-//! The requests that make a trial, or a generator: its Job, which waits, its Secret, and the word that
-//! lets it go.
+//! The requests that make a trial, or a generator: its suspended Job, its Secret, and its release.
 //!
-//! Owns what is tried again. Each request may have been carried out although its answer was lost: so
-//! what is there already under its name is that of an earlier try.
+//! Owns the retries. Each request may have been carried out although its answer was lost: so an
+//! existing object with its name comes from an earlier try.
 
 use std::time::Duration;
 
@@ -33,8 +32,6 @@ pub(crate) struct TrialCreation<'a> {
 }
 
 impl TrialCreation<'_> {
-    /// Makes everything; nothing runs yet.
-    /// Errors: [`PodHalt`]; what was made is known to the gate.
     pub(crate) async fn create_objects(&self) -> Result<(), PodHalt> {
         let (looks, order) = (self.looks, self.order);
         let image = manifest::image_of_order(order).ok_or_else(|| PodHalt::Refused(no_image()))?;
@@ -79,8 +76,6 @@ pub(crate) struct JobRequests<'a> {
 }
 
 impl JobRequests<'_> {
-    /// Makes the Job; gives its uid.
-    /// Errors: [`PodHalt`]; what was made is known to the gate.
     pub(crate) async fn make_job(&self, wanted: Value) -> Result<String, PodHalt> {
         let wanted = parse_json_value(wanted).map_err(PodHalt::Refused)?;
         let params = PostParams::default();
@@ -139,7 +134,6 @@ impl JobRequests<'_> {
     }
 }
 
-/// A Job by its name, without the right to get one.
 async fn find_job(jobs: &Api<Job>, name: &str) -> Result<Option<Job>, kube::Error> {
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     Ok(jobs.list(&params).await?.items.pop())

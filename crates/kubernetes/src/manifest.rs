@@ -1,8 +1,8 @@
-//! What is made in the cluster for a trial, and for a look: pure values.
+//! The objects made in the cluster for a trial, and for an inspection: pure values.
 //!
 //! Owns the Job, its pod and the Secret with the order. The pod keeps the `restricted` profile of
-//! Pod Security, has no right of its own, and is Guaranteed: requests are limits in both containers.
-//! One deletion of the Job takes everything: the Secret belongs to it.
+//! Pod Security, has no rights, and is Guaranteed: requests are limits in both containers. One
+//! deletion of the Job removes everything: the Secret belongs to it.
 
 use std::collections::BTreeMap;
 
@@ -23,18 +23,24 @@ use crate::workload::{self, WorkloadTemplate};
 /// Memory of loadline's own container where generators make the load, and the least where it does.
 const OWN_MEMORY: Bytes = Bytes::from_mib(256);
 
-/// CPU of loadline's own container where generators make the load, thousandths: it samples, passes on
-/// what they say, and must not be throttled in the CFS period in which it reads a log.
+/// CPU of loadline's own container where generators make the load, thousandths: it samples,
+/// forwards their messages, and must not be throttled in the CFS period in which it reads a log.
 const WITHOUT_LOAD: u32 = 500;
 
-/// Beyond the phases of a trial its pod lives so long, s: for images to be pulled.
+/// Lifetime of a trial's pod beyond its phases, s: for images to be pulled.
 const AROUND: u64 = 900;
 
-/// So long the cluster keeps what nobody took, s.
+/// Time the cluster keeps a finished Job that was not removed, s.
 const KEPT: u32 = 3600;
 
-/// From the wish to end it to the kill, s.
 pub(crate) const GRACE: u64 = 30;
+
+/// What a container may leave on the disk of its node, its output and each directory of the pod's
+/// included: beyond it the kubelet evicts the pod, before the node's other pods.
+pub(crate) const FILES: &str = "10Gi";
+
+/// What of it a node must have free, so that a pod finds the nodes that it found without a limit.
+const FILES_ASKED: &str = "64Mi";
 
 pub fn trial_object_name(trial: &str) -> String {
     format!("loadline-{trial}")
@@ -48,20 +54,18 @@ pub struct TrialJobInput<'a> {
     pub maker: &'a MakerIdentity,
     pub place: &'a PodPlacement,
     pub template: Option<&'a WorkloadTemplate>,
-    /// What loadline's own container may take where it makes the load ([`memory_for`]).
     pub memory: Bytes,
     /// How long its phases may take, s.
     pub seconds: u64,
 }
 
-/// Memory of a container of loadline's for a load that mostly takes so much: twice that. A node must have
-/// it to spare, so the bound that no server brings a generator above is too much to ask for; one that
-/// comes to this limit is killed, and the trial is INVALID and says so.
+/// Memory of loadline's container for a load that usually takes `load`: twice that. A node must
+/// have it to spare, so the generator's strict upper bound would be too much; a generator that
+/// reaches this limit is killed, and the trial is INVALID with that reason.
 pub fn memory_for(load: Bytes) -> Bytes {
     OWN_MEMORY.max(load.mul_ratio(2, 1).round_up(Bytes::from_mib(1)))
 }
 
-/// The Job of a trial; it waits (`suspend`) until its Secret is there.
 pub fn trial_job(of: TrialJobInput<'_>) -> Value {
     let TrialJobInput {
         order,
@@ -86,8 +90,8 @@ pub fn trial_job(of: TrialJobInput<'_>) -> Value {
         "securityContext": user,
         "volumes": [
             { "name": "loadline-order", "secret": { "secretName": name } },
-            { "name": "loadline-work", "emptyDir": {} },
-            { "name": "loadline-tmp", "emptyDir": {} },
+            { "name": "loadline-work", "emptyDir": { "sizeLimit": FILES } },
+            { "name": "loadline-tmp", "emptyDir": { "sizeLimit": FILES } },
         ],
         "containers": [loadline_container(cluster, memory), application_container(order, image, &name, template)],
     });
@@ -153,9 +157,7 @@ pub struct InspectionJobInput<'a> {
     pub maker: &'a MakerIdentity,
     pub place: &'a PodPlacement,
     pub template: Option<&'a WorkloadTemplate>,
-    /// What loadline's own container of a trial may take where it makes the load.
     pub memory: Bytes,
-    /// The trial for which its node must have room.
     pub room: Option<InstanceSize>,
 }
 
@@ -174,7 +176,7 @@ pub fn inspection_job(of: InspectionJobInput<'_>) -> Value {
             "command": command,
             "env": [{ "name": MARK, "value": "look" }, { "name": "LOADLINE_IMAGE", "value": "" }],
             "securityContext": container_security_context(),
-            "resources": { "requests": limits, "limits": limits },
+            "resources": container_resources(&limits),
             "volumeMounts": mount,
         })
     };
@@ -184,7 +186,7 @@ pub fn inspection_job(of: InspectionJobInput<'_>) -> Value {
         let cpu = size.cpu.as_millis() + own_cpu(cluster).as_millis();
         let memory = size.memory.as_bytes() + own_memory(cluster, of.memory).as_bytes();
         let room = json!({ "cpu": format!("{cpu}m"), "memory": memory.to_string() });
-        copies["resources"] = json!({ "requests": room, "limits": room });
+        copies["resources"] = container_resources(&room);
     }
     let fill = json!(["/loadline", "pod-look", "--fill"]);
     let mut fills = container(FILLS, &cluster.trial_image, fill);
@@ -199,7 +201,7 @@ pub fn inspection_job(of: InspectionJobInput<'_>) -> Value {
         "nodeSelector": cluster.node_selector,
         "affinity": of.place.affinity(),
         "securityContext": pod_security_context(of.account),
-        "volumes": [{ "name": "loadline", "emptyDir": {} }],
+        "volumes": [{ "name": "loadline", "emptyDir": { "sizeLimit": FILES } }],
         "initContainers": [copies],
         "containers": [
             container(APPLICATION, of.image, json!(["/loadline/loadline", "pod-look"])),
@@ -210,7 +212,6 @@ pub fn inspection_job(of: InspectionJobInput<'_>) -> Value {
     label_pods(wrap_in_job(of.name, of.maker, pod, AROUND, false), of.place)
 }
 
-/// The Secret with a trial's order and the values of credentials; it goes with its Job.
 pub fn trial_secret(order: &TrialOrder, packed: &[u8], image: &ImageSpec, job_uid: &str) -> Value {
     let name = trial_object_name(&order.trial);
     let mut data: BTreeMap<String, String> = [("order".to_owned(), STANDARD.encode(packed))].into();
@@ -299,6 +300,14 @@ pub(crate) fn pod_security_context(account: Account) -> Value {
     })
 }
 
+/// Requests are limits, but for files, which make no pod Guaranteed.
+pub(crate) fn container_resources(limits: &impl serde::Serialize) -> Value {
+    let mut resources = json!({ "requests": limits, "limits": limits });
+    resources["requests"]["ephemeral-storage"] = json!(FILES_ASKED);
+    resources["limits"]["ephemeral-storage"] = json!(FILES);
+    resources
+}
+
 pub(crate) fn container_security_context() -> Value {
     json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
 }
@@ -331,7 +340,7 @@ fn loadline_container(cluster: &ClusterSettings, memory: Bytes) -> Value {
             { "name": "LOADLINE_IMAGE", "value": "" },
         ],
         "securityContext": container_security_context(),
-        "resources": { "requests": limits, "limits": limits },
+        "resources": container_resources(&limits),
         "lifecycle": { "postStart": { "exec": { "command": command(&["--armed"]) } } },
         "volumeMounts": [
             { "name": "loadline-order", "mountPath": "/order", "readOnly": true },
@@ -348,7 +357,7 @@ fn own_cpu(cluster: &ClusterSettings) -> Cpus {
     }
 }
 
-/// Memory of loadline's own container, which takes so much where it makes the load.
+/// Memory of loadline's own container, `with_load` if it makes the load.
 fn own_memory(cluster: &ClusterSettings, with_load: Bytes) -> Bytes {
     match cluster.generators {
         None => with_load,
@@ -393,7 +402,7 @@ fn application_container(
         "imagePullPolicy": "IfNotPresent",
         "env": env,
         "securityContext": container_security_context(),
-        "resources": { "requests": limits, "limits": limits },
+        "resources": container_resources(&limits),
         "volumeMounts": [{ "name": "loadline-tmp", "mountPath": "/tmp" }],
     });
     if let Some(template) = template {
@@ -407,7 +416,6 @@ fn application_container(
     container
 }
 
-/// Variables whose value no manifest may show.
 fn secret_variables<'a>(
     order: &'a TrialOrder,
     image: &'a ImageSpec,
@@ -598,13 +606,35 @@ mod tests {
         let pod = &look["spec"]["template"]["spec"];
         let room = &pod["initContainers"][0]["resources"];
         let both = json!({ "cpu": "1500m", "memory": (500 << 20).to_string() });
-        assert_eq!(room, &json!({ "requests": both, "limits": both }));
+        assert_eq!(room, &container_resources(&both));
         // What it shows, it shows by the limits of a look.
         assert_eq!(
             pod["containers"][0]["resources"]["limits"]["cpu"],
             json!("200m")
         );
         serde_json::from_value::<Job>(look).expect("the API knows it");
+    }
+
+    #[test]
+    fn no_pod_fills_the_disk_of_its_node() {
+        let pods = [job_of(&test_order(), None), look_of(&test_cluster(), None)];
+        for job in pods {
+            let pod = &job["spec"]["template"]["spec"];
+            let all = |list: &str| pod[list].as_array().cloned().unwrap_or_default();
+            let containers = [all("initContainers"), all("containers")].concat();
+            for container in containers {
+                let resources = &container["resources"];
+                assert_eq!(resources["limits"]["ephemeral-storage"], json!(FILES));
+                assert_eq!(
+                    resources["requests"]["ephemeral-storage"],
+                    json!(FILES_ASKED)
+                );
+            }
+            for volume in all("volumes") {
+                let room = volume.get("emptyDir").map(|dir| dir["sizeLimit"].clone());
+                assert!(room.is_none_or(|room| room == json!(FILES)), "{volume}");
+            }
+        }
     }
 
     #[test]
@@ -639,7 +669,7 @@ mod tests {
             let job = job_in(&cluster, &order, Some(&template));
             let class = job["spec"]["template"]["spec"]["runtimeClassName"].clone();
             let recorded = json!(runtime_class(&cluster, Some(&template)));
-            assert_eq!(class, recorded, "what is recorded is what is asked for");
+            assert_eq!(class, recorded, "the record equals the request");
             class
         };
         assert_eq!(class(None, None), json!(null));

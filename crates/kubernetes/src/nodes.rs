@@ -32,11 +32,10 @@ struct KnownNodes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodPlacement {
     pub slot: String,
-    /// Its place among those that share a node, as a label.
+    /// Its index among pods that share a node, as a label.
     pub share: String,
     /// The only node, where its slot has one.
     pub node: Option<String>,
-    /// Nodes that it may have only where there is no other: they are those of other slots.
     pub taken: Vec<String>,
     pub unlike: Vec<String>,
 }
@@ -71,7 +70,6 @@ impl NodeRegistry {
         }
     }
 
-    /// The nodes of all slots that have one: a generator runs on none of them.
     pub(crate) fn slot_nodes(&self) -> Vec<String> {
         let all: BTreeSet<String> = self.lock_known().of_slot.values().cloned().collect();
         all.into_iter().collect()
@@ -95,12 +93,11 @@ impl NodeRegistry {
         }
     }
 
-    /// Whether an earlier pod of the slot still holds its node.
     pub(crate) fn is_busy(&self, slot: usize) -> bool {
         self.lock_known().busy.contains(&slot)
     }
 
-    /// The node of a slot is not to be relied on: its trial was lost.
+    /// Do not rely on the node of a slot: its trial was lost.
     pub(crate) fn leave_node(&self, slot: usize) {
         self.lock_known().of_slot.remove(&slot);
     }
@@ -111,7 +108,6 @@ impl NodeRegistry {
         self.leave_node(slot);
     }
 
-    /// Whether a trial of this run has a node, which it will give back.
     pub(crate) fn is_any_occupied(&self) -> bool {
         !self.lock_known().busy.is_empty()
     }
@@ -132,14 +128,13 @@ impl PodPlacement {
         [(SLOT, &self.slot), (SHARE, &self.share)]
     }
 
-    /// The same, on none of the nodes of other slots.
     pub fn without_taken_nodes(mut self) -> Self {
         self.unlike.append(&mut self.taken);
         self
     }
 
-    /// The affinity of its pod. Two of one slot never run at once: nothing keeps them apart, so that a
-    /// pod whose end nobody told of keeps none from its node.
+    /// The affinity of its pod. Two pods of one slot never run at once, so no rule separates them;
+    /// otherwise a pod with an unnoticed end would block its node.
     pub fn affinity(&self) -> Value {
         let apart = json!([{
             "topologyKey": "kubernetes.io/hostname",

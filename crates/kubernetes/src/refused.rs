@@ -48,7 +48,6 @@ pub(crate) fn request_refusal(what: &str, error: &Error) -> RunRefusal {
     }
 }
 
-/// Whether the request may well succeed a little later.
 pub(crate) fn is_passing(error: &Error) -> bool {
     match error {
         Error::Api(status) => matches!(status.code, 429 | 500 | 502 | 503 | 504),
@@ -57,7 +56,7 @@ pub(crate) fn is_passing(error: &Error) -> bool {
     }
 }
 
-/// Whether what a kubelet says of a pod that does not begin is so until somebody changes the node.
+/// Whether a kubelet's message about a pod that does not begin lasts until the node changes.
 /// containerd's words, and CRI-O's.
 pub(crate) fn never_passes(message: &str) -> bool {
     message.contains("no runtime for") || message.contains("find runtime handler")
@@ -75,7 +74,7 @@ pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal
     let hint = if message.contains("exceeded quota") || message.contains("failed quota") {
         "the namespace's ResourceQuota has no room for the application and loadline's own container (1 CPU, 256Mi, more for a large load): kubectl describe quota; a larger quota, smaller sizes or another --namespace"
     } else if message.contains("violates PodSecurity") {
-        "loadline's own pods keep the `restricted` profile: what is refused was added on the way, by a webhook or a default of the namespace"
+        "loadline's own pods keep the `restricted` profile: a webhook or a default added the refused part, for example one of the namespace"
     } else if message.contains("error looking up service account") {
         "loadline in a cluster has a service account of its own, which `loadline emit --rbac NAMESPACE` prints: loadline emit --rbac NAMESPACE | kubectl apply -f -"
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
@@ -83,15 +82,15 @@ pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal
     } else if never_passes(message) {
         "the node has not what starts the containers of this RuntimeClass: choose nodes that have with --node-selector, or another --runtime-class"
     } else if message.contains("MountVolume") || message.contains("FailedMount") {
-        "the workload of --from mounts what is not there: kubectl get configmaps,secrets in the namespace"
+        "the workload of --from mounts a missing object: kubectl get configmaps,secrets in the namespace"
     } else if message.contains("RuntimeClass") {
-        "name one that the cluster has with --runtime-class: kubectl get runtimeclasses"
+        "name an existing one with --runtime-class: kubectl get runtimeclasses"
     } else if message.contains("cannot ") && code == 403 {
         "`loadline emit --rbac` prints the Role that loadline needs; somebody who may grants it: loadline emit --rbac | kubectl apply -f -"
     } else if code == 401 {
         "the credentials of the kubeconfig are not taken: log in again"
     } else if code == 404 && message.contains("namespaces") {
-        "name one that is there with --namespace: kubectl get namespaces"
+        "name an existing one with --namespace: kubectl get namespaces"
     } else if message.contains("admission webhook") {
         "a webhook of the cluster refuses the pod: ask its owner, or use a namespace that it leaves alone with --namespace"
     } else {
@@ -100,7 +99,7 @@ pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal
     RunRefusal::new(what, message, hint)
 }
 
-/// An error with what is behind it: the outermost alone says `client error (Connect)`.
+/// An error with its causes: the outermost alone says `client error (Connect)`.
 fn causes(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

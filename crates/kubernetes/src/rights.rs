@@ -1,7 +1,7 @@
 //! The rights that loadline needs in a namespace.
 //!
-//! Owns the list; a test with a cluster runs with exactly these, and one without compares them with what
-//! is asked for.
+//! Owns the list; a test with a cluster runs with exactly these, and one without compares them with
+//! the requests.
 
 use crate::in_cluster::job::ACCOUNT;
 

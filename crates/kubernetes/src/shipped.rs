@@ -1,11 +1,11 @@
-//! The end of a trial whose pod is made as the application ships: the kubelet stops the application and
-//! says how it ended.
+//! The end of a trial with a pod in its shipped layout: the kubelet stops the application and
+//! reports how it ended.
 //!
-//! Owns the order of the steps. Evidence is on this machine before anything is stopped. loadline's own
-//! container ends by itself then, and the status in which the kubelet says so is also its word on the
-//! application at that moment: one that has ended by then ended by itself. Else the pod is deleted, which
-//! is how an application ends that ships, and its last status has the exit code. Facts: Kubernetes,
-//! "Termination of Pods" (the kubelet tells the end of every container before the pod is gone).
+//! Owns the order of the steps. Evidence is on this machine before anything is stopped. Then
+//! loadline's own container exits, and the kubelet's status about that also shows the application
+//! at that moment: if it has ended by then, it ended unprompted. Otherwise the pod is deleted, as
+//! in production, and its last status has the exit code. Facts: Kubernetes, "Termination of Pods"
+//! (the kubelet reports the end of every container before the pod is gone).
 
 use std::time::{Duration, Instant};
 
@@ -53,14 +53,14 @@ impl PodFollower {
     }
 }
 
-/// How an application ended that was told to: one that did not in its grace was killed.
+/// The end of an application that was stopped: it was killed if it exceeded its grace.
 fn add_stopped(pod: &Pod, evidence: &mut Evidence) {
     add_end(pod, evidence);
     let is_oom = evidence.cgroup.oom_kills.is_some_and(|kills| kills > 0);
     evidence.exit.unclean_stop = evidence.exit.signal == Some(KILL) && !is_oom;
 }
 
-/// Waits until a status of the pod says so, or nothing will come any more.
+/// Waits until a status of the pod has it, or no further one will come.
 async fn wait_for_status(watched: &WatchedPod, patience: Duration, says: impl Fn(&Pod) -> bool) {
     let begin = Instant::now();
     while begin.elapsed() < patience && !watched.latest_pod().as_deref().is_some_and(&says) {

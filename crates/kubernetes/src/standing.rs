@@ -10,11 +10,9 @@ use crate::labels::{APPLICATION, CONTROLLER, GENERATOR, OWN};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum PodStanding {
-    /// Not there yet; why, where somebody says.
     Waiting(Option<String>),
     /// The scheduler finds no node; its reason. That may pass.
     NoRoom(String),
-    /// loadline's container runs or has run.
     Begun,
     Refused(RunRefusal),
     /// Taken away: evicted, preempted, deleted, its node gone.
@@ -61,7 +59,6 @@ fn is_own(container: &str) -> bool {
     [OWN, CONTROLLER, GENERATOR].contains(&container)
 }
 
-/// Why the pod was taken away, if it was. A pod that was resized in place is not: its limits tell.
 pub fn removal_reason(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.as_ref().into_iter().flatten();
@@ -92,7 +89,7 @@ pub fn removal_reason(pod: &Pod) -> Option<String> {
         .then(|| format!("{reason}: {message}"))
 }
 
-/// Whether all of it has ended: the scheduler gives its place to others from then on.
+/// Whether all its containers have ended: the scheduler then reuses its resources.
 pub fn is_over(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
@@ -107,7 +104,6 @@ pub fn ended_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStateT
     terminated_state(found.state.as_ref()?)
 }
 
-/// How loadline's own container ended, once it has: it goes when its trial is over, and not before.
 pub fn own_end(pod: &Pod) -> Option<String> {
     let end = ended_of(pod, OWN)?;
     let reason = end.reason.as_deref().unwrap_or("it does not say why");

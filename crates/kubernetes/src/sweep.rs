@@ -1,8 +1,8 @@
-//! What a killed loadline left in a cluster.
+//! Leftovers of a killed loadline in a cluster.
 //!
-//! Owns who made what. Only what a process of this machine made since it was started, and that is
-//! dead, is removed: a cluster has other users, whose processes nobody can see from here, and a clone
-//! of this machine has its machine-id and its host name. Theirs ends by itself
+//! Owns who made which object. Only objects of dead processes of this machine since its boot are
+//! removed: a cluster has other users with processes that cannot be seen from here, and a clone of
+//! this machine has its machine-id and its host name. Their objects expire
 //! (`activeDeadlineSeconds`, `ttlSecondsAfterFinished`).
 
 use std::path::Path;
@@ -23,13 +23,11 @@ use crate::refused;
 #[derive(Debug, Default)]
 pub struct ClusterSweep {
     pub jobs: Vec<String>,
-    /// Results with a Job of their own, in which loadline works or has worked: they are left alone.
+    /// Results with their own Job, in which loadline works or has worked: they are left alone.
     pub results: Vec<String>,
 }
 
 impl ClusterSweep {
-    /// Removes what dead processes of this machine left in a cluster.
-    /// Errors: [`RunRefusal`] when the cluster does not answer or does not let it.
     pub fn remove_leftovers(wanted: &Wanted) -> Result<Self, RunRefusal> {
         let cluster = ConnectedCluster::connect_to(wanted)?;
         Ok(Self {
@@ -97,7 +95,7 @@ mod tests {
     fn a_living_owner_and_a_text_that_is_none_are_left_alone() {
         let owner = maker_identity(None).owner;
         assert!(!is_dead_of_ours(&owner) && !is_dead_of_ours("somebody"));
-        // A clone has our machine-id and host name, and a boot of its own.
+        // A clone has our machine-id and host name, and a different boot.
         let clone = "loadline-ffffffff-4026531836-4242-777-x";
         assert!(!is_dead_of_ours(clone));
         let process = format!("-{}-", std::process::id());

@@ -1,9 +1,9 @@
-//! One trial in the cluster: made, followed, taken away.
+//! One trial in the cluster: made, followed, removed.
 //!
-//! Owns the way from the lines of its log to the event log on this machine, and what only the kubelet
-//! knows of its end. A trial survives a connection that is cut and an API server that restarts: what
-//! was logged is asked for again, and what came twice is dropped by its offset. One whose pod was
-//! taken away is INVALID, whatever it had measured.
+//! Owns the way from the lines of its log to the event log on this machine, and the facts that only
+//! the kubelet knows about its end. A trial survives a lost connection and a restart of the API
+//! server: the log is requested again, and duplicates are dropped by offset. A trial with a removed
+//! pod is INVALID, whatever it had measured.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -38,19 +38,16 @@ use crate::nodes::{NodeRegistry, OccupiedNode};
 use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 use crate::{refused, standing};
 
-/// A connection on which nothing came for so long is made anew: a trial tells something every second.
+/// A silent connection is replaced after this time: a trial sends an event every second.
 const DEAD: Duration = Duration::from_secs(60);
 
 /// From the last event to the kubelet's word on how the application ended.
 pub(crate) const KUBELET: Duration = Duration::from_secs(20);
 
-/// So often a look is tried again whose pod was taken away.
 const LOOKS: u32 = 2;
 
-/// Lines of the application's output that a record keeps.
 const LINES: i64 = 50;
 
-/// A trial that runs as a pod. Dropping it removes its Job, and with it everything.
 pub(crate) struct PodTrial {
     cluster: Rc<ConnectedCluster>,
     gate: RequestGate,
@@ -154,8 +151,6 @@ pub(crate) struct PodFollower {
 }
 
 impl PodFollower {
-    /// Of an order in a slot.
-    /// Errors: An event log that cannot be made.
     pub(crate) fn new(
         (looks, first, pool): (&Arc<NodeInspector>, &TrialNode, Option<&Arc<GeneratorPool>>),
         (nodes, slot): (&NodeRegistry, usize),
@@ -193,7 +188,7 @@ impl PodFollower {
         self.gate.clone()
     }
 
-    /// Carries it out; what happens is told. The slot is given back when the pod is gone.
+    /// Carries it out; sends events. The slot is free when the pod is gone.
     pub(crate) fn start_following(mut self, cluster: &ConnectedCluster) -> Receiver<TrialEvent> {
         let (tell, events) = channel();
         cluster.spawn(async move {
@@ -204,7 +199,7 @@ impl PodFollower {
             };
             learn_from_ending(&self.nodes, self.slot, &ending);
             if let (Some(pool), true) = (&self.pool, is_lost(&ending)) {
-                // It may have been one of them.
+                // The lost pod may be one of the generators.
                 pool.renew(self.slot).await;
             }
             // Nobody listens to a trial that was stopped.
@@ -268,8 +263,8 @@ impl PodFollower {
         }
     }
 
-    /// Finds a node for the slot where it has none, and looks at it. One that became another slot's
-    /// while the look waited is kept only where there is no other.
+    /// Finds a node for the slot if it has none, and inspects it. A node that another slot took
+    /// meanwhile is used only if there is no other.
     async fn find_node(&self, tell: &Sender<TrialEvent>) -> Result<(), PodHalt> {
         let (mut lost, mut of_another) = (0, None);
         loop {
@@ -362,9 +357,7 @@ impl PodFollower {
                 return Err(PodHalt::Lost(why));
             }
             if silent.elapsed() > AWAY {
-                return Err(PodHalt::pod_lost(
-                    "the API server gave nothing of it any more",
-                ));
+                return Err(PodHalt::pod_lost("the API server no longer returned it"));
             }
             sleep(Duration::from_millis(500)).await;
         }
@@ -442,7 +435,7 @@ impl PodFollower {
 
     pub(crate) async fn remove_pod_job(&self) {
         let job = manifest::trial_object_name(&self.order.trial);
-        // One that was stopped, and one that cannot be asked, is removed by whoever stopped it or next.
+        // A stopped trial, and an unreachable one, is removed by the stopping code or next.
         let _ = self
             .gate
             .pass_with_retries(&job, || remove_job(&self.looks.access, &job))
@@ -484,7 +477,6 @@ fn ended_early(how: &str) -> PodHalt {
     ))
 }
 
-/// Tells why a pod has no node yet, once for each reason.
 fn tell_waits(tell: &Sender<TrialEvent>, nodes: &NodeRegistry) -> impl FnMut(&str) -> RoomPatience {
     let mut told = String::new();
     move |why| {
@@ -546,7 +538,6 @@ pub(crate) fn add_pod_status(
     }
 }
 
-/// How the application ended, where the kubelet says so already.
 pub(crate) fn add_end(pod: &Pod, evidence: &mut Evidence) {
     let Some(end) = standing::application_end(pod) else {
         return;

@@ -1,7 +1,6 @@
-//! The pod of a Job, as a watch tells of it.
+//! The pod of a Job, followed by a watch.
 //!
-//! Owns how long is waited for a node and for a pod's begin. What a pod's status means is
-//! [`standing`]'s.
+//! Owns the waiting times for a node and for a pod's begin. [`standing`] interprets a pod's status.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,13 +21,12 @@ use crate::standing::{self, PodStanding};
 /// How often the state of a pod is looked at, which a watch keeps.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// A Job without a pod for so long: its controller says why.
 const NO_POD: Duration = Duration::from_secs(3);
 
 /// A pod that has its node and does not begin for so long: its kubelet says why. A slow pull says nothing.
 const NO_BEGIN: Duration = Duration::from_secs(10);
 
-/// So long a trial waits for a node with room, and for a pod whose kubelet complains.
+/// Time a trial waits for a node with room, and for a pod with a complaining kubelet.
 const ROOM: Duration = Duration::from_secs(120);
 
 pub(crate) const NO_NODE: &str = "finding a node for a trial";
@@ -50,7 +48,7 @@ struct LatestPod {
 
 pub(crate) enum PodHalt {
     Refused(RunRefusal),
-    /// No node has room, or nobody may make its pod as large.
+    /// No node has room, or the cluster does not allow a pod of this size.
     NoRoom(RunRefusal),
     Lost(String),
 }
@@ -68,7 +66,6 @@ impl PodHalt {
         Self::Lost(why.into())
     }
 
-    /// The same of what is done before the first trial.
     pub(crate) fn into_refusal(self, what: &str) -> RunRefusal {
         match self {
             Self::Refused(refusal) | Self::NoRoom(refusal) => refusal,
@@ -104,8 +101,8 @@ impl WatchedPod {
         lock_latest(&self.latest).pod.clone()
     }
 
-    /// Waits until its pod holds no node any more, or nobody says so for too long. The scheduler
-    /// counts a pod until it is deleted or all of it has ended.
+    /// Waits until its pod occupies no node, or too long without news. The scheduler counts a pod
+    /// until it is deleted or all its containers have ended.
     pub(crate) async fn wait_until_gone(&self) {
         let begin = Instant::now();
         while begin.elapsed() < GOES && !self.is_gone() {
@@ -113,12 +110,10 @@ impl WatchedPod {
         }
     }
 
-    /// Whether its pod is there no more: nothing more is told of it.
     pub(crate) fn is_deleted(&self) -> bool {
         lock_latest(&self.latest).is_deleted
     }
 
-    /// Whether its pod was deleted, or all of it has ended.
     pub(crate) fn is_gone(&self) -> bool {
         let latest = lock_latest(&self.latest);
         latest.is_deleted || latest.pod.as_deref().is_none_or(standing::is_over)
@@ -162,9 +157,8 @@ async fn watch_pod(pods: Api<Pod>, selector: String, latest: Arc<Mutex<LatestPod
     }
 }
 
-/// Waits until loadline's container of a Job's pod has begun. `waits` hears why it has no node yet, and
-/// says how long that is worth it.
-/// Errors: What stands in the way, or that the pod was taken away before.
+/// Waits until loadline's container of a Job's pod has begun. `waits` hears why it has no node yet,
+/// and decides how long to wait. Errors: The obstacle, or that the pod was removed before.
 pub(crate) async fn wait_until_begun(
     watched: &WatchedPod,
     access: &NamespaceAccess,

@@ -1,12 +1,14 @@
-//! A workload that runs, as the template of trials.
+//! A running workload, as the template of trials.
 //!
-//! Owns what its trials take of it and what not. Taken are the container with everything that it
-//! refers to (config maps, secrets, projected volumes: by reference, so no value of them comes here),
-//! its init containers, account, and where it may run. Not taken is what a trial gives itself (limits,
-//! probes, affinity) and what would disturb (other containers, hooks); that is said. A volume that
-//! belongs to one pod is a refusal: two pods must not write to it. Facts: Kubernetes API reference,
-//! apps/v1 Deployment and StatefulSet, core/v1 PodSpec.
+//! Owns which parts its trials copy. They copy the container with everything that it refers to
+//! (config maps, secrets, projected volumes: by reference, so no value comes here), its init
+//! containers, account, and scheduling rules. They do not copy parts that a trial sets itself
+//! (limits, probes, affinity) or that would disturb (other containers, hooks); these are reported.
+//! Parts that lead to production need the user's consent ([`WorkloadTemplate::check_access`]).
+//! A volume that belongs to one pod is refused: two pods must not write to it. Facts: Kubernetes
+//! API reference, apps/v1 Deployment and StatefulSet, core/v1 PodSpec.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,13 +20,11 @@ use serde_json::{Map, Value, json};
 use crate::cluster::{self, ConnectedCluster, within_deadline};
 use crate::refused;
 
-/// Kinds that have a pod template, with the short names that kubectl knows.
 const KINDS: [(&str, &[&str]); 2] = [
     ("Deployment", &["deployment", "deployments", "deploy"]),
     ("StatefulSet", &["statefulset", "statefulsets", "sts"]),
 ];
 
-/// Volumes that several pods may have.
 const SHARED: [&str; 5] = [
     "configMap",
     "secret",
@@ -48,13 +48,11 @@ const OF_POD: [&str; 11] = [
     "enableServiceLinks",
 ];
 
-/// What makes its pods' containers see each other's processes, as those of trials do.
 const SHARES: &str = "shareProcessNamespace";
 
-/// What its container is given besides image, environment and volumes.
 const OF_CONTAINER: [&str; 4] = ["command", "args", "workingDir", "envFrom"];
 
-/// What is left out of a container, and why that is right for a trial.
+/// Omitted parts of a container, and why that is right for a trial.
 const NOT_OF_CONTAINER: [(&str, &str); 2] = [
     ("lifecycle", "its hooks: a trial ends by SIGTERM"),
     (
@@ -63,7 +61,6 @@ const NOT_OF_CONTAINER: [(&str, &str); 2] = [
     ),
 ];
 
-/// A workload of a namespace: `deployment/orders`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadName {
     kind: &'static str,
@@ -141,20 +138,17 @@ pub(crate) fn of_cluster(
 pub struct WorkloadTemplate {
     pub pod: Map<String, Value>,
     pub volumes: Vec<Value>,
-    /// Containers that run to their end before the application.
     pub before: Vec<Value>,
     pub container: Map<String, Value>,
     pub env: Vec<Value>,
     pub mounts: Vec<Value>,
     pub user: Option<(u32, u32)>,
-    /// Whether the containers of its own pods share their PID namespace.
+    /// Whether the containers of its original pods share their PID namespace.
     pub shares_processes: bool,
     pub image: String,
     pub left_out: Vec<String>,
 }
 
-/// Takes what trials need of a workload's object.
-/// Errors: [`RunRefusal`] for what no second pod may have.
 pub fn extract_template(
     name: &WorkloadName,
     object: &Value,
@@ -190,6 +184,37 @@ pub fn extract_template(
 }
 
 impl WorkloadTemplate {
+    /// What would give a trial the rights of production: its secrets, its account, and programs that
+    /// run before it.
+    pub fn production_access(&self) -> Vec<String> {
+        let mut all: Vec<String> = secret_names(&self.env, &self.container, &self.volumes);
+        let account = self.pod.get("serviceAccountName").and_then(Value::as_str);
+        let account = account.filter(|name| *name != "default");
+        all.extend(account.map(|name| format!("the service account {name}")));
+        let token = "automountServiceAccountToken";
+        if self.pod.get(token) == Some(&json!(true)) {
+            all.push("the token of its service account".to_owned());
+        }
+        let names = self.before.iter().filter_map(|c| text_field(c, "name"));
+        all.extend(names.map(|name| format!("the init container {name}")));
+        all
+    }
+
+    /// Refuses what leads to production where the user has not said that it may.
+    /// Errors: [`RunRefusal`] that names all of it.
+    pub fn check_access(&self, name: &WorkloadName, is_allowed: bool) -> Result<(), RunRefusal> {
+        let all = self.production_access();
+        if is_allowed || all.is_empty() {
+            return Ok(());
+        }
+        let why = format!(
+            "trials after it would have {}: the load could change what production has",
+            all.join(", ")
+        );
+        let hint = "if it may: --as-production (as-production = true in [kubernetes]); else name a workload of a test environment, or the image by itself: --image with --env";
+        Err(RunRefusal::new(name, why, hint))
+    }
+
     fn add_mounts(
         &mut self,
         name: &WorkloadName,
@@ -203,7 +228,7 @@ impl WorkloadTemplate {
         self.left_out.extend(stay.iter().map(describe_sidecar));
         self.before = end;
         self.mounts = list_field(of, "volumeMounts");
-        // It has a directory of its own there, which loadline reads.
+        // It has a separate directory there, which loadline reads.
         let before = self.mounts.len();
         self.mounts.retain(|m| {
             text_field(m, "mountPath").map(|p| p.trim_end_matches('/')) != Some("/tmp")
@@ -254,6 +279,39 @@ impl WorkloadTemplate {
     }
 }
 
+/// The secrets that a container refers to, each once.
+fn secret_names(env: &[Value], container: &Map<String, Value>, volumes: &[Value]) -> Vec<String> {
+    let named = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let variables = env
+        .iter()
+        .filter_map(|v| named(v.pointer("/valueFrom/secretKeyRef/name")));
+    let all_of_one = list_field(container, "envFrom");
+    let all_of_one = all_of_one
+        .iter()
+        .filter_map(|from| named(from.pointer("/secretRef/name")));
+    let mounted = volumes
+        .iter()
+        .filter_map(|v| named(v.pointer("/secret/secretName")));
+    let projected = volumes
+        .iter()
+        .filter_map(|v| v.pointer("/projected/sources"));
+    let projected: Vec<&Value> = projected.filter_map(Value::as_array).flatten().collect();
+    let of_sources = projected
+        .iter()
+        .filter_map(|source| named(source.pointer("/secret/name")));
+    let names: BTreeSet<String> = variables
+        .chain(all_of_one)
+        .chain(mounted)
+        .chain(of_sources)
+        .collect();
+    let tokens = projected
+        .iter()
+        .filter(|source| source.get("serviceAccountToken").is_some());
+    let token = tokens.take(1).map(|_| "a token in a volume".to_owned());
+    let secrets = names.into_iter().map(|name| format!("the secret {name}"));
+    secrets.chain(token).collect()
+}
+
 fn describe_sidecar(container: &Value) -> String {
     let name = text_field(container, "name").unwrap_or_default();
     format!("the container {name}, which runs beside the application")
@@ -291,7 +349,7 @@ fn text_field<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
 
 fn missing_container(name: &WorkloadName, container: &str) -> RunRefusal {
     let why = format!("its pods have no container {container} any more");
-    RunRefusal::new(name, why, "name one that it has with --container")
+    RunRefusal::new(name, why, "name an existing one with --container")
 }
 
 fn not_shared(name: &WorkloadName, volume: &Value) -> RunRefusal {
@@ -309,14 +367,12 @@ fn not_shared(name: &WorkloadName, volume: &Value) -> RunRefusal {
     RunRefusal::new(name, why, hint)
 }
 
-/// Puts variables of a trial behind those of the template, in whose place they stand.
 pub(crate) fn override_variables(template: &[Value], own: Vec<Value>) -> Vec<Value> {
     let is_own = |v: &&Value| own.iter().any(|o| o.get("name") == v.get("name"));
     let kept = template.iter().filter(|v| !is_own(v)).cloned();
     kept.chain(own.iter().cloned()).collect()
 }
 
-/// Lays fields over an object; of a map that both have, what is there already wins.
 pub(crate) fn lay_under(fields: &Map<String, Value>, under: &mut Value) {
     for (name, value) in fields {
         match (under.get_mut(name), value) {
@@ -403,6 +459,59 @@ mod tests {
         its liveness probe: a slow application is measured, not restarted
         its affinity: trials are kept apart by their own; --node-selector chooses nodes
         ");
+    }
+
+    #[test]
+    fn what_leads_to_production_needs_a_word_of_the_user() {
+        let template = extract_template(&name(), &orders(), "app").expect("it can be taken");
+        assert_eq!(template.check_access(&name(), true), Ok(()));
+        let refusal = template.check_access(&name(), false);
+        let refusal = refusal.expect_err("it has a secret").to_string();
+        insta::assert_snapshot!(refusal, @"deployment/orders: trials after it would have the secret s, the service account orders, the init container migrate: the load could change what production has");
+    }
+
+    #[test]
+    fn each_way_to_a_secret_counts() {
+        let access = |container: Value, pod: Value| {
+            let mut object = orders();
+            let mut own = json!({ "name": "app", "image": "orders:1" });
+            own.as_object_mut()
+                .unwrap()
+                .extend(container.as_object().unwrap().clone());
+            let mut spec = json!({ "containers": [own] });
+            spec.as_object_mut()
+                .unwrap()
+                .extend(pod.as_object().unwrap().clone());
+            object["spec"]["template"]["spec"] = spec;
+            let template = extract_template(&name(), &object, "app").expect("it can be taken");
+            template.production_access().join(", ")
+        };
+        let none = json!({});
+        let mounts = json!({ "volumeMounts": [{ "name": "v", "mountPath": "/v" }] });
+        let volume = |of: Value| json!({ "volumes": [of] });
+        assert_eq!(access(none.clone(), none.clone()), "");
+        let config = json!({ "envFrom": [{ "configMapRef": { "name": "c" } }] });
+        assert_eq!(
+            access(config, json!({ "serviceAccountName": "default" })),
+            ""
+        );
+        let all = json!({ "envFrom": [{ "secretRef": { "name": "s" } }] });
+        assert_eq!(access(all, none.clone()), "the secret s");
+        let mounted = json!({ "name": "v", "secret": { "secretName": "s" } });
+        assert_eq!(
+            access(mounts.clone(), volume(mounted.clone())),
+            "the secret s"
+        );
+        assert_eq!(access(none.clone(), volume(mounted)), "", "it mounts none");
+        let sources =
+            json!([{ "secret": { "name": "s" } }, { "serviceAccountToken": { "path": "t" } }]);
+        let projected = volume(json!({ "name": "v", "projected": { "sources": sources } }));
+        assert_eq!(
+            access(mounts, projected),
+            "the secret s, a token in a volume"
+        );
+        let token = json!({ "automountServiceAccountToken": true });
+        assert_eq!(access(none, token), "the token of its service account");
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
 
-/// Spring Boot's launcher classes, newest first, and the class file that shows each.
 const BOOT_LAUNCHERS: &[&str] = &[
     "org.springframework.boot.loader.launch.JarLauncher",
     "org.springframework.boot.loader.JarLauncher",
@@ -67,7 +66,6 @@ fn find_by_name(environment: &Environment) -> Option<Vec<OsString>> {
     Some(vec!["-jar".into(), jar.into()])
 }
 
-/// The application in one directory. `None` when there is none.
 fn find_by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
     let at = |name: &str| directory.join(name);
     let argument = |path: PathBuf| {

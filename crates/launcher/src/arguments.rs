@@ -18,11 +18,8 @@ pub struct LauncherArguments {
     pub action: LauncherAction,
     /// Flags of the launcher that stand for variables, as name and value; they win over these.
     pub variables: Vec<(&'static str, OsString)>,
-    /// `calc`: what to compute with, as flag and value.
     pub inputs: Vec<(String, String)>,
-    /// The command to start: `java ...`, or nothing.
     pub command: Vec<OsString>,
-    /// Whether the launcher goes under the name `java`.
     pub is_java: bool,
 }
 

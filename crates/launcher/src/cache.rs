@@ -1,4 +1,4 @@
-//! A start-up cache beside the application: `app.aot` or `app.jsa` beside `app.jar`.
+//! A start-up cache next to the application: `app.aot` or `app.jsa` next to `app.jar`.
 //!
 //! Owns the choice and the checks that spare the JVM a cache it would reject in silence, or abort
 //! on: with the manifest that `loadline cache` writes, build, class path, collector, oops, headers
@@ -28,12 +28,10 @@ pub struct StartupCache {
 
 /// First four bytes of an archive, in the machine's byte order (cds.h: static, dynamic).
 const MAGIC: [u32; 2] = [0xf00b_aba2, 0xf00b_aba8];
-/// Enough of /proc/cpuinfo for its first CPU.
 const CPUINFO: u64 = 16 << 10;
 /// Where the header names the JDK's build, at the latest.
 const HEADER: u64 = 4096;
 
-/// Finds a cache for what starts. Every cache passed over leaves a note.
 pub fn find_cache(
     java: &Java,
     target: &StartTarget,
@@ -78,7 +76,6 @@ pub fn find_cache(
     None
 }
 
-/// What a build needs besides that does not check the CPU itself.
 fn build_workarounds(option: &str, jdk: JdkRelease) -> Vec<String> {
     let kind = match option.starts_with("-XX:AOTCache=") {
         true => CacheKind::Aot,
@@ -199,7 +196,6 @@ fn find_change(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
     }
 }
 
-/// What the header of an archive that another tool made says.
 fn without_manifest(header: &[u8], build: &str, jar: &Path, cache: &Path) -> Result<(), String> {
     let name = format!("({build})");
     if !header
@@ -238,7 +234,7 @@ fn start_of(
     }
 }
 
-/// What the kernel says of this CPU; the first one stands at the begin of a text that can be long.
+/// The CPU's features from the kernel; the first CPU is at the begin of a text that can be long.
 fn read_cpu_features() -> Option<Vec<String>> {
     let text = files::read_bytes(Path::new("/proc/cpuinfo"), CPUINFO).ok()?;
     let features = cpu_features(&String::from_utf8_lossy(&text));
@@ -322,7 +318,7 @@ mod tests {
         assert!(find_beside(b"", "25.0.3+9").0.is_none());
     }
 
-    /// A jar and a cache of it, with the manifest that belongs to them.
+    /// A jar and a cache for it, with their manifest.
     struct Shipped {
         directory: tempfile::TempDir,
     }
@@ -427,7 +423,7 @@ mod tests {
                 said.unwrap_err()
                     .contains("CPU with avx1024, which this one lacks")
             ),
-            None => assert!(said.is_ok(), "nobody knows what this CPU has"),
+            None => assert!(said.is_ok(), "the CPU's features are unknown"),
         }
     }
 

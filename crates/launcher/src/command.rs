@@ -12,7 +12,7 @@ use crate::files;
 
 const CLASS_PATH: &[&str] = &["-cp", "-classpath", "--class-path"];
 
-/// Further options of `java` whose value is the next word.
+/// Further options of `java` that take the next word as their value.
 const WITH_VALUE: &[&str] = &[
     "-p",
     "--module-path",
@@ -33,7 +33,6 @@ const WITH_VALUE: &[&str] = &[
 pub enum StartTarget {
     /// `-jar FILE`.
     Jar(OsString),
-    /// A main class, a module or a source file.
     Main(OsString),
     /// Nothing: `java -version`.
     Nothing,
@@ -41,13 +40,11 @@ pub enum StartTarget {
 
 #[derive(Debug, Clone)]
 pub struct CommandReading {
-    /// The JVM's options with their sources, files expanded.
     pub options: Vec<(String, OptionOrigin)>,
     /// The words of `JAVA_OPTS` and `JAVA_OPTIONS`, as they are passed on: only a launcher reads
     /// these.
     pub own: Vec<String>,
     pub target: StartTarget,
-    /// The class path of what starts, as the last option says; not of a jar.
     pub class_path: Option<String>,
     pub doubts: Vec<String>,
 }
@@ -94,6 +91,9 @@ pub fn read(words: &[OsString], environment: &Environment, reader: OptionReader)
     }
     let mut line = CommandLineParser::new(reader);
     line.read(reading.own.clone(), OptionOrigin::JavaOpts, &mut reading);
+    if line.target != StartTarget::Nothing {
+        reading.doubts.push("JAVA_OPTS: java would start a word that does not begin with - as a class or a file; quote values that contain blanks".to_owned());
+    }
     let texts = words
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
@@ -121,11 +121,9 @@ enum OptionValue {
 ///
 /// Source: java.c, `ParseArguments`; args.c, `checkArg` and `JLI_PreprocessArg`.
 struct CommandLineParser {
-    /// `@argument` files are expanded, up to what starts.
     expands: bool,
     value_of: Option<OptionValue>,
     class_path: Option<String>,
-    /// `-jar` was there; options may follow it, the first other word is the jar.
     is_jar: bool,
     target: StartTarget,
 }
@@ -141,7 +139,6 @@ impl CommandLineParser {
         }
     }
 
-    /// Reads words up to what starts; those behind it are the application's.
     fn read(&mut self, words: Vec<String>, origin: OptionOrigin, reading: &mut CommandReading) {
         for word in words {
             let file = word.strip_prefix('@').filter(|file| {
@@ -283,9 +280,9 @@ impl CommandReading {
         })
     }
 
-    /// The directories where the application lies, nearest first: the jar's; else that of the class
-    /// path's first entry, and where that is a directory (`BOOT-INF/classes`, Jib's `resources`) the
-    /// one above it too.
+    /// The directories of the application, nearest first: the jar's; else the directory of the
+    /// class path's first entry, and if that entry is a directory (`BOOT-INF/classes`, Jib's
+    /// `resources`) its parent too.
     pub fn application_homes(&self) -> Vec<PathBuf> {
         let parent = |path: &Path| path.parent().map(Path::to_owned);
         match (&self.target, &self.class_path) {
@@ -448,6 +445,9 @@ mod tests {
             assert!(said.starts_with(name) && said.contains(starts), "{said}");
         }
         assert!(doubts("JAVA_OPTS", "-Dname='orders").ends_with("it was passed over"));
+        let said = doubts("JAVA_OPTS", "-Dname=orders service");
+        assert!(said.contains("quote values that contain blanks"), "{said}");
+        assert_eq!(doubts("JAVA_OPTS", "-cp /app -Dname=orders"), "");
         for (name, value) in [
             (
                 "JDK_JAVA_OPTIONS",

@@ -7,8 +7,7 @@ use loadline_sizing::{JdkRelease, JvmOptionSet};
 use crate::environment::Environment;
 use crate::plan::StartPlan;
 
-/// The options that the named launcher would add.
-/// Errors: Its refusal, or what is missing to compute it.
+/// The options that the named launcher would add. Errors: Its refusal, or the missing input.
 pub fn compatible_options(
     name: &str,
     environment: &Environment,

@@ -11,7 +11,7 @@ use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet, Vm};
 use crate::environment::Environment;
 use crate::sys;
 
-/// The options of every preset that is on; notes say what was left out and why.
+/// The options of every enabled preset; notes name the omissions with their reasons.
 pub fn preset_options(
     environment: &Environment,
     jdk: Option<JdkRelease>,
@@ -126,7 +126,7 @@ fn heap_dump(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     let Some(free) = sys::free_space(Path::new(directory)) else {
         return Err(format!("{directory} is no directory that can be used"));
     };
-    // A dump is about as large as what is alive, at most the heap.
+    // A dump is about as large as the live set, at most the heap.
     if let Some(heap) = asked.heap.filter(|heap| *heap > free) {
         let free = free.as_bytes() >> 20;
         return Err(format!(
@@ -139,7 +139,7 @@ fn heap_dump(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     ])
 }
 
-/// The options that load the debugger's agent: the JVM does not start with two of them.
+/// The options that load the debugger's agent: the JVM does not start with two.
 const DEBUGGERS: &[&str] = &["-agentlib:jdwp", "-Xrunjdwp"];
 
 fn debug(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {

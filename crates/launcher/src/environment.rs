@@ -6,7 +6,6 @@ use loadline_sizing::{Bytes, Cpus};
 
 use crate::init::InitOptions;
 
-/// Signals that a process may ask for when its parent dies.
 const PARENT_DEATH: [(&str, i32); 5] = [
     ("TERM", libc::SIGTERM),
     ("INT", libc::SIGINT),
@@ -57,12 +56,10 @@ impl Environment {
         self
     }
 
-    /// All variables to pass on, in their order.
     pub fn all_variables(&self) -> &[(OsString, OsString)] {
         &self.variables
     }
 
-    /// A variable's bytes; an empty one counts as not set.
     pub fn raw_value(&self, name: &str) -> Option<&OsStr> {
         let flag = self
             .flags
@@ -77,13 +74,11 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// A variable's text; invalid UTF-8 is replaced.
     pub fn text_value(&self, name: &str) -> Option<String> {
         self.raw_value(name)
             .map(|value| value.to_string_lossy().into_owned())
     }
 
-    /// Whether a switch is on: `1`, `true`, `on`, `yes`.
     pub fn is_on(&self, name: &str) -> bool {
         let value = self
             .text_value(name)
@@ -92,7 +87,6 @@ impl Environment {
         ["1", "true", "on", "yes"].contains(&value.as_str())
     }
 
-    /// Whether a switch is off: `0`, `false`, `off`, `no`.
     pub fn is_off(&self, name: &str) -> bool {
         let value = self
             .text_value(name)
@@ -101,7 +95,7 @@ impl Environment {
         ["0", "false", "off", "no"].contains(&value.as_str())
     }
 
-    /// `LOADLINE_MODE`; what is not understood applies.
+    /// `LOADLINE_MODE`; an unknown value means apply.
     pub fn launcher_mode(&self) -> LauncherMode {
         match self.text_value("LOADLINE_MODE").as_deref() {
             Some("off") => LauncherMode::Off,
@@ -118,7 +112,6 @@ impl Environment {
         }
     }
 
-    /// `LOADLINE_SIGNAL_GROUP` and `LOADLINE_PARENT_DEATH`.
     pub fn init_options(&self) -> InitOptions {
         let name = self.text_value("LOADLINE_PARENT_DEATH").unwrap_or_default();
         let signal = PARENT_DEATH.iter().find(|(known, _)| *known == name);
@@ -128,7 +121,7 @@ impl Environment {
         }
     }
 
-    /// A note for each setting whose value is none of those it takes; its default holds.
+    /// A note for each setting with an invalid value; its default applies.
     pub fn odd_values(&self) -> Vec<String> {
         let settings: [(&str, &[&str]); 4] = [
             ("LOADLINE_MODE", &["apply", "report", "off"]),
@@ -148,16 +141,12 @@ impl Environment {
         settings.into_iter().filter_map(odd).collect()
     }
 
-    /// `LOADLINE_MEMORY`, or the text that is none.
-    /// Errors: A sentence about the value.
     pub fn memory_override(&self) -> Result<Option<Bytes>, String> {
         let text = self.text_value("LOADLINE_MEMORY");
         let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_MEMORY: {e}")));
         parsed.transpose()
     }
 
-    /// `LOADLINE_CPUS`, or the text that is none.
-    /// Errors: A sentence about the value.
     pub fn cpu_override(&self) -> Result<Option<Cpus>, String> {
         let text = self.text_value("LOADLINE_CPUS");
         let parsed = text.map(|text| text.parse().map_err(|e| format!("LOADLINE_CPUS: {e}")));

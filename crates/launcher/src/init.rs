@@ -9,7 +9,6 @@ use crate::sys::{self, ExecProgram, InheritedSignals};
 pub struct InitOptions {
     /// Signals go to all processes of the application's group, not to its first one alone.
     pub is_group: bool,
-    /// The signal that this process gets, and passes on, when its parent dies; 0 is none.
     pub parent_death: i32,
 }
 
@@ -38,7 +37,7 @@ pub fn run(
             continue;
         };
         if signal != libc::SIGCHLD || is_sent {
-            // The child leads a group of its own, and a group has the negative number of its leader.
+            // The child leads its own group, and a group has the negative number of its leader.
             sys::send_signal(if options.is_group { -child } else { child }, signal);
         }
         if let Some(code) = reap_all(child) {
@@ -47,7 +46,6 @@ pub fn run(
     }
 }
 
-/// Reaps everything that ended; the code of the application when it was among them.
 fn reap_all(child: i32) -> Option<i32> {
     let mut code = None;
     while let Some((pid, ended)) = sys::reap() {

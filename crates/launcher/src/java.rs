@@ -13,7 +13,7 @@ use crate::files;
 #[derive(Debug, Clone)]
 pub struct Java {
     pub path: PathBuf,
-    /// What it is; `None` when no `release` file says so.
+    /// Its release; `None` without a `release` file.
     pub jdk: Option<JdkRelease>,
     /// `JAVA_RUNTIME_VERSION`: names the build, as start-up caches do; of an OpenJ9 that has none
     /// `JAVA_VERSION`, as `loadline cache` does.
@@ -71,7 +71,7 @@ fn describe_java(path: PathBuf) -> Java {
     Java { path, jdk, build }
 }
 
-/// The home with its `release` file: `bin/java` lies beside it; on a JDK 8 it may be `jre/bin/java`.
+/// The home with its `release` file: `bin/java` is below it; on a JDK 8 it may be `jre/bin/java`.
 fn find_java_home(java: &Path) -> Option<(PathBuf, String)> {
     let real = std::fs::canonicalize(java).ok()?;
     let mut homes = real.ancestors().skip(2).take(2);

@@ -37,7 +37,6 @@ use plan::StartPlan;
 const USAGE: i32 = 2;
 /// `LOADLINE_STRICT` refuses: EX_CONFIG of sysexits.h.
 const REFUSED: i32 = 78;
-/// No java, no application: as shells have it.
 const NOT_FOUND: i32 = 127;
 
 /// Runs the launcher with these words, its own name first. Returns its exit code; as `exec` it only returns when something failed.
@@ -131,7 +130,6 @@ fn launch_application(
     )
 }
 
-/// The command given, or java with the application found.
 fn start_command(
     arguments: &LauncherArguments,
     environment: &Environment,
@@ -165,7 +163,7 @@ fn is_java(word: &OsStr) -> bool {
 }
 
 fn tell_plan(plan: &StartPlan, environment: &Environment) {
-    // A report that nobody sees is none.
+    // A report must not get lost.
     let is_report = environment.launcher_mode() == LauncherMode::Report
         && environment.log_mode() == LogMode::Text;
     let is_explained = environment.is_on("LOADLINE_EXPLAIN") || is_report;
@@ -291,12 +289,10 @@ fn case_from_arguments(
     })
 }
 
-/// To stderr; a closed one is no reason not to start.
 fn say_to_stderr(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// To stdout; the exit code says whether it worked.
 fn print_to_stdout(text: &str) -> i32 {
     let mut out = std::io::stdout();
     i32::from(

@@ -24,26 +24,24 @@ pub struct StartPlan {
     pub limits: ContainerLimits,
     /// What the JVM believes; `None` when the JDK is not known.
     pub sight: Option<PerceivedMachine>,
-    /// The decision; `None` when the JDK is not known or the mode is off.
     pub decision: Option<LaunchDecision>,
     pub added: Vec<ChosenOption>,
     pub options: JvmOptionSet,
     pub profile: Option<PathBuf>,
     pub cache: Option<String>,
-    /// What was passed over and why: the start is none the worse decided for it.
+    /// Ignored inputs with reasons: they do not make the decision worse.
     pub notes: Vec<String>,
     /// What could not be read or understood although decisions depend on it: settings, limits,
     /// options, the profile. `LOADLINE_STRICT` refuses on these.
     pub doubts: Vec<String>,
     /// Whether the options are added, not only said.
     pub is_applied: bool,
-    /// The words to start, `java` first.
     pub words: Vec<OsString>,
 }
 
-/// Plans a start of `command`, whose first word is java. `is_java` is the launcher under the name
-/// `java`: `JAVA_OPTS` is then the start script's, which has used it where it wants it.
-/// Errors: A sentence when there is no java to start.
+/// Plans a start of `command`, with java as first word. `is_java` is the launcher under the name
+/// `java`: `JAVA_OPTS` then belongs to the start script, which has used it already. Errors: A
+/// sentence when there is no java to start.
 pub fn plan_start(
     environment: &Environment,
     command: &[OsString],
@@ -121,7 +119,7 @@ fn decide_options(
             refused = Some(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
             Vec::new()
         });
-        // What is explained, and what a cache must fit, is what is started.
+        // The explanation, and the cache check, apply to the started command.
         decision.replace_options(&input, theirs);
     }
     plan.doubts.extend(refused);
@@ -160,7 +158,6 @@ fn decide_options(
     plan.decision = Some(decision);
 }
 
-/// The options of another launcher, or why they cannot be computed.
 fn choose_compatible(
     name: &str,
     environment: &Environment,
@@ -208,7 +205,7 @@ fn find_profile(
     (None, None)
 }
 
-/// `LOADLINE_MEMORY` and `LOADLINE_CPUS` take the place of what was found.
+/// `LOADLINE_MEMORY` and `LOADLINE_CPUS` replace the discovered values.
 fn override_limits(
     mut limits: ContainerLimits,
     environment: &Environment,
@@ -272,7 +269,6 @@ impl StartPlan {
         all
     }
 
-    /// Whether `LOADLINE_STRICT` refuses this start, and why.
     pub fn strict_refusal(&self) -> Option<String> {
         let decision = self.decision.as_ref();
         if let Some(minimum) = decision.and_then(|decision| decision.minimum) {

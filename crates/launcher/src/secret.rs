@@ -1,4 +1,4 @@
-//! Hiding secrets in what is printed: values of options and properties whose name says so, passwords
+//! Hiding secrets in printed text: values of options and properties with a secret's name, passwords
 //! in addresses, options of agents.
 
 use std::ffi::OsString;
@@ -67,7 +67,6 @@ fn mask_pairs(text: &str) -> String {
     shown
 }
 
-/// How far a value reaches that another one may follow.
 fn value_length(text: &str) -> usize {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
     match quote {

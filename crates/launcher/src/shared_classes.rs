@@ -1,10 +1,10 @@
-//! OpenJ9's shared class cache: a directory `scc` beside the application, or `/opt/scc`.
+//! OpenJ9's shared class cache: a directory `scc` next to the application, or `/opt/scc`.
 //!
-//! Owns the choice, and the checks that spare the JVM a cache it would pass over in silence, or one
-//! whose damage it answers with dumps. Used read-only and never fatally: the JVM starts without a
-//! cache it rejects. A cache may have layers: what is wrong with the uppermost leaves those below it.
-//! Facts: OpenJ9 documentation (-Xshareclasses), tried on an OpenJ9 25: a file that was cut or changed
-//! costs a system dump, a Java dump and a trace before the start goes on.
+//! Owns the choice, and the checks that spare the JVM a cache it would skip in silence, or a
+//! damaged one that it answers with dumps. Used read-only and never fatally: the JVM starts without
+//! a cache it rejects. A cache may have layers: a bad uppermost layer does not affect those below.
+//! Facts: OpenJ9 documentation (-Xshareclasses), tried on an OpenJ9 25: a file that was cut or
+//! changed costs a system dump, a Java dump and a trace before the start goes on.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,6 @@ use crate::command::StartTarget;
 use crate::files;
 use crate::java::Java;
 
-/// Finds a cache for what starts. Every cache passed over leaves a note.
 pub fn find_shared_cache(
     java: &Java,
     target: &StartTarget,
@@ -32,7 +31,7 @@ pub fn find_shared_cache(
         _ => None,
     };
     if let Some(given) = options.freezing_option(OptionDimension::StartupCache) {
-        // Of an image that has a cache: the user's word counts, and what is wrong with it is said.
+        // An image's own cache: the user's option counts, and its problems are reported.
         notes.extend(doubt_named_cache(java, jar, given));
         return None;
     }
@@ -45,7 +44,7 @@ pub fn find_shared_cache(
         .next()
 }
 
-/// What is wrong with the cache that an option of the user's names.
+/// Problems of the cache that a user's option names.
 fn doubt_named_cache(java: &Java, jar: Option<&Path>, given: &str) -> Option<String> {
     let (name, directory) = named_cache(given)?;
     let directory = Path::new(directory);
@@ -53,7 +52,7 @@ fn doubt_named_cache(java: &Java, jar: Option<&Path>, given: &str) -> Option<Str
     for layers in caches_in(directory, Some(name)) {
         let path = directory.join(layers.into_iter().next()?);
         match check_shared_cache(java, jar, &path) {
-            // The JVM finds the one that is its own.
+            // The JVM finds its own file.
             Ok(_) => return None,
             Err(reason) => why = why.or(Some((path, reason))),
         }
@@ -65,8 +64,8 @@ fn doubt_named_cache(java: &Java, jar: Option<&Path>, given: &str) -> Option<Str
     ))
 }
 
-/// The uppermost layer that may be used of a directory's caches; that of another release of the JVM
-/// has the same name and other files.
+/// The uppermost usable layer of a directory's caches; a cache of another JVM release has the same
+/// name and other files.
 fn in_directory(
     java: &Java,
     jar: Option<&Path>,
@@ -191,8 +190,7 @@ fn of_this_release(java: &Java, file: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether it lies on what it was made above: OpenJ9 compares only the path, the length and the time
-/// of what is below.
+/// Whether its lower layer is unchanged: OpenJ9 compares only that file's path, length and time.
 fn check_layers_below(made: &SharedCacheInfo, file: &Path) -> Result<(), CacheMismatch> {
     let directory = file.parent().unwrap_or(Path::new("/"));
     if let Some(made) = &made.directory
@@ -390,7 +388,7 @@ mod tests {
         let option = given().unwrap();
         assert!(option.contains(":name=openj9_system_scc,"), "{option}");
         shipped.write(&name("other"), "classes");
-        assert_eq!(given(), None, "nobody knows which");
+        assert_eq!(given(), None, "unknown");
         shipped.write(FILE, "classes");
         let option = given().unwrap();
         assert!(option.contains(":name=loadline,"), "{option}");

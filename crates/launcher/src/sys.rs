@@ -55,7 +55,6 @@ fn affinity_count() -> u32 {
         .max(1)
 }
 
-/// What C libraries number limits with.
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
@@ -71,10 +70,9 @@ fn rlimit(resource: Resource) -> Option<u64> {
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Free space for unprivileged writers in the file system of a directory.
 pub fn free_space(directory: &Path) -> Option<Bytes> {
     let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
-    // SAFETY: statvfs is plain data; all zeroes is a value of it.
+    // SAFETY: statvfs is plain data; all zeroes is a valid value.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: `path` ends in NUL and `stat` is a valid place to write to.
     let result = unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) };
@@ -89,7 +87,6 @@ pub fn is_writable(directory: &Path) -> bool {
     directory.is_dir() && unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) } == 0
 }
 
-/// Whether this process is PID 1 of its namespace.
 pub fn is_pid_one() -> bool {
     // SAFETY: getpid reads no memory of ours.
     unsafe { libc::getpid() == 1 }
@@ -101,7 +98,7 @@ pub fn is_pid_one() -> bool {
 pub struct CommandWords(*const *const libc::c_char);
 
 impl CommandWords {
-    /// Copies of them, the program's own name first.
+    /// Copies the words, the program's own name first.
     pub fn read(&self) -> Vec<OsString> {
         let word = |index| {
             // SAFETY: `main` got the array, which ends with a null pointer (C11, 5.1.2.2.1); no
@@ -129,7 +126,7 @@ impl InheritedSignals {
     /// Remembers them. Ignores SIGPIPE: a closed stderr must not end the start. Does not ignore
     /// SIGCHLD: the kernel would reap the application and say nothing, and init would wait forever.
     pub fn save_signals() -> Self {
-        // SAFETY: sigset_t is plain data; all zeroes is a value of it.
+        // SAFETY: sigset_t is plain data; all zeroes is a valid value.
         let mut mask: libc::sigset_t = unsafe { std::mem::zeroed() };
         // SAFETY: both pointers are null or to a live value of the right type.
         unsafe { libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask) };
@@ -140,7 +137,6 @@ impl InheritedSignals {
         }
     }
 
-    /// Puts them back; the last thing before exec.
     fn restore(&self) {
         // SAFETY: all were filled by the kernel in `take`.
         unsafe {
@@ -157,7 +153,7 @@ impl InheritedSignals {
 
 /// Sets a signal's action to SIG_IGN or SIG_DFL and returns the old one.
 fn replace_action(signal: i32, handler: libc::sighandler_t) -> libc::sigaction {
-    // SAFETY: sigaction is plain data; all zeroes is a value of it (SIG_DFL, no flags).
+    // SAFETY: sigaction is plain data; all zeroes is a valid value (SIG_DFL, no flags).
     let (mut old, mut new): (libc::sigaction, libc::sigaction) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     new.sa_sigaction = handler;
@@ -176,8 +172,6 @@ pub struct ExecProgram {
 }
 
 impl ExecProgram {
-    /// Prepares exec.
-    /// Errors: When a text contains a NUL, which no program can receive.
     pub fn new(
         path: &Path,
         arguments: &[OsString],
@@ -254,7 +248,7 @@ pub fn exec_failure_code(error: &io::Error) -> i32 {
     }
 }
 
-/// Makes this process the one that orphans are given to, as PID 1 is.
+/// Makes this process the parent of orphans, as PID 1 is.
 pub fn become_subreaper() {
     // SAFETY: prctl with integers only.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -266,7 +260,6 @@ pub fn signal_when_parent_dies(signal: i32) {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) };
 }
 
-/// Blocks every signal, so that none is lost before [`wait_signal`].
 pub fn block_all_signals() {
     // SAFETY: `all` is a valid set to fill and to read.
     unsafe {
@@ -331,7 +324,6 @@ pub fn send_signal(pid: i32, signal: i32) {
     unsafe { libc::kill(pid, signal) };
 }
 
-/// A child that ended: its id, and its exit code (128 + signal when one killed it).
 pub fn reap() -> Option<(i32, i32)> {
     let mut status = 0;
     // SAFETY: `status` is a valid place to write to.

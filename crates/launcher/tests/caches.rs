@@ -1,4 +1,4 @@
-//! A start-up cache beside a real application on a real JVM: used when it fits; when it does not,
+//! A start-up cache next to a real application on a real JVM: used when it fits; when it does not,
 //! the reason is named and the application starts without it.
 
 use std::fs;
@@ -14,7 +14,6 @@ const LAUNCHER: &str = env!("CARGO_BIN_EXE_loadline-launch");
 /// What ping says to an option that it does not know: the application has started.
 const STARTED: &str = "usage: java -jar ping.jar";
 
-/// ping, and an archive of it made by the first JDK.
 struct Shipped {
     directory: tempfile::TempDir,
     jdks: Vec<PathBuf>,
@@ -176,7 +175,7 @@ fn what_does_not_fit_is_named_and_the_application_starts() {
     let jdk = &shipped.jdks[0];
     let said = shipped.launch(jdk, &["-XX:+UseZGC"]);
     assert!(said.contains("passed over: it was made with G1"), "{said}");
-    // A start with another collector that can still use it says what is lost.
+    // A start with another collector that can still use it reports the loss.
     let said = shipped.launch(jdk, &["-XX:+UseSerialGC"]);
     assert!(
         said.contains("made with G1, this start has Serial"),
@@ -226,7 +225,7 @@ fn a_changed_class_path_is_named() {
     );
 }
 
-/// ping with a shared class cache of a real OpenJ9 beside it, and the cache's file.
+/// ping with a shared class cache of a real OpenJ9, and the cache's file.
 fn shared(jdk: &Path) -> Result<(Shipped, PathBuf), String> {
     let jar = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/workloads/ping.jar");
     if !jar.is_file() || !jdk.join("bin/java").is_file() {
@@ -266,7 +265,6 @@ fn measured(file: &Path) -> (u64, u64) {
     (bytes.len() as u64, sum.final_checksum())
 }
 
-/// The manifest beside a shared class cache.
 fn write_manifest(file: &Path, build: &str, shared: Option<SharedCacheInfo>) {
     let (size, checksum) = measured(file);
     let made = CacheManifest {
@@ -328,7 +326,7 @@ fn an_openj9_starts_with_its_cache_and_without_a_bad_one() {
     cut.set_len(1 << 20).expect("it is cut");
     let said = shipped.launch(jdk, &[]);
     assert!(said.contains("damaged: its length"), "{said}");
-    // Without a manifest the JVM has the word: it is told to go on without the cache.
+    // Without a manifest the JVM decides: it may go on without the cache.
     fs::remove_file(format!("{}.manifest", file.display())).expect("a manifest");
     shipped.launch(jdk, &["-Xdump:none"]);
 }

@@ -1,4 +1,4 @@
-//! Every option set of the launcher starts a real JVM, and the JVM makes of it what was predicted.
+//! Every option set of the launcher starts a real JVM, and the JVM's choices match the prediction.
 //!
 //! A sample by default; `LOADLINE_GRID=full` runs 64 MiB to 16 GiB x 0.25 to 96 CPUs x collectors x
 //! every JDK below /usr/lib/jvm (some minutes). Needs root and a v1 memory controller.
@@ -75,7 +75,6 @@ fn flags(text: &str) -> BTreeMap<&str, &str> {
     text.lines().filter_map(flag).collect()
 }
 
-/// One cell: what is wrong with it.
 fn check(group: &Group, mib: u64, cpus: &str, collector: &str, home: &Path) -> Vec<String> {
     let java = home.join("bin/java").display().to_string();
     let given: Vec<&str> = collector.split_whitespace().collect();

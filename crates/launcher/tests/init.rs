@@ -284,7 +284,7 @@ fn zombies(pid: u32) -> usize {
     children.split_whitespace().filter(is_zombie).count()
 }
 
-/// 1,000 orphans that wait for the end of the input, then a program that waits for nobody.
+/// 1,000 orphans that wait for the end of the input, then a program that exits at once.
 const ORPHANS: &str = "exec 3<&0; i=0; while [ $i -lt 1000 ]; do (read x <&3 &); i=$((i+1)); done; \
                        echo ready; exec sleep 300";
 
@@ -391,7 +391,7 @@ fn a_signal_reaches_the_whole_group_where_that_is_asked_for() {
         let code = child.wait().expect("it ends").code();
         assert_eq!(code, Some(143), "LOADLINE_SIGNAL_GROUP={is_group}");
         if is_left {
-            assert!(is_running(second), "nobody sent it a signal");
+            assert!(is_running(second), "it got no signal");
             kill(9, second);
         } else {
             wait_until(|| !is_running(second));
@@ -402,7 +402,7 @@ fn a_signal_reaches_the_whole_group_where_that_is_asked_for() {
 #[test]
 fn init_ends_with_its_parent_where_that_is_asked_for() {
     let mut parent = Command::new("sh");
-    // The parent stays a shell: one that became the launcher would be no parent of it.
+    // The parent stays a shell: if it became the launcher it would be no parent.
     let script = "\"$0\" --init --mode=off -- sh -c 'echo ready; exec sleep 300' & wait";
     parent
         .args(["-c", script, LAUNCHER])

@@ -50,7 +50,6 @@ fn javas() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The same; says so when there is none.
 fn javas_or_skip(name: &str) -> Vec<PathBuf> {
     let javas = javas();
     if javas.is_empty() {
@@ -65,7 +64,7 @@ fn options_are_the_same_in_every_layout() {
     for java in javas_or_skip(name) {
         let java = java.display().to_string();
         let Some(lines) = in_every_layout(&[LAUNCHER, "options", "--", &java]) else {
-            println!("SKIP {name}: needs root and v1 controllers beside a cgroup2 mount");
+            println!("SKIP {name}: needs root and v1 controllers as well as a cgroup2 mount");
             return;
         };
         for (layout, options) in &lines {
@@ -82,7 +81,7 @@ fn options_are_the_same_in_every_layout() {
     }
 }
 
-/// What the JVM makes of it, with and without the launcher.
+/// The JVM's view, with and without the launcher.
 const SHOW: &str = "public class Show { public static void main(String[] a) { \
     System.out.println(Runtime.getRuntime().maxMemory() / 1048576 + \" \" + Runtime.getRuntime().availableProcessors()); } }";
 
@@ -100,7 +99,7 @@ fn every_jvm_ends_up_with_the_same_heap_and_processors() {
             .arg(&source)
             .status();
         if !compiled.is_ok_and(|status| status.success()) {
-            println!("SKIP {name}: no javac beside {}", java.display());
+            println!("SKIP {name}: no javac next to {}", java.display());
             continue;
         }
         let (java, classes) = (
@@ -118,7 +117,7 @@ fn every_jvm_ends_up_with_the_same_heap_and_processors() {
             "Show",
         ];
         let Some(launched) = in_every_layout(&command) else {
-            println!("SKIP {name}: needs root and v1 controllers beside a cgroup2 mount");
+            println!("SKIP {name}: needs root and v1 controllers as well as a cgroup2 mount");
             return;
         };
         let plain = in_every_layout(&command[4..]).expect("as before");
@@ -135,7 +134,7 @@ fn every_jvm_ends_up_with_the_same_heap_and_processors() {
 mod uml {
     use super::*;
 
-    /// On real hierarchies of a kernel of its own: v1 alone, v2 without cpusets in /proc/cgroups, and
+    /// On real hierarchies of a separate kernel: v1 alone, v2 without cpusets in /proc/cgroups, and
     /// v2 with them; limits on the own group or above it, with and without a cgroup namespace.
     #[test]
     fn the_same_in_user_mode_linux() {

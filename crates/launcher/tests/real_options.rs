@@ -15,7 +15,7 @@ fn javas() -> Vec<PathBuf> {
     homes.map(|home| home.join("bin/java")).collect()
 }
 
-/// What is added to the environment and the words of a start.
+/// Additions to the environment and the words of a start.
 struct Case<'a> {
     variable: Option<(&'a str, &'a str)>,
     words: &'a [&'a str],

@@ -1,4 +1,4 @@
-//! What a user sees: modes, strictness, the JSON line, reports, presets, what is broken.
+//! The user's view: modes, strictness, the JSON line, reports, presets, broken settings.
 
 mod stage;
 

@@ -9,9 +9,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::LoadError;
 
-/// Refuses CPUs that do not exist or that this process may not use.
-/// Errors: [`LoadError::Plan`] names the first such CPU and those that are allowed;
-/// [`LoadError::System`] when the kernel refuses to say.
+/// Refuses CPUs that do not exist or that this process may not use. Errors: [`LoadError::Plan`]
+/// names the first such CPU and the allowed ones; [`LoadError::System`] when the kernel refuses to
+/// say.
 pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     if cpus.is_empty() {
         return Ok(());
@@ -29,9 +29,9 @@ pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     }
 }
 
-/// The CPUs that the calling thread can be put on. They are more than its affinity says: whoever
-/// was started with `taskset` may leave its CPUs again, but not those of its cpuset. Asking for
-/// all CPUs gives those that there are.
+/// The CPUs that the calling thread can be put on. The affinity mask may have fewer: a process
+/// started with `taskset` may leave its CPUs again, but not those of its cpuset. Requesting all
+/// CPUs yields the possible ones.
 fn allowed_cpus() -> Result<Vec<u32>, LoadError> {
     let get = || {
         let hint = "a seccomp profile may forbid it";
@@ -55,7 +55,6 @@ fn allowed_cpus() -> Result<Vec<u32>, LoadError> {
     Ok(cpus.map(|cpu| cpu as u32).collect())
 }
 
-/// As `--cpus` takes them: `0-1,4`.
 fn format_ranges(cpus: &[u32]) -> String {
     let mut text = String::new();
     for run in cpus.chunk_by(|a, b| a + 1 == *b) {

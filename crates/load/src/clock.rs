@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Now on CLOCK_MONOTONIC, in ns.
 pub fn clock_ns() -> u64 {
     timespec_nanos(clock_gettime(ClockId::Monotonic))
 }
 
-/// CPU time of this process since its start, user and system, all threads.
 pub(crate) fn process_cpu() -> Duration {
     Duration::from_nanos(timespec_nanos(clock_gettime(ClockId::ProcessCPUTime)))
 }
 
-/// A span for a system call that waits.
 pub(crate) fn to_timespec(nanos: u64) -> Timespec {
     Timespec {
         tv_sec: (nanos / 1_000_000_000) as i64,

@@ -1,6 +1,6 @@
-//! One connection: its socket, the request it carries, and what was read of the answer.
+//! One connection: its socket, its request, and the response read so far.
 //!
-//! Owns the check of a response against what is expected. Knows no schedule and no epoll.
+//! Owns the check of a response against the expectation. Knows no schedule and no epoll.
 
 use memchr::memmem::Finder;
 
@@ -18,7 +18,6 @@ pub(crate) enum ConnectionState {
     /// No socket. The next request opens one; the handshake is part of its latency.
     Closed,
     Connecting(ClientSocket),
-    /// Ready to send and receive.
     Open(ClientSocket),
 }
 
@@ -32,7 +31,8 @@ pub(crate) struct InFlight {
     pub(crate) sent: u64,
     pub(crate) written: usize,
     pub(crate) kind: usize,
-    /// It was sent before, on an HTTP/2 connection whose server said that it did not process it.
+    /// It was sent before, on an HTTP/2 connection, and the server reported that it did not process
+    /// it.
     pub(crate) is_repeated: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct LoadConnection {
     pub(crate) rendered: Vec<u8>,
     pub(crate) parser: ResponseParser,
     pub(crate) body: Option<BodySearch>,
-    /// Whose connection it is, where the load has users; `None` is nobody's.
+    /// The user of the connection, if the load has users; `None` for a free one.
     pub(crate) user: Option<User>,
     /// With HTTP/2: its streams, instead of the request, parser and body above.
     pub(crate) session: Option<Box<Http2Connection>>,
@@ -72,7 +72,6 @@ impl LoadConnection {
         }
     }
 
-    /// Whether encrypted bytes wait for room in the socket.
     pub(crate) fn has_unflushed(&self) -> bool {
         matches!(&self.state, ConnectionState::Open(wire) if wire.has_unflushed())
     }
@@ -115,7 +114,6 @@ impl LoadConnection {
         find_response_error(response, found, expect)
     }
 
-    /// Whether a handshake, or the peer's settings, are still to come.
     pub(crate) fn is_opening(&self) -> bool {
         let unsettled = |s: &Http2Connection| !s.is_settled();
         match self.state {
@@ -170,7 +168,6 @@ impl ResponseSink for ResponseObserver<'_> {
     }
 }
 
-/// Whether a response is as expected; `found` says that its body holds the text expected.
 pub(crate) fn find_response_error(
     response: Response,
     found: bool,
@@ -182,7 +179,8 @@ pub(crate) fn find_response_error(
         .or((!found || !right_size).then_some(ErrorKind::WrongBody))
 }
 
-/// Whether a gRPC call ended as expected; what is no call is not looked at unless one is expected.
+/// Checks whether a gRPC call ended as expected; other requests pass unless a gRPC status is
+/// expected.
 fn find_call_error(status: Option<u16>, expected: &[u16]) -> Option<ErrorKind> {
     match status {
         None if expected.is_empty() => None,
@@ -193,7 +191,6 @@ fn find_call_error(status: Option<u16>, expected: &[u16]) -> Option<ErrorKind> {
     }
 }
 
-/// Looks for a text in a body that comes in pieces.
 #[derive(Debug)]
 pub(crate) struct BodySearch {
     finder: Finder<'static>,

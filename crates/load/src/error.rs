@@ -17,21 +17,15 @@ pub enum LoadError {
         hint: &'static str,
     },
     #[error("{path}: cannot enter the network namespace: {errno}")]
-    Namespace {
-        /// File of the namespace, such as `/proc/PID/ns/net`.
-        path: PathBuf,
-        errno: Errno,
-    },
+    Namespace { path: PathBuf, errno: Errno },
     #[error("{authority}: {why}")]
     Target { authority: String, why: String },
-    /// The name of the target's host is not known on this machine.
     #[error("{authority}: the name of the host is not known here: {why}")]
     UnknownHost { authority: String, why: String },
     #[error("the order on standard input is not valid: {0}")]
     Order(serde_json::Error),
     #[error("standard output: {0}")]
     Output(std::io::Error),
-    /// A generator elsewhere cannot make its part.
     #[error("the generator {name}: {why}")]
     Generator { name: String, why: String },
     #[error("the histogram is damaged: {0}")]
@@ -41,12 +35,10 @@ pub enum LoadError {
         "{scheduled} requests were scheduled but {accounted} are accounted for; this is a defect, please report it"
     )]
     Accounting { scheduled: u64, accounted: u64 },
-    /// A thread of the generator ended without a result: a defect of loadline.
     #[error("a generator thread panicked; this is a defect, please report it")]
     Panicked,
 }
 
-/// A refusal of a load says what is wrong, then what to write: the two apart, where it has both.
 pub fn split_refusal(refusal: &str) -> (&str, Option<&str>) {
     match refusal.rsplit_once("; ") {
         Some((said, next)) => (said, Some(next)),

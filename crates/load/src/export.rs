@@ -80,10 +80,10 @@ pub fn hlog_head(start: SystemTime) -> String {
     )
 }
 
-/// One second of an interval log; `offset` is its beginning, from the run's start. The values
-/// are ns, the maximum is printed in ms as the standard readers expect. Requests of the warm-up
-/// stand in rows of their own with a tag, which those readers leave out unless asked for it. The
-/// form has no place for failed requests: a comment counts them.
+/// One second of an interval log; `offset` is its beginning, from the run's start. The values are
+/// ns, the maximum is printed in ms as the standard readers expect. Warm-up requests get separate
+/// rows with a tag, which those readers skip by default. The form has no place for failed requests:
+/// a comment counts them.
 pub fn hlog_rows(offset: Duration, second: &LoadSecond) -> String {
     let mut rows = String::new();
     for (is_warmup, totals) in row_phases(second) {
@@ -113,7 +113,7 @@ pub const CSV_HEAD: &str =
     "second,at_ns,is_warmup,offered,ok,errors,p50_us,p99_us,max_us,send_lag_p99_us\n";
 
 /// One second as CSV. Percentiles count failed requests as infinitely slow, `inf`; they are empty
-/// where no request ended. Requests of the warm-up have rows of their own.
+/// if no request ended. Warm-up requests have separate rows.
 pub fn csv_rows(second: &LoadSecond) -> String {
     let rows = row_phases(second).into_iter();
     rows.map(|(is_warmup, totals)| csv_row(second, is_warmup, totals))
@@ -142,8 +142,6 @@ fn csv_row(second: &LoadSecond, is_warmup: bool, totals: &LoadTotals) -> String 
     )
 }
 
-/// What a second has rows for: whether it is the warm-up, and its outcomes. Around the end of the
-/// warm-up a second has both.
 fn row_phases(second: &LoadSecond) -> Vec<(bool, &LoadTotals)> {
     let Some(phases) = &second.phases else {
         return vec![(second.is_warmup, &second.totals)];

@@ -27,7 +27,6 @@ const MAX_WAIT: f64 = 0.05;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    /// 99th percentile of the send lag; zero in a closed model.
     #[serde(rename = "send_lag_p99_ns", with = "crate::plan::nanos")]
     pub send_lag_p99: Duration,
     #[serde(rename = "send_lag_p99_9_ns", with = "crate::plan::nanos")]
@@ -41,7 +40,6 @@ pub struct Health {
     /// Time its threads were runnable but had no CPU, summed.
     #[serde(rename = "run_delay_ns", with = "crate::plan::nanos")]
     pub run_delay: Duration,
-    /// Growth of the throttled time of its own cgroup and those above.
     #[serde(rename = "throttled_ns", with = "crate::plan::nanos")]
     pub throttled: Duration,
     /// `None`, or why the generator was itself the bottleneck.
@@ -53,7 +51,7 @@ pub(crate) struct GeneratorUsage {
     pub(crate) cpu: Duration,
     pub(crate) run_delay: Duration,
     pub(crate) throttled: Duration,
-    /// What a hypervisor took from the CPUs of this machine, as far as it says so.
+    /// Time that a hypervisor took from the CPUs of this machine, if reported.
     pub(crate) stolen: Duration,
 }
 
@@ -108,7 +106,6 @@ impl Health {
         health
     }
 
-    /// The requests themselves tell.
     fn late_sends(&self, limit: Duration) -> Option<String> {
         if self.send_lag_p99 > limit {
             return Some(format!(
@@ -127,7 +124,6 @@ impl Health {
         None
     }
 
-    /// The machine tells; `wall` is the time that all threads had, in s.
     fn machine_shortfall(&self, plan: &LoadPlan, totals: &LoadTotals, wall: f64) -> Option<String> {
         let share = |d: Duration| d.as_secs_f64() / wall.max(1e-9);
         if share(self.throttled) > MAX_WAIT {
@@ -157,7 +153,6 @@ fn lag_limit(plan: &LoadPlan) -> Duration {
     MAX_LAG.max(plan.slo.unwrap_or_default() / 10) + plan.pacing_quantum()
 }
 
-/// In an open model the lag itself tells; a closed one has none.
 fn is_late_from_waiting(plan: &LoadPlan, totals: &LoadTotals) -> bool {
     !matches!(plan.model, LoadModel::Open { .. }) || is_behind(plan, totals)
 }
@@ -173,7 +168,6 @@ fn is_behind(plan: &LoadPlan, totals: &LoadTotals) -> bool {
     }
 }
 
-/// Run delay of the calling thread; zero where the kernel does not count it.
 pub(crate) fn thread_run_delay() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let delay = text.split_whitespace().nth(1).and_then(|f| f.parse().ok());
@@ -188,7 +182,6 @@ pub(crate) fn stolen_time() -> Duration {
     )
 }
 
-/// The eighth number of the first line, in ticks.
 fn parse_stolen_time(stat: &str, ticks_per_second: u64) -> Duration {
     let field = stat
         .lines()
@@ -198,7 +191,6 @@ fn parse_stolen_time(stat: &str, ticks_per_second: u64) -> Duration {
     Duration::from_secs_f64(ticks as f64 / ticks_per_second.max(1) as f64)
 }
 
-/// Throttled time of the own cgroup and all above it, as far as they are visible.
 pub(crate) fn throttled_time() -> Duration {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     cpu_groups(&own)

@@ -21,8 +21,8 @@ pub fn new() -> Histogram {
     Histogram::new_with_bounds(1, MAX_NS, 3).expect("the bounds are constants that are allowed")
 }
 
-/// An empty one that takes memory as its values ask for it: for the many that a mix has, most of
-/// which see few requests, and for what a log may not have. Only [`record_value`] lets it grow.
+/// An empty histogram that grows with its values: for the many requests of a mix, most of which are
+/// rare, and for values that a log may lack. Only [`record_value`] lets it grow.
 pub(crate) fn growing_histogram() -> Histogram {
     Histogram::new(3).expect("3 digits are allowed")
 }
@@ -42,7 +42,6 @@ pub(crate) fn add_histogram(mine: &mut Histogram, theirs: &Histogram) {
     }
 }
 
-/// As text: V2 deflate, base64.
 pub fn encode_histogram(histogram: &Histogram) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
@@ -69,8 +68,8 @@ pub fn from_interval_log(text: &str) -> Result<Histogram, LoadError> {
     let refused = |why: String| LoadError::Histogram(why);
     let mut all = growing_histogram();
     for (entry, number) in IntervalLogIterator::new(text.as_bytes()).zip(1..) {
-        let entry =
-            entry.map_err(|_| refused(format!("entry {number} is none of an interval log")))?;
+        let entry = entry
+            .map_err(|_| refused(format!("entry {number} does not belong to an interval log")))?;
         if let LogEntry::Interval(interval) = entry {
             add_histogram(&mut all, &decode_histogram(interval.encoded_histogram())?);
         }

@@ -1,10 +1,9 @@
 //! HTTP/2 (RFC 9113) for a client that sends many small requests: frames, header compression, and
 //! the streams of one connection.
 //!
-//! Owns what is particular to HTTP/2 and nothing of sockets, clocks or schedules. It keeps as
-//! little as a load generator needs: of an answer's header fields the status and the length, of
-//! its body the count. Server push is off, priorities are not used. Parsing is public for the
-//! fuzz target.
+//! Owns everything specific to HTTP/2, but no sockets, clocks or schedules. It keeps as little as a
+//! load generator needs: from a response's header fields the status and the length, from its body
+//! the count. Server push is off, priorities are not used. Parsing is public for the fuzz target.
 
 mod encoder;
 mod frame;

@@ -1,8 +1,8 @@
-//! The HTTP load generator: a schedule that waits for nobody, connections, histograms.
+//! The HTTP load generator: a schedule independent of responses, connections, histograms.
 //!
 //! Owns how load is made and how its latency is taken. It never judges a result (that is
-//! `loadline-analysis`), prints nothing, and sends only to the addresses it is given. Every time
-//! is CLOCK_MONOTONIC in ns; every histogram holds ns, 3 significant digits, 1 ns to 1 h.
+//! `loadline-analysis`), prints nothing, and sends only to the given addresses. Every time is
+//! CLOCK_MONOTONIC in ns; every histogram holds ns, 3 significant digits, 1 ns to 1 h.
 //!
 //! Read first: [`run()`] (threads and merging), `shard` (the loop of one thread), [`part`] (the
 //! process that trials start), [`remote`] (the same from other machines).
@@ -12,9 +12,11 @@ mod clock;
 mod connection;
 mod error;
 pub mod export;
+pub mod har;
 mod health;
 pub mod histogram;
 pub mod http2;
+pub mod loopback;
 pub mod max_rate;
 mod outcome;
 pub mod part;

@@ -3,12 +3,12 @@
 //! Owns the search over trials; the rule that decides (MLRsearch) is
 //! `loadline_analysis::search::max_rate`, one trial is `trial`, the response-time curve `curve`. A
 //! short closed-model probe finds the ceiling, then open-model trials narrow the answer down.
-//! Several SLOs share one search: each trial is evidence for all of them.
+//! Several SLOs share one search: each trial is evidence for all.
 //!
-//! It is not behind `loadline_analysis::search::Search`, because what it tries is no trial of a
-//! host: loadline neither starts nor limits the target here, so there is no configuration to ask
-//! for, no record to keep and nothing to resume, and two trials at once would share the target.
-//! The rule stays pure all the same, and a simulation drives it.
+//! It does not use `loadline_analysis::search::Search`, because its trials run on no host: loadline
+//! neither starts nor limits the target here, so there is no configuration to ask for, no record to
+//! keep and nothing to resume, and two trials at once would share the target. The rule stays pure
+//! all the same, and a simulation drives it.
 
 mod curve;
 mod goal;
@@ -34,7 +34,6 @@ use goal::LoadGoal;
 pub use text::TRIALS_HEAD;
 pub use trial::MaxRateTrial;
 
-/// Length of the closed-model probe.
 const PROBE: Duration = Duration::from_secs(2);
 /// First range of the search, as shares of the probe's rate.
 const RANGE: (f64, f64) = (0.5, 1.1);
@@ -42,17 +41,16 @@ const RANGE: (f64, f64) = (0.5, 1.1);
 const WIDTH: f64 = 1.03;
 /// Ranges tried before the search gives up: each next one is ten times lower or twice higher.
 const RANGES: usize = 4;
-/// Why a search that a signal ended is not complete.
 const STOPPED: &str = "it was stopped";
-/// Version of [`MaxRateResult`]; 2: `rate` is what was answered, not what was offered.
+/// Version of [`MaxRateResult`]; 2: `rate` is the answered rate, not the offered one.
 const SCHEMA: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct MaxRateSearch {
     pub slos: Vec<Slo>,
-    /// Length of a trial, at least 1 s; what is left of a second is not judged for its rate.
+    /// Length of a trial, at least 1 s; a fraction of a second at the end is not judged for its
+    /// rate.
     pub trial: Duration,
-    /// How requests of the trials and of the curve are spread.
     pub arrivals: ArrivalPattern,
     /// Decide each rate by a majority of five trials instead of the first good one of two.
     pub is_strict: bool,
@@ -69,8 +67,8 @@ pub struct MaxRateResult {
     pub ceiling: f64,
     /// One for each SLO, in order.
     pub goals: Vec<GoalAnswer>,
-    /// Geometric mean of the rates of all goals, as in SPECjbb2015 where the goals are its five;
-    /// `None` when one of them has no rate.
+    /// Geometric mean of the rates of all goals, as in SPECjbb2015 if the goals are its five;
+    /// `None` when one goal has no rate.
     pub critical_rate: Option<f64>,
     /// Every trial, in order.
     pub trials: Vec<MaxRateTrial>,
@@ -86,7 +84,7 @@ pub struct MaxRateResult {
 pub struct GoalAnswer {
     /// The SLO in text.
     pub slo: String,
-    /// Highest rate that was carried, answers a second: what was offered there, less what was not
+    /// Highest rate that was carried, answers a second: the offered rate, less the requests not
     /// answered in the same time (the "conditional throughput" of MLRsearch).
     pub rate: Option<f64>,
     /// Lowest rate that was too high.
@@ -150,7 +148,6 @@ pub fn find_max_rate(
     })
 }
 
-/// The closed-model rate; it also warms the target up. `None` when it was stopped.
 fn probe_ceiling(plan: &LoadPlan, stop: &Arc<AtomicBool>) -> Result<Option<f64>, LoadError> {
     let closed = LoadPlan {
         model: LoadModel::ClosedFor { duration: PROBE },
@@ -183,11 +180,9 @@ struct GoalHunt<'a> {
     incomplete: Option<String>,
 }
 
-/// The bounds of one goal: a rate that is carried, one that is too high.
 type Bounds = (Option<f64>, Option<f64>);
 
 impl GoalHunt<'_> {
-    /// Searches all goals, in ranges that move down and up until every goal has both bounds.
     fn hunt(&mut self, ceiling: f64) -> Result<Vec<GoalAnswer>, LoadError> {
         let (mut low, mut high) = (ceiling * RANGE.0, ceiling * RANGE.1);
         let mut machine = self.rate_search(low, high);
@@ -261,7 +256,6 @@ impl GoalHunt<'_> {
         }
     }
 
-    /// What the trials of an unfinished search say about each goal.
     fn known_bounds(&self) -> Vec<Bounds> {
         let bounds = |goal: usize| {
             let evidence = || self.trials.iter().filter(|t| t.saturated.is_none());

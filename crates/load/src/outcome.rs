@@ -35,14 +35,12 @@ error_kinds! {
     Closed => "closed",
     /// No complete response within the timeout of the send, or no connection within it.
     Timeout => "timeout",
-    /// The connection did not stand within its own deadline.
     ConnectTimeout => "connect_timeout",
     /// The connection brought no byte within its own deadline.
     ReadTimeout => "read_timeout",
     /// This machine has no free port or descriptor for another connection.
     PortExhausted => "port_exhausted",
     Unreachable => "unreachable",
-    /// The TLS handshake failed or a record was broken.
     Tls => "tls",
     Protocol => "protocol",
     /// A redirect where it is not expected; redirects are never followed.
@@ -94,7 +92,6 @@ impl ErrorKind {
         Self::GrpcUnauthenticated,
     ];
 
-    /// The kind of a gRPC call that ended with this code, other than 0.
     pub(crate) fn from_grpc_status(code: u16) -> Self {
         let kind = usize::from(code)
             .checked_sub(1)
@@ -102,7 +99,6 @@ impl ErrorKind {
         kind.copied().unwrap_or(Self::GrpcUnknown)
     }
 
-    /// Why an answer with this status is no good one; `None` where it is. Nothing expected is 200 to 399.
     pub fn from_http_status(status: u16, expected: &[u16]) -> Option<Self> {
         let is_expected = match expected.is_empty() {
             true => (200..400).contains(&status),
@@ -140,7 +136,6 @@ pub struct LoadTotals {
     /// out, or a server would seem to carry what it only caught up with.
     pub answered_in_time: u64,
     pub(crate) errors: [u64; ErrorKind::ALL.len()],
-    /// Requests without an outcome at the end of the drain.
     pub unfinished: u64,
     pub body_bytes: u64,
     /// Body bytes of complete responses that came in the time of `answered_in_time`.
@@ -160,25 +155,23 @@ pub struct LoadTotals {
     pub send_lag: Histogram,
     /// The same by request of the mix, in its order; empty without a mix, and in a [`LoadSecond`].
     pub by_request: Vec<RequestTotals>,
-    /// The same by the second in which requests were due, those that were shed included; empty where
-    /// the plan does not ask for it, and in a [`LoadSecond`].
+    /// The same by the second in which requests were due, including shed ones; empty unless the
+    /// plan asks for it, and in a [`LoadSecond`].
     pub by_second: Vec<RequestTotals>,
 }
 
-/// Outcomes of one request of a mix. Requests that were never sent belong to none.
 #[derive(Debug, Clone)]
 pub struct RequestTotals {
     pub ok: u64,
     pub failed: u64,
     /// Requests that were sent and had no outcome at the end of the drain.
     pub unfinished: u64,
-    /// From the intended send time to the end of the response, good responses, ns.
     pub latency: Histogram,
 }
 
 impl RequestTotals {
-    /// Nothing yet, for so many requests. A profile has up to thousands: each one's histogram
-    /// begins small, and a thread keeps one set for the whole run, not one for each second.
+    /// Zeros for this many requests. A profile has up to thousands: each histogram begins small,
+    /// and a thread keeps one set for the whole run, not per second.
     pub(crate) fn zeros_for_each(requests: usize) -> Vec<Self> {
         vec![Self::default(); requests]
     }
@@ -292,7 +285,6 @@ impl LoadTotals {
         }
     }
 
-    /// Adds the outcomes of another process, those by request and by second included.
     pub(crate) fn add_all(&mut self, other: &Self) {
         self.add_outcomes(other);
         self.add_seconds(&other.by_second);
@@ -356,13 +348,9 @@ impl LoadTotals {
 
 #[derive(Debug)]
 pub struct LoadSecond {
-    /// Its number, from 0.
     pub index: u64,
-    /// Its end, CLOCK_MONOTONIC ns.
     pub at_ns: u64,
-    /// Its length; shorter than a second only at the end of the run.
     pub length: Duration,
-    /// Whether it belongs to the warm-up (by its beginning).
     pub is_warmup: bool,
     /// Requests that became due in it and outcomes that came in it. Its sums need not match:
     /// a request may end in a later second than the one it was due in.

@@ -28,10 +28,8 @@ use crate::user::User;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
     pub plan: LoadPlan,
-    /// Network namespace to enter before anything else, such as `/proc/PID/ns/net`.
     #[serde(default)]
     pub netns: Option<PathBuf>,
-    /// Who makes the load in the place of this process, which only drives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generators: Option<Generators>,
     /// Another program makes the load: this process stands before the service at this port, in a
@@ -46,14 +44,11 @@ pub struct LoadOrder {
 pub enum LoadMessage {
     Second(SecondMessage),
     Result(Box<ResultMessage>),
-    /// It stands before the service; whoever sends load does so in this network.
+    /// The front listens before the service; load must be sent in its network.
     Standing {
-        /// The file that stands for it, while this process lives.
         network: PathBuf,
     },
-    /// A phase of load that another program sent is over.
     Observed(Box<ObservedMessage>),
-    /// Of generators elsewhere there is no result; the last message.
     Failed {
         how: RemoteLoadFailure,
         detail: String,
@@ -64,16 +59,13 @@ pub enum LoadMessage {
 pub struct SecondMessage {
     /// Its end, CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// Requests that became due (open) or were begun (closed) in it.
     pub offered: u64,
     pub ok: u64,
-    /// Failed requests in it, shed ones included.
     pub errors: u64,
     /// Median latency of the requests that ended in it, failed ones infinitely slow; `None` is
     /// infinite, or none ended.
     #[serde(rename = "p50_ns", with = "nanos_opt")]
     pub p50: Option<Duration>,
-    /// 99th percentile, the same.
     #[serde(rename = "p99_ns", with = "nanos_opt")]
     pub p99: Option<Duration>,
     /// The largest of the good responses; `None` without any.
@@ -99,7 +91,6 @@ pub struct ResultMessage {
     pub stopped: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
-    /// The generators that made it together; empty where this process did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<GeneratorMessage>,
 }
@@ -107,49 +98,36 @@ pub struct ResultMessage {
 /// A phase of load that another program sent, as seen from before the service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ObservedMessage {
-    /// Its begin, CLOCK_MONOTONIC; the first phase begins with the first request.
     pub start_ns: u64,
-    /// Its end, CLOCK_MONOTONIC; the drain came after it.
     pub end_ns: u64,
     /// Outcomes, from the first byte of each request to the last of its answer. When requests were
     /// meant to be sent is not known, so service time and send lag mean nothing.
     pub totals: TotalsMessage,
-    /// The names of `totals.by_request`, in its order.
     pub names: Vec<String>,
-    /// Connections opened.
     pub connections: u64,
-    /// How late the front itself was, 99th percentile.
     #[serde(rename = "lag_p99_ns", with = "nanos")]
     pub lag_p99: Duration,
-    /// CPU time of the front.
     #[serde(rename = "cpu_ns", with = "nanos")]
     pub cpu: Duration,
-    /// What came while the service answered nothing.
     pub stalls: StallMessage,
-    /// What was spoken that cannot be timed, if anything.
+    /// A protocol that cannot be timed, if one was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
 }
 
-/// Arrivals while the service answered nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StallMessage {
-    /// How long that was, in all.
     #[serde(rename = "stalled_ns", with = "nanos")]
     pub stalled: Duration,
-    /// Requests that came in it.
     pub arrived: u64,
     /// Requests that would have come at the rate of the rest of the phase.
     pub expected: f64,
 }
 
-/// Outcomes of one part: `scheduled` = `ok` + sum of `errors` + `unfinished`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TotalsMessage {
-    /// How long requests were due.
     #[serde(rename = "duration_ns", with = "nanos")]
     pub duration: Duration,
-    /// Requests that became due or were begun.
     pub scheduled: u64,
     pub ok: u64,
     /// Good responses that came while requests were due, not in the drain.
@@ -160,7 +138,6 @@ pub struct TotalsMessage {
     pub body_bytes: u64,
     /// Body bytes of complete responses that came while requests were due.
     pub body_bytes_in_time: u64,
-    /// Responses that redirect, good or not; none is followed.
     #[serde(default)]
     pub redirects: u64,
     #[serde(default)]
@@ -169,11 +146,9 @@ pub struct TotalsMessage {
     pub cut_pauses: u64,
     /// Latency from the intended send time, good responses: HdrHistogram V2 deflate, base64, ns.
     pub latency: String,
-    /// Service time from the actual send time, the same form.
     pub service_time: String,
     /// The generator's own send lag, the same form; empty histogram in a closed model.
     pub send_lag: String,
-    /// The requests of the mix, in its order; empty without a mix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestMessage>,
     /// The seconds in which requests were due, where the plan asks for them.
@@ -185,7 +160,6 @@ pub struct TotalsMessage {
 pub struct RequestMessage {
     pub ok: u64,
     pub failed: u64,
-    /// Requests that were sent and had no outcome at the end of the drain.
     pub unfinished: u64,
     pub latency: String,
 }
@@ -199,7 +173,6 @@ impl TotalsMessage {
         }
     }
 
-    /// Those of a part of this length.
     pub fn new(totals: &LoadTotals, duration: Duration) -> Self {
         Self {
             duration,
@@ -231,16 +204,14 @@ fn request_message(totals: &RequestTotals) -> RequestMessage {
     }
 }
 
-/// Reads the next order, and nothing behind it; `None` is the end of them.
-/// Errors: [`LoadError::Order`].
+/// Reads the next order, and no bytes after it; `None` at the end of input. Errors:
+/// [`LoadError::Order`].
 pub fn read_order(input: &mut impl BufRead) -> Result<Option<LoadOrder>, LoadError> {
     let orders = serde_json::Deserializer::from_reader(input);
     let next = orders.into_iter().next().transpose();
     next.map_err(LoadError::Order)
 }
 
-/// Makes the load of an order, writes the messages.
-/// Errors: [`LoadError`] when the namespace is closed, or the load cannot be made.
 pub fn run(order: &LoadOrder, mut output: impl Write) -> Result<(), LoadError> {
     let stop = stop_on_signals()?;
     if let Some(path) = &order.netns {
@@ -251,8 +222,9 @@ pub fn run(order: &LoadOrder, mut output: impl Write) -> Result<(), LoadError> {
             write_message(&mut output, message)
         });
     }
+    let plan = order.plan.clone().into_listening();
     let mut broken = None;
-    let outcome = run_plan(&order.plan, &stop, &mut |second| {
+    let outcome = run_plan(&plan, &stop, &mut |second| {
         let written = write_message(&mut output, &LoadMessage::Second(second_message(second)));
         broken = broken.take().or(written.err());
     })?;
@@ -261,12 +233,10 @@ pub fn run(order: &LoadOrder, mut output: impl Write) -> Result<(), LoadError> {
     }
     write_message(
         &mut output,
-        &LoadMessage::Result(Box::new(result_message(&order.plan, &outcome))),
+        &LoadMessage::Result(Box::new(result_message(&plan, &outcome))),
     )
 }
 
-/// A flag that SIGTERM and SIGINT set.
-/// Errors: [`LoadError::System`].
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>, LoadError> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -290,8 +260,6 @@ fn enter_network_namespace(path: &PathBuf) -> Result<(), LoadError> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).map_err(refuse)
 }
 
-/// Writes a message, a line.
-/// Errors: [`LoadError::Output`].
 pub fn write_message(output: &mut impl Write, message: &LoadMessage) -> Result<(), LoadError> {
     let mut line = serde_json::to_vec(message).map_err(|e| LoadError::Output(e.into()))?;
     line.push(b'\n');
@@ -299,7 +267,6 @@ pub fn write_message(output: &mut impl Write, message: &LoadMessage) -> Result<(
     output.flush().map_err(LoadError::Output)
 }
 
-/// One second as a message.
 pub fn second_message(second: &LoadSecond) -> SecondMessage {
     let totals = &second.totals;
     let latency = &totals.latency;

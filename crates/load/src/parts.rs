@@ -1,8 +1,8 @@
 //! Results of several processes that made one load together, and their exact sum.
 //!
-//! Owns the file of one part, and the check that files are the parts of one load, each of them
-//! once. Counters add, histograms add bucket by bucket: the sum is the same as if one process had
-//! made the whole load.
+//! Owns the file of one part, and the check that the files are exactly the parts of one load.
+//! Counters add, histograms add bucket by bucket: the sum is the same as if one process had made
+//! the whole load.
 
 use std::time::Duration;
 
@@ -24,9 +24,7 @@ pub const SCHEMA: u32 = 2;
 pub struct PartFile {
     pub schema: u32,
     pub part: LoadPart,
-    /// The schedule that all parts share, warm-up included.
     pub schedule: LoadModel,
-    /// Leading part of the schedule that is recorded apart.
     #[serde(rename = "warmup_ns", with = "nanos")]
     pub warmup: Duration,
     pub setting: SummarySetting,
@@ -45,8 +43,6 @@ impl PartFile {
         }
     }
 
-    /// Reads the JSON form.
-    /// Errors: [`LoadError::Part`] when the text is no such file or of another version.
     pub fn parse_part_file(text: &str) -> Result<Self, LoadError> {
         #[derive(Deserialize)]
         struct PartFileHeader {
@@ -71,7 +67,6 @@ impl PartFile {
         serde_json::from_str(text).map_err(no_part)
     }
 
-    /// What of the load is not that of another file, in words.
     fn find_difference(&self, other: &Self) -> Option<&'static str> {
         let (mine, theirs) = (&self.setting, &other.setting);
         let known = [
@@ -96,7 +91,6 @@ fn refuse_parts(why: impl ToString, hint: impl ToString) -> LoadError {
     }
 }
 
-/// Refuses files that are not all parts of one load, each of them once.
 fn check_parts(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
     for other in parts {
         if let Some(what) = first.find_difference(other) {

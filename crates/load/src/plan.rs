@@ -1,6 +1,7 @@
-//! What to send, where, how fast: the plan of one load run, in the form orders are written in.
+//! The requests, their targets and their rate: the plan of one load run, in the form used in
+//! orders.
 //!
-//! Owns the check that a plan makes sense. Durations stand in JSON as whole ns.
+//! Owns the check that a plan makes sense. Durations are whole ns in JSON.
 
 mod memory;
 mod users;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
+use crate::loopback::listening_loopback;
 use crate::schedule::{ArrivalPattern, RateSegment};
 pub use users::{ThinkTime, Users};
 
@@ -25,7 +27,6 @@ const AUTO_QUANTUM: Duration = Duration::from_micros(100);
 pub struct LoadPlan {
     /// Addresses of the instances; connections are spread evenly over them.
     pub targets: Vec<SocketAddr>,
-    /// The request; not sent when there is a mix.
     pub request: RequestSpec,
     /// Requests to choose from, at random by their weights; empty is always `request`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -35,17 +36,15 @@ pub struct LoadPlan {
     /// How connections are encrypted; `None` is not at all.
     #[serde(default)]
     pub tls: Option<TlsSpec>,
-    /// HTTP/2 instead of HTTP/1.1: by ALPN over TLS, else with prior knowledge; `None` is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2Options>,
     pub model: LoadModel,
-    /// Leading part of the run that is recorded apart; part of the model's length.
     #[serde(rename = "warmup_ns", with = "nanos", default)]
     pub warmup: Duration,
     /// Connections kept open, over all threads and targets; at least 1.
     pub connections: u32,
-    /// A request without a complete response this long after its send has failed; one that found
-    /// no free connection this long after its intended time is shed.
+    /// A request without a complete response this long after its send has failed; a request without
+    /// a free connection this long after its intended time is shed.
     #[serde(rename = "timeout_ns", with = "nanos")]
     pub timeout: Duration,
     /// A connection that does not stand this long after its begin, TLS handshake included, has
@@ -70,10 +69,8 @@ pub struct LoadPlan {
     /// request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<ThinkTime>,
-    /// Connections are users who come and go; `None` is connections that stay and keep nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Users>,
-    /// How long to wait for responses after the last request was due.
     #[serde(rename = "drain_ns", with = "nanos")]
     pub drain: Duration,
     /// CPUs to use, one thread on each; empty is one thread wherever the kernel puts it.
@@ -86,13 +83,12 @@ pub struct LoadPlan {
     pub pacing: Pacing,
     #[serde(default)]
     pub part: LoadPart,
-    /// When to begin, CLOCK_MONOTONIC; `None` or a time that has passed is at once.
     #[serde(default)]
     pub start_ns: Option<u64>,
     /// Whether outcomes of the measured part are also kept by the second in which requests were due.
     #[serde(default, skip_serializing_if = "is_not")]
     pub by_second: bool,
-    /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth of it.
+    /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth.
     #[serde(rename = "slo_ns", with = "nanos_opt", default)]
     pub slo: Option<Duration>,
 }
@@ -105,13 +101,11 @@ fn is_not(flag: &bool) -> bool {
 /// takes its slots of the same schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadPart {
-    /// Which, from 0.
     pub index: u32,
     pub of: u32,
 }
 
 impl LoadPart {
-    /// Its share in a whole number of things, such as connections: at least 1.
     pub fn share_of(self, whole: u32) -> u32 {
         (whole / self.of + u32::from(self.index < whole % self.of)).max(1)
     }
@@ -154,13 +148,12 @@ pub enum LoadModel {
         #[serde(rename = "duration_ns", with = "nanos")]
         duration: Duration,
     },
-    /// Each connection sends when its last answer came, until so many requests were made after
+    /// Each connection sends when its last answer came, until this many requests were made after
     /// the warm-up.
     ClosedRequests { requests: u64 },
 }
 
 impl LoadModel {
-    /// An open model with evenly spread arrivals at a constant rate, in requests a second.
     pub fn at_constant_rate(rate: f64, duration: Duration) -> Self {
         Self::Open {
             segments: vec![RateSegment::constant_rate(rate, duration)],
@@ -168,7 +161,6 @@ impl LoadModel {
         }
     }
 
-    /// Mean of the scheduled rate, in requests a second; `None` for a closed model.
     pub fn mean_rate(&self) -> Option<f64> {
         let Self::Open { segments, .. } = self else {
             return None;
@@ -199,8 +191,8 @@ impl LoadModel {
         self
     }
 
-    /// Load of this length before it, at a constant rate: the one that it begins with, or its mean
-    /// where it begins with silence. A closed model stays one.
+    /// Load of this length before it, at a constant rate: its initial rate, or its mean if it
+    /// begins with silence. A closed model stays one.
     pub fn lead_in(&self, length: Duration) -> Self {
         let Self::Open { segments, arrivals } = self else {
             return Self::ClosedFor { duration: length };
@@ -234,11 +226,9 @@ impl LoadModel {
     }
 }
 
-/// The request to send. Path, header values and body may hold variables (see [`crate::template`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSpec {
     pub method: String,
-    /// Path and query, with the leading slash.
     pub path: String,
     /// Value of the Host header; `None` is the first target's address.
     #[serde(default)]
@@ -273,7 +263,6 @@ impl RequestSpec {
     }
 }
 
-/// TLS, 1.2 or 1.3.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsSpec {
     /// Name the certificate must be for, and SNI.
@@ -287,13 +276,10 @@ pub struct TlsSpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Options {
-    /// Requests under way at once on each connection, 1 to [`Self::MAX_STREAMS`]; fewer where the
-    /// server allows fewer.
     pub streams: u32,
 }
 
 impl Http2Options {
-    /// More than any server allows by default.
     pub const MAX_STREAMS: u32 = 1000;
 }
 
@@ -307,7 +293,8 @@ pub struct Expectation {
     pub body_contains: Option<String>,
     #[serde(default)]
     pub body_bytes: Option<u64>,
-    /// Accepted codes of gRPC calls; empty is 0 for what is a call. With any, what is none has failed.
+    /// Accepted status codes of gRPC calls. Empty: 0 for gRPC calls, and other requests pass. Otherwise a
+    /// request that is no gRPC call fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grpc_status: Vec<u16>,
 }
@@ -320,11 +307,9 @@ pub enum Pacing {
     /// Exact up to 5000 requests a second and thread, a quantum of 100 µs above.
     #[default]
     Auto,
-    /// Wake up for every intended time.
     Exact,
     /// Wake up on a grid, send all that is due.
     Quantum {
-        /// Distance of the grid's lines.
         #[serde(rename = "quantum_ns", with = "nanos")]
         quantum: Duration,
     },
@@ -333,7 +318,6 @@ pub enum Pacing {
 }
 
 impl LoadPlan {
-    /// A plan with 100 connections, a timeout and a drain of 10 s, and defaults for the rest.
     pub fn new(targets: Vec<SocketAddr>, request: RequestSpec, model: LoadModel) -> Self {
         Self {
             targets,
@@ -361,7 +345,6 @@ impl LoadPlan {
         }
     }
 
-    /// The same run with a warm-up in front of it.
     pub fn after_warm_up(mut self, length: Duration) -> Self {
         if length.is_zero() {
             return self;
@@ -380,6 +363,17 @@ impl LoadPlan {
             (LoadModel::Open { .. } | LoadModel::ClosedRequests { .. }, _) => {}
         }
         self.warmup = length;
+        self
+    }
+
+    /// The same load to where each target on the loopback listens: a service may do so at `::1` alone.
+    pub(crate) fn into_listening(mut self) -> Self {
+        let here = self.targets.iter_mut().filter(|at| at.ip().is_loopback());
+        for target in here {
+            if let Some(address) = listening_loopback(target.port()) {
+                target.set_ip(address);
+            }
+        }
         self
     }
 
@@ -449,7 +443,6 @@ impl LoadPlan {
         Ok(())
     }
 
-    /// Distance of the grid that sends happen on; zero is exact.
     pub(crate) fn pacing_quantum(&self) -> Duration {
         let Some(peak) = self.model.peak() else {
             return Duration::ZERO;
@@ -489,7 +482,6 @@ impl LoadPlan {
         self.mix.get(kind).map_or(&self.request, |w| &w.request)
     }
 
-    /// Whether the request with this number is sent first of a session, and only then.
     pub(crate) fn is_first(&self, kind: usize) -> bool {
         self.mix.get(kind).is_some_and(|w| w.is_first)
     }

@@ -1,12 +1,13 @@
 //! Load profiles: a request mix with weights, and the rate over time (TOML).
 //!
-//! Owns the file's form. `loadline profile` writes it from access logs, people may write it by
-//! hand; `loadline load --profile` replays it, scaled in rate and time.
+//! Owns the file's form. `loadline profile` writes it from access logs and HAR files, people may write
+//! it by hand; `loadline load --profile` replays it, scaled in rate and time.
 
 mod answered;
 mod build;
 mod class;
 mod date;
+mod frame;
 mod json;
 mod known;
 mod line;
@@ -38,8 +39,8 @@ pub use observed::{Distribution, LogObservations, UserSessionCounts};
 pub use pattern::Pattern;
 pub use templates::RequestTemplates;
 
-/// What a request does, whatever it is about: its method and its path with identifiers replaced, as
-/// `loadline profile` names it: `GET /owners/{id}?page`.
+/// The kind of a request: its method and its path with identifiers replaced, as `loadline profile`
+/// names it: `GET /owners/{id}?page`.
 pub fn request_class(method: &[u8], path: &[u8]) -> Vec<u8> {
     let mut class = [method, b" "].concat();
     class::normalise(path, &mut class);
@@ -76,7 +77,7 @@ pub struct LoadProfile {
     /// Requests a second in each interval, from the first to the last; empty is no curve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<f64>,
-    /// What the logs said; replay reads none of it.
+    /// Statistics of the logs; not used for replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed: Option<LogObservations>,
     /// The requests.
@@ -138,15 +139,29 @@ fn default_method() -> String {
     "GET".to_owned()
 }
 
+/// Scripts of other load generators: what is in each, the generator, and its command.
+const SCRIPTS: [(&str, &str, &str); 5] = [
+    ("from 'k6", "k6", "k6 run SCRIPT"),
+    ("from \"k6", "k6", "k6 run SCRIPT"),
+    ("<jmeterTestPlan", "JMeter", "jmeter -n -t PLAN"),
+    ("io.gatling", "Gatling", "gatling.sh -s SIMULATION"),
+    ("locust", "Locust", "locust --headless -f SCRIPT"),
+];
+
 impl LoadProfile {
-    /// Reads the TOML form.
-    /// Errors: [`LoadError::Plan`] with the place and what is wrong.
+    /// Reads the TOML form. Errors: [`LoadError::Plan`] with the place and the problem.
     pub fn parse_load_profile(text: &str) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "profile",
             why,
         };
-        let profile: Self = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let other = SCRIPTS.iter().find(|(mark, _, _)| text.contains(mark));
+        let profile: Self = toml::from_str(text).map_err(|e| match other {
+            Some((_, kind, command)) => refuse(format!(
+                "it is a script of {kind}, which cannot be replayed; let {kind} make the load of each trial: loadline size --load '{command}'; `loadline profile` writes a profile from access logs"
+            )),
+            None => refuse(e.to_string()),
+        })?;
         profile.check_profile()?;
         Ok(profile)
     }
@@ -182,8 +197,8 @@ impl LoadProfile {
         })
     }
 
-    /// Requests of the mix whose method takes a body and that have none: their names and shares,
-    /// in [0, 1].
+    /// Requests of the mix without a body although their method takes one: names and shares, in [0,
+    /// 1].
     pub fn bodiless_requests(&self) -> Vec<(String, f64)> {
         let all: f64 = self.requests.iter().map(|r| r.weight).sum();
         let lacks = |r: &&MixRequest| {
@@ -194,8 +209,8 @@ impl LoadProfile {
         self.requests.iter().filter(lacks).map(named).collect()
     }
 
-    /// The stretch of so many intervals with the most requests, in seconds since 1970, and the
-    /// share of all requests in it; `None` when it has no rates, or does not say when they begin.
+    /// The stretch of `intervals` intervals with the most requests, in seconds since 1970, and its
+    /// share of all requests; `None` if there are no rates, or no start time.
     pub fn busiest_stretch(&self, intervals: usize) -> Option<(Range<f64>, f64)> {
         let begin = self.observed.as_ref()?.begin_unix_seconds?;
         let length = intervals.clamp(1, self.rates.len().max(1));

@@ -2,7 +2,6 @@
 //!
 //! Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 
-/// A generator; the same seed gives the same numbers on every machine.
 #[derive(Debug, Clone)]
 pub(crate) struct SeededRandom(u64);
 

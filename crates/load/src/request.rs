@@ -14,12 +14,12 @@ use crate::user::User;
 
 pub(crate) struct CompiledRequests {
     requests: Vec<CompiledRequest>,
-    /// Those that follow, and those that are sent first of a session; empty is none.
+    /// The requests within a session, and the requests that start one; empty means no separate
+    /// ones.
     following: WeightedDraw,
     first: WeightedDraw,
     variables: TemplateVariables,
     random: SeededRandom,
-    /// With HTTP/2: the fields that are compressed.
     fixed: FixedFields,
     scratch: Vec<u8>,
 }
@@ -52,8 +52,6 @@ enum RequestBytes {
 }
 
 impl CompiledRequests {
-    /// Renders and compiles the requests of a plan for one stream of its threads and parts.
-    /// Errors: [`LoadError::Plan`] names the field.
     pub(crate) fn new(plan: &LoadPlan, stream: u32) -> Result<Self, LoadError> {
         let address = plan.targets[0].to_string();
         let mut requests = Vec::new();
@@ -78,7 +76,6 @@ impl CompiledRequests {
         })
     }
 
-    /// Chooses the next request; `is_first` of a session.
     pub(crate) fn pick(&mut self, is_first: bool) -> usize {
         let draw = match is_first && !self.first.shares.is_empty() {
             true => &self.first,
@@ -255,7 +252,6 @@ fn compile_request(spec: &RequestSpec, address: &str) -> Result<CompiledRequest,
     })
 }
 
-/// Whether a request says how long its body is, empty or not (RFC 9110 §8.6).
 fn needs_length(spec: &RequestSpec) -> bool {
     !spec.body.is_empty() || matches!(spec.method.as_str(), "POST" | "PUT" | "PATCH")
 }
@@ -332,7 +328,6 @@ fn compile_stream(
 }
 
 impl CompiledRequest {
-    /// Rendered for good when it has no variables.
     fn render_if_fixed(mut self) -> Self {
         let RequestBytes::Templated {
             head,

@@ -16,39 +16,31 @@ const MAX_HEADERS: usize = 100;
 pub struct Response {
     /// Its status, 200 to 999: interim responses are passed over.
     pub status: u16,
-    /// Whether the connection may carry another request.
     pub keep_alive: bool,
-    /// Bytes of the body, without chunk framing.
     pub body_bytes: u64,
-    /// How a gRPC call ended, 0 for well; `None` for what is no call, which HTTP/1 cannot carry.
+    /// How a gRPC call ended, 0 for well; `None` for other requests; HTTP/1 cannot carry calls.
     pub grpc_status: Option<u16>,
 }
 
-/// A response that breaks the protocol; the connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedResponse {
     #[error("malformed head")]
     Head,
-    /// The head is longer than [`MAX_HEAD`] or has more than 100 headers.
     #[error("head too large")]
     HeadTooLarge,
     #[error("malformed Content-Length")]
     Length,
-    /// A transfer coding other than chunked.
     #[error("unknown transfer coding")]
     Coding,
     #[error("malformed chunk")]
     Chunk,
-    /// The server switched protocols, unasked.
     #[error("unexpected 101")]
     Upgrade,
 }
 
-/// What a response brings besides its end; a closure takes its body alone.
 pub trait ResponseSink {
     fn on_body_piece(&mut self, piece: &[u8]);
 
-    /// Takes the value of a Set-Cookie field of the final response.
     fn on_cookie(&mut self, _value: &[u8]) {}
 }
 
@@ -60,17 +52,13 @@ impl<F: FnMut(&[u8])> ResponseSink for F {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseProgress {
-    /// Bytes used; the rest does not belong to this response.
     pub used: usize,
-    /// The response, when these bytes completed it.
     pub response: Option<Response>,
 }
 
-/// The parser of one connection. After a complete response it expects the next one.
 #[derive(Debug, Default)]
 pub struct ResponseParser {
     state: ParserState,
-    /// Part of a head that came in pieces.
     partial: Vec<u8>,
     status: u16,
     keep_alive: bool,
@@ -87,7 +75,6 @@ enum ParserState {
 }
 
 impl ResponseParser {
-    /// Forgets everything, for a new connection.
     pub fn reset_parser(&mut self) {
         self.state = ParserState::Head;
         self.partial.clear();
@@ -145,7 +132,6 @@ impl ResponseParser {
         })
     }
 
-    /// The server closed its side: a response that lasts until then is complete now.
     pub fn complete_at_eof(&mut self) -> Option<Response> {
         match self.state {
             ParserState::UntilClose => Some(self.complete_response()),
@@ -163,7 +149,6 @@ impl ResponseParser {
         }
     }
 
-    /// Takes head bytes; returns how many, and whether the response ends with the head.
     fn take_head(
         &mut self,
         bytes: &[u8],
@@ -178,7 +163,7 @@ impl ResponseParser {
         }
         let before = self.partial.len();
         self.partial.extend_from_slice(bytes);
-        // A head ends with a line: bytes that trickle in are not parsed again for each of them.
+        // A head ends with a line: trickling bytes do not cause a parse each.
         let head = match bytes.contains(&b'\n') {
             true => parse_head(&self.partial, sink)?,
             false => None,
@@ -242,7 +227,6 @@ enum Framing {
     UntilClose,
 }
 
-/// `None` when the head is not complete yet.
 fn parse_head(
     bytes: &[u8],
     sink: &mut impl ResponseSink,

@@ -1,8 +1,8 @@
-//! One load run: threads started, their seconds gathered, their totals added up.
+//! One load run: starts threads, gathers their seconds, adds up their totals.
 //!
-//! Owns the order of things: connect, then begin, so that the schedule's first second is as good
-//! as its last. Each thread ([`Shard`]) has connections, epoll and histograms of its own; once a
-//! second it hands its counts over here and gets an empty set back.
+//! Owns the order: connect, then begin, so that the schedule's first second is as good as its last.
+//! Each thread ([`Shard`]) has its own connections, epoll and histograms; once a second it hands
+//! its counts over here and gets an empty set back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,11 +26,8 @@ use crate::user::User;
 
 #[derive(Debug)]
 pub struct LoadOutcome {
-    /// When the first request could be due, CLOCK_MONOTONIC ns.
     pub start_ns: u64,
-    /// When the last request could be due: the drain came after it.
     pub end_ns: u64,
-    /// Outcomes of requests that were due in the warm-up.
     pub warmup: LoadTotals,
     pub measure: LoadTotals,
     pub health: Health,
@@ -39,7 +36,6 @@ pub struct LoadOutcome {
 }
 
 impl LoadOutcome {
-    /// Length of the measured part: without warm-up and drain.
     pub fn measured_time(&self, plan: &LoadPlan) -> Duration {
         Duration::from_nanos(self.end_ns - self.start_ns).saturating_sub(plan.warmup)
     }
@@ -60,8 +56,8 @@ pub fn run(
     run_from(plan, stop, &mut begin, observe)
 }
 
-/// The same from a moment that `begin` says once all connections are open; it gets the earliest one. The
-/// load begins later where that has passed when it is said.
+/// The same from a moment that `begin` returns once all connections are open; it gets the earliest
+/// one. The load begins later if that moment has passed when it returns.
 pub(crate) fn run_from(
     plan: &LoadPlan,
     stop: &Arc<AtomicBool>,
@@ -96,7 +92,7 @@ pub(crate) fn run_from(
             })
             .collect();
         let threads = started.map_err(|error| {
-            // Those that have started have nobody to report to.
+            // The threads already started have no receiver.
             stop.store(true, Ordering::Relaxed);
             LoadError::System {
                 call: "clone",
@@ -130,10 +126,8 @@ pub(crate) fn run_from(
 struct SecondGatherer<'a> {
     plan: &'a LoadPlan,
     times: RunTimes,
-    /// Seconds that some threads have delivered, and how many have.
     pending: BTreeMap<u64, (LoadSecond, usize)>,
     totals: [LoadTotals; 2],
-    /// The last second of each thread, once it has delivered it.
     last: Vec<Option<u64>>,
 }
 
@@ -202,7 +196,6 @@ impl<'a> SecondGatherer<'a> {
         }
     }
 
-    /// The oldest second, once every thread has delivered it or ended before it.
     fn next_complete(&mut self) -> Option<LoadSecond> {
         let entry = self.pending.first_entry()?;
         let ended_before = |last: &&Option<u64>| last.is_some_and(|last| last < *entry.key());

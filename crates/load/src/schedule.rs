@@ -1,9 +1,9 @@
 //! When requests are due: intended send times from slot numbers, never from connections.
 //!
 //! The rate over time is a list of [`RateSegment`]s (constant, ramp, steps, a recorded profile are
-//! all lists of them). F(t) is the number of requests due before t; slot k is due at F⁻¹(E_k),
-//! where E_k = k for uniform arrivals and a sum of k exponentials for Poisson ones. Nothing
-//! accumulates from one request to the next but the exponentials, so a schedule cannot drift.
+//! all lists of segments). F(t) is the number of requests due before t; slot k is due at F⁻¹(E_k),
+//! where E_k = k for uniform arrivals and a sum of k exponentials for Poisson ones. Only the
+//! exponentials accumulate from one request to the next, so a schedule cannot drift.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use crate::random::SeededRandom;
 pub struct RateSegment {
     /// Requests a second at its start; 0 is allowed.
     pub from: f64,
-    /// Requests a second at its end.
     pub to: f64,
     #[serde(rename = "duration_ns", with = "crate::plan::nanos")]
     pub duration: Duration,
@@ -43,7 +42,6 @@ pub(crate) fn repeat_segments(segments: &[RateSegment], length: Duration) -> Vec
 }
 
 impl RateSegment {
-    /// A constant rate, in requests a second.
     pub fn constant_rate(rate: f64, duration: Duration) -> Self {
         Self {
             from: rate,
@@ -70,7 +68,6 @@ impl RateSegment {
     }
 }
 
-/// How requests are spread at a given rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalPattern {
@@ -82,8 +79,8 @@ pub enum ArrivalPattern {
 }
 
 impl LoadModel {
-    /// At most so many requests are scheduled: with random arrivals five standard deviations more
-    /// than the mean. `None` for a closed model.
+    /// Upper bound of scheduled requests: for random arrivals five standard deviations above the
+    /// mean. `None` for a closed model.
     pub fn most_requests(&self) -> Option<u64> {
         let Self::Open { segments, arrivals } = self else {
             return None;
@@ -114,8 +111,8 @@ pub(crate) struct SendSchedule {
 }
 
 impl SendSchedule {
-    /// Shard `index` of `shards`. Uniform slots are dealt out in turn; Poisson arrivals are
-    /// split into independent Poisson streams, whose sum is one again.
+    /// Shard `index` of `shards`. Uniform slots are dealt out in turn; Poisson arrivals are split
+    /// into independent Poisson streams, which add up to one again.
     pub(crate) fn new(
         segments: &[RateSegment],
         arrivals: ArrivalPattern,
@@ -144,7 +141,6 @@ impl SendSchedule {
         schedule
     }
 
-    /// The next intended time; `None` when all are taken.
     pub(crate) fn peek(&self) -> Option<u64> {
         self.next
     }
@@ -158,7 +154,6 @@ impl SendSchedule {
         self.next = self.time_at_position(self.position);
     }
 
-    /// Takes all that are due before `limit` (ns); returns how many.
     pub(crate) fn advance_to(&mut self, limit: u64) -> u64 {
         let before = self.taken;
         while self.next.is_some_and(|t| t < limit) {

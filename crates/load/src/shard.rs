@@ -39,16 +39,14 @@ use crate::tls::TlsSetup;
 use crate::user::User;
 
 const EVENTS: usize = 256;
-/// Bytes received at once.
 const BUFFER: usize = 64 * 1024;
 /// The stop flag is seen at least this often.
 const MAX_WAIT_NS: u64 = 100_000_000;
-/// Connections get this long before the load begins; those that fail are tried again by requests.
+/// Time for connections before the load begins; failed ones are retried by requests.
 const CONNECT_NS: u64 = 2_000_000_000;
 /// Keeps think times apart from what else is random with the same seed.
 const THINK_SEED: u64 = 0x7468_696e_6b00;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Seconds of which outcomes are kept one by one.
 const MOST_SECONDS: usize = 3600;
 
 /// One second of one thread: outcomes of warm-up requests and of measured ones.
@@ -81,16 +79,15 @@ pub(crate) struct ShardEnd {
 }
 
 enum RequestSource {
-    /// Two cursors over one schedule: what became due, and what was sent or shed.
+    /// Two cursors over one schedule: requests that became due, and requests sent or shed.
     Open {
         due: SendSchedule,
         send: SendSchedule,
     },
-    /// Connections send as soon as they are free; so many requests are left after the warm-up.
+    /// Connections send as soon as they are free; `left` requests remain after the warm-up.
     Closed { left: u64 },
 }
 
-/// Room for one request: the only one of an HTTP/1.1 connection, one of several with HTTP/2.
 #[derive(Debug, Clone, Copy)]
 struct FreePlace {
     connection: u32,
@@ -111,9 +108,8 @@ pub(crate) struct Shard<'a> {
     ready: VecDeque<FreePlace>,
     /// Connections that pause, after a failed connect or because their user thinks, and until when.
     paused: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Open model with users: connections that are nobody's.
+    /// Open model with users: connections without a user.
     vacant: Vec<u32>,
-    /// Connections with more to read than one turn allows.
     unread: Vec<u32>,
     /// With HTTP/2: connections with frames that are to be sent together.
     unflushed: Vec<u32>,
@@ -128,7 +124,6 @@ pub(crate) struct Shard<'a> {
     next_second: u64,
     next_scan: u64,
     interval: Box<ShardInterval>,
-    /// The requests of the mix, warm-up and measured ones; empty without a mix.
     by_request: [Vec<RequestTotals>; 2],
     /// Measured requests by the second in which they were due; empty unless the plan asks for it.
     by_second: Vec<RequestTotals>,
@@ -138,7 +133,6 @@ pub(crate) struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
-    /// Opens this thread's share of the connections and waits until they stand or have failed.
     pub(crate) fn connect_shard(
         plan: &'a LoadPlan,
         index: u32,
@@ -205,7 +199,7 @@ impl<'a> Shard<'a> {
 
     fn connect_all(&mut self) -> Result<(), LoadError> {
         for id in 0..self.connections.len() as u32 {
-            // What is nobody's is opened by who comes.
+            // A connection without a user is opened by its first user.
             if self.plan.users.is_none() || self.connections[id as usize].user.is_some() {
                 self.open_connection(id);
             }
@@ -225,7 +219,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// With think times: those who are there do not all begin at once, but over the first one.
+    /// With think times: present users begin over the first think time, not all at once.
     fn spread_users(&mut self) {
         let Some(think) = self.plan.think else {
             return;
@@ -236,7 +230,6 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// All room there is, spread over the connections.
     fn fill_ready(&mut self) {
         let room = |c: &LoadConnection| c.session.as_ref().map_or(1, |s| s.request_capacity());
         let most = self.connections.iter().map(room).max().unwrap_or(1);
@@ -259,7 +252,6 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Makes the load. Returns when every request has its outcome or the drain is over.
     pub(crate) fn run(mut self, times: RunTimes, stop: &AtomicBool) -> Result<ShardEnd, LoadError> {
         self.settle_thread()?;
         let delay_before = thread_run_delay();
@@ -299,7 +291,6 @@ impl<'a> Shard<'a> {
         })
     }
 
-    /// CPU and timer precision of the calling thread.
     fn settle_thread(&self) -> Result<(), LoadError> {
         if let Some(cpu) = self.plan.cpus.get(self.index as usize) {
             let mut set = CpuSet::new();
@@ -335,7 +326,6 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Seconds, timeouts, pauses: what is due by the clock but is no request.
     fn housekeeping(&mut self, now: u64) {
         while now >= self.next_second {
             self.end_interval(self.next_second, false);
@@ -361,7 +351,6 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// When something is due next, if no event comes before.
     fn next_wake(&self, now: u64) -> u64 {
         let mut wake = self.next_second.min(self.hard_end);
         if now < self.times.end {
@@ -388,7 +377,6 @@ impl<'a> Shard<'a> {
         now >= self.hard_end || (self.in_flight == 0 && self.is_exhausted(now))
     }
 
-    /// The second in which a measured request was due, where the plan asks for it.
     fn second_of(&mut self, intended: u64) -> Option<&mut RequestTotals> {
         let since = intended.checked_sub(self.times.warm_end)?;
         let index = usize::try_from(since / SECOND_NS).ok()?;
@@ -418,7 +406,6 @@ impl<'a> Shard<'a> {
         self.next_second += SECOND_NS;
     }
 
-    /// Counts what has no outcome and hands the last interval over; returns the end of the load.
     fn finish_load(&mut self) -> u64 {
         let now = clock_ns();
         self.count_due(u64::MAX);

@@ -10,15 +10,12 @@ use crate::outcome::ErrorKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketProgress {
-    /// So many bytes, at least one.
     Bytes(usize),
-    /// None now; an event will tell.
     Later,
     /// The peer closed its side (reads only).
     End,
 }
 
-/// A TCP socket that never blocks.
 #[derive(Debug)]
 pub(crate) struct TcpSocket(OwnedFd);
 

@@ -6,6 +6,7 @@
 
 mod command;
 mod files;
+mod grpc;
 mod mix;
 mod secret;
 pub mod text;
@@ -24,6 +25,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use secret::{authorization, read_credential};
+pub(crate) use secret::{is_credential_header, is_secret_name};
 
 use crate::error::LoadError;
 use crate::plan::{
@@ -36,9 +38,7 @@ use text::{GrpcCode, PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_tex
 
 pub const CONNECTIONS: u32 = 20;
 pub const TIMEOUT: Duration = Duration::from_secs(5);
-/// Load before the judged part, where an application has just been started.
 pub const WARM_UP: Duration = Duration::from_secs(5);
-/// Length of the judged part of a trial.
 pub const DURATION: Duration = Duration::from_secs(15);
 /// More connections are a typing error.
 const CONNECTIONS_MAX: u32 = 10_000;
@@ -47,8 +47,8 @@ const CONNECTIONS_MAX: u32 = 10_000;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LoadSpec {
-    /// What is requested: `http://localhost:8080/owners?lastName=Da`; with requests of its own the
-    /// path is not used. `https` needs `cacert` or `insecure`.
+    /// The request: `http://localhost:8080/owners?lastName=Da`; if `request` entries exist the path
+    /// is not used. `https` needs `cacert` or `insecure`.
     #[serde(
         default,
         with = "as_text::opt",
@@ -57,9 +57,9 @@ pub struct LoadSpec {
     #[schemars(with = "String")]
     pub url: Option<LoadTarget>,
     /// Another program makes the load, as `["vegeta", "attack", "-rate={rate}", ...]`: in the
-    /// application's network, where `url` says which port it listens on, on the generator's CPUs. loadline
-    /// times each HTTP/1.1 exchange from before the service. `{url} {host} {port} {rate} {duration_s}
-    /// {results}` are filled in, and stand in the environment as `LOADLINE_URL` and so on.
+    /// application's network, to the port of `url`, on the generator's CPUs. loadline times each
+    /// HTTP/1.1 exchange in front of the service. `{url} {host} {port} {rate} {duration_s}
+    /// {results}` are filled in, and are also in the environment as `LOADLINE_URL` and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Request method; default GET.
@@ -69,8 +69,8 @@ pub struct LoadSpec {
     /// of an environment variable, read when a trial begins and never stored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// User name and password (HTTP Basic): `{env:LOGIN}`, whose value is NAME:PASSWORD, or
-    /// `@FILE` that holds them.
+    /// User name and password (HTTP Basic): `{env:LOGIN}` with the value NAME:PASSWORD, or `@FILE`
+    /// that holds them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basic: Option<String>,
     /// Token (HTTP Bearer): `{env:TOKEN}`, or `@FILE` that holds it.
@@ -83,6 +83,10 @@ pub struct LoadSpec {
     /// File with the body, relative to this file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_file: Option<PathBuf>,
+    /// The requests are gRPC calls: paths are methods (`/pkg.Service/Method`), bodies messages as JSON.
+    /// A `.proto` file or a descriptor set (`protoc --include_imports -o`), relative to this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proto: Option<PathBuf>,
     /// Open model: requests a second, `300/s`; a ramp `100/s..1000/s`; steps `100/s,200/s`. The
     /// load is made by exactly one of `rate`, `closed`, `requests` alone, and the rates of a
     /// profile.
@@ -93,7 +97,7 @@ pub struct LoadSpec {
     )]
     #[schemars(with = "Option<String>")]
     pub rate: Option<RateShape>,
-    /// So many requests instead of a duration: at the rate where there is one, else as fast as
+    /// This many requests instead of a duration: at the rate if there is one, else as fast as
     /// answers come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
@@ -112,9 +116,9 @@ pub struct LoadSpec {
     )]
     #[schemars(with = "Option<String>")]
     pub think: Option<ThinkTime>,
-    /// Sessions of so many requests on average: each connection is a user, who keeps the cookies that
-    /// the server sets, pauses for `think` between requests, and leaves; a new user comes with a
-    /// connection of their own. An open model keeps its rate.
+    /// Sessions with this mean number of requests: each connection is a user, who keeps the cookies
+    /// that the server sets, pauses for `think` between requests, and leaves; a new user comes with
+    /// a new connection. An open model keeps its rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<f64>,
     /// Load profile, as `loadline profile` writes it: its requests, and its rates unless another
@@ -129,7 +133,7 @@ pub struct LoadSpec {
     )]
     #[schemars(with = "Option<String>")]
     pub scale: Option<PositiveFactor>,
-    /// Replays the profile so many times faster, at the same rates; default 1.
+    /// Replays the profile faster by this factor, at the same rates; default 1.
     #[serde(
         default,
         with = "as_text::opt",
@@ -145,7 +149,7 @@ pub struct LoadSpec {
     /// default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<bool>,
-    /// HTTP/2 with so many requests under way at once on each connection; default 1.
+    /// HTTP/2 with this many concurrent requests on each connection; default 1.
     #[serde(
         default,
         alias = "http2-streams",
@@ -263,8 +267,6 @@ impl<'de> Deserialize<'de> for ProfileSource {
 }
 
 impl LoadSpec {
-    /// Refuses a load that contradicts itself. Reads no file and no variable.
-    /// Errors: [`LoadError::Plan`] names the key, which is also the flag.
     pub fn check_spec(&self) -> Result<(), LoadError> {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         if self.cacert.is_some() && self.url.as_ref().is_some_and(|url| !url.is_tls) {
@@ -288,9 +290,9 @@ impl LoadSpec {
         secret::refuse_literals(self)
     }
 
-    /// What is run: reads the files and variables that are named, and keeps what they hold to
-    /// itself. The model is that of the judged part, without a warm-up.
-    /// Errors: [`LoadError::Plan`] names the key whose file or variable is not there.
+    /// The plan of the judged part: reads the named files and variables, and keeps their contents
+    /// private. The model excludes the warm-up. Errors: [`LoadError::Plan`] names the key of a
+    /// missing file or variable.
     pub fn to_plan(&self, targets: Vec<SocketAddr>) -> Result<LoadPlan, LoadError> {
         self.plan_with_model(targets, self.judged_model()?)
     }
@@ -306,8 +308,6 @@ impl LoadSpec {
         Ok(plan)
     }
 
-    /// How the judged part is made.
-    /// Errors: [`LoadError::Plan`] when that is not clear.
     pub fn judged_model(&self) -> Result<LoadModel, LoadError> {
         let duration = self.duration.map_or(DURATION, |time| time.0);
         let curve = self.replayed_profile();
@@ -328,7 +328,7 @@ impl LoadSpec {
                 Some(requests) => shape.segments_for_requests(requests).ok_or_else(|| {
                     refuse_key(
                         "requests",
-                        "so many take more than a year at this rate; say fewer, or a higher rate (--rate)",
+                        "this number takes more than a year at this rate; say fewer, or a higher rate (--rate)",
                     )
                 })?,
             }),
@@ -376,7 +376,6 @@ impl LoadSpec {
         }
     }
 
-    /// How requests are spread at the rate of an open model.
     pub fn arrivals(&self) -> ArrivalPattern {
         match self.poisson {
             Some(true) => ArrivalPattern::Poisson,
@@ -434,7 +433,6 @@ impl LoadSpec {
         self.connections.or_else(users).unwrap_or(CONNECTIONS)
     }
 
-    /// Requests of a session on average; `None` is no sessions.
     pub fn session_requests(&self) -> Option<f64> {
         self.session.or_else(|| self.loaded_profile()?.session)
     }
@@ -443,13 +441,12 @@ impl LoadSpec {
         self.think.or_else(|| self.loaded_profile()?.think)
     }
 
-    /// Length of the warm-up; zero is none.
     pub fn warm_up(&self) -> Duration {
         self.warm_up.map_or(WARM_UP, |time| time.0)
     }
 
     pub fn http2(&self) -> Option<Http2Options> {
-        let is_spoken = self.http2 == Some(true) || self.streams.is_some();
+        let is_spoken = self.http2 == Some(true) || self.streams.is_some() || self.proto.is_some();
         is_spoken.then(|| Http2Options {
             streams: self.streams.unwrap_or(1),
         })
@@ -515,10 +512,8 @@ fn refuse_key(field: &'static str, why: &str) -> LoadError {
     }
 }
 
-/// Largest file that a load names: a profile, a body, a certificate, a table of values.
 pub(crate) const LARGEST_FILE: u64 = 64 << 20;
 
-/// What a file holds.
 fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
     read_bounded(path).map_err(|error| LoadError::Plan {
         field,
@@ -529,8 +524,8 @@ fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
     })
 }
 
-/// The same; a file without an end is refused.
-pub(crate) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+/// Errors: When the file cannot be read, or is larger than 64 MiB.
+pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path)?;
     match file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)? as u64 > LARGEST_FILE {

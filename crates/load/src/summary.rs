@@ -1,8 +1,8 @@
-//! The end of a load run as people and programs read it.
+//! The end of a load run for people and programs.
 //!
 //! Owns the stored form ([`LoadSummary`], JSON, units in the field names) and its text. Percentiles
-//! run over every scheduled request: one that failed or never ended counts as infinitely slow,
-//! which is `null` in JSON and `failed` in text.
+//! run over every scheduled request: a failed or unfinished one counts as infinitely slow, which is
+//! `null` in JSON and `failed` in text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -184,7 +184,6 @@ impl Percentiles {
 pub struct SummarySetting {
     pub url: String,
     pub model: String,
-    /// Whether requests were scheduled, so that there is an offered rate.
     pub is_open: bool,
     pub connections: u32,
     pub threads: u32,
@@ -270,7 +269,6 @@ impl LoadSummary {
         }
     }
 
-    /// As people read it: model, offered and achieved rate first.
     pub fn summary_text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -443,7 +441,7 @@ fn format_micros(micros: Option<f64>) -> String {
     }
 }
 
-/// The same of so many requests: of none there is no time.
+/// The same over `requests` requests: a dash without any.
 fn format_micros_if_any(micros: Option<f64>, requests: u64) -> String {
     match requests {
         0 => "-".to_owned(),
@@ -451,7 +449,6 @@ fn format_micros_if_any(micros: Option<f64>, requests: u64) -> String {
     }
 }
 
-/// One line about a second, for a person who watches; failed requests count as slowest.
 pub fn live_line(second: u64, totals: &LoadTotals) -> String {
     let failed = totals.failed_requests() + totals.unfinished;
     let at = |histogram: &Histogram, failed, q| {

@@ -11,14 +11,10 @@ use crate::error::LoadError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadTarget {
-    /// Host name or address, without brackets.
     pub host: String,
     pub is_tls: bool,
-    /// Port; 80 or 443 where the URL has none.
     pub port: u16,
-    /// Path and query, with the leading slash.
     pub path: String,
-    /// Host and port as the Host header has them.
     pub authority: String,
 }
 
@@ -71,7 +67,6 @@ impl fmt::Display for LoadTarget {
     }
 }
 
-/// Whether there is a blank outside of variables, whose texts may have one.
 fn has_blank(path: &str) -> bool {
     let mut depth = 0_u32;
     path.bytes().any(|b| {
@@ -84,7 +79,6 @@ fn has_blank(path: &str) -> bool {
     })
 }
 
-/// Splits `host`, `host:port`, `[v6]`, `[v6]:port`; `None` when the port is no number.
 fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(v6) => {
@@ -107,9 +101,8 @@ fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
 }
 
 impl LoadTarget {
-    /// The address that load is sent to: the first one that accepts a connection.
-    /// Errors: [`LoadError::UnknownHost`] when the name is unknown, [`LoadError::Target`] when
-    /// nothing listens.
+    /// The target address: the first that accepts a connection. Errors: [`LoadError::UnknownHost`]
+    /// when the name is unknown, [`LoadError::Target`] when nothing listens.
     pub fn resolve_address(&self) -> Result<SocketAddr, LoadError> {
         let refuse = |why: std::io::Error| LoadError::Target {
             authority: self.authority.clone(),
@@ -132,7 +125,6 @@ impl LoadTarget {
     }
 }
 
-/// Long enough for any host worth loading.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
 
 #[cfg(test)]

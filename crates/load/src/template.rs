@@ -7,6 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::error::LoadError;
 use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
@@ -41,7 +44,6 @@ pub(crate) struct TemplateVariables {
 }
 
 impl TemplateVariables {
-    /// For one of several streams that must not share a sequence number.
     pub(crate) fn new(seed: u64, stream: u32, streams: u32) -> Self {
         Self {
             random: SeededRandom::new(shard_seed(seed ^ VALUE_SEED, stream)),
@@ -51,7 +53,6 @@ impl TemplateVariables {
         }
     }
 
-    /// Goes on to the next request: its variables share one sequence number.
     pub(crate) fn next_request(&mut self) {
         self.sequence = self.next;
         self.next += self.stride;
@@ -132,7 +133,37 @@ impl TextTemplate {
     }
 }
 
-/// The variable at the beginning of `text`, and its length; `None` when it is plain text.
+/// A text without variables as it is, others as `count` requests would send them.
+pub(crate) fn sample_texts(text: &str, count: usize) -> Result<Vec<String>, LoadError> {
+    let mut template = TextTemplate::default();
+    template.append_compiled(text.as_bytes(), ValueEncoding::Plain)?;
+    let mut variables = TemplateVariables::new(0, 0, 1);
+    let count = if template.fixed_text().is_some() {
+        1
+    } else {
+        count
+    };
+    let render = |_| {
+        let mut sample = Vec::new();
+        variables.next_request();
+        template.render(&mut variables, &mut sample);
+        String::from_utf8_lossy(&sample).into_owned()
+    };
+    Ok((0..count).map(render).collect())
+}
+
+/// What a variable's braces begin with; and a reference to the environment, which is filled in before.
+const NAMES: [&str; 7] = ["seq", "uuid", "rand", "pick", "base64", "csv", "env"];
+
+/// Whether a load would replace a part of this text.
+pub(crate) fn has_variable(text: &str) -> bool {
+    let mut inner = text.split('{').skip(1);
+    inner.any(|rest| {
+        let name = rest.split([':', '}']).next().unwrap_or_default();
+        NAMES.contains(&name)
+    })
+}
+
 fn parse_variable(
     text: &[u8],
     encoding: ValueEncoding,
@@ -163,6 +194,18 @@ fn parse_variable(
         Some(("pick", values)) => {
             TemplateSegment::Pick(values.split('|').map(|v| v.as_bytes().to_vec()).collect())
         }
+        // How messages that are no text stand in a body.
+        Some(("base64", values)) => {
+            let values = values.split('|').map(|value| STANDARD.decode(value));
+            let values: Result<Vec<_>, _> = values.collect();
+            let mut values = values.map_err(|error| {
+                refuse(format!("is no base64: {error}; write {{base64:AAECAw==}}"))
+            })?;
+            match values.len() {
+                1 => TemplateSegment::Text(values.remove(0)),
+                _ => TemplateSegment::Pick(values),
+            }
+        }
         Some(("csv", source)) => {
             let (file, column) = source
                 .rsplit_once(':')
@@ -175,7 +218,7 @@ fn parse_variable(
     Ok(Some((segment, end + 1)))
 }
 
-/// The text with the files of its tables made absolute: those that are not lie below `base`.
+/// The text with absolute paths of tables: relative ones are below `base`.
 pub(crate) fn absolute_tables(text: &str, base: &Path) -> String {
     let mut made = String::with_capacity(text.len());
     let mut rest = text;
@@ -200,8 +243,8 @@ pub(crate) fn table_files(text: &str) -> Vec<PathBuf> {
 
 const TABLE: &str = "{csv:";
 
-/// The first table that a text names: what stands before it, its file, and the rest from the colon
-/// before the column on.
+/// The first table in a text: the text before it, its file, and the rest from the colon before the
+/// column on.
 fn find_table(text: &str) -> Option<(&str, &str, &str)> {
     let (before, after) = text.split_once(TABLE)?;
     let end = after.find('}')?;
@@ -216,7 +259,7 @@ fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     let head = split_csv_fields(lines.next().unwrap_or_default());
     let index = head.iter().position(|name| name == column);
     let index =
-        index.ok_or_else(|| format!("names no column of it; it has {}", head.join(", ")))?;
+        index.ok_or_else(|| format!("names none of its columns; it has {}", head.join(", ")))?;
     let values: Vec<_> = lines
         .filter(|line| !line.is_empty())
         .map(|line| {
@@ -233,7 +276,6 @@ fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     }
 }
 
-/// Fields of a CSV line: commas, double quotes around fields, doubled quotes within.
 fn split_csv_fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;
@@ -313,6 +355,24 @@ mod tests {
             all.push(String::from_utf8(out).unwrap());
         }
         all
+    }
+
+    #[test]
+    fn every_variable_is_found_before_it_is_parsed() {
+        for name in NAMES.iter().filter(|name| **name != "env") {
+            let known = |text: &str| {
+                let parsed = parse_variable(text.as_bytes(), ValueEncoding::Plain);
+                !matches!(parsed, Ok(None)) && has_variable(text)
+            };
+            assert!(
+                known(&format!("{{{name}}}")) || known(&format!("{{{name}:x}}")),
+                "{name}"
+            );
+        }
+        assert!(has_variable("a {env:TOKEN}"));
+        assert!(!has_variable(
+            r#"{"seq": 1, "n": {"rand": 2}} {sequence} {"#
+        ));
     }
 
     #[test]

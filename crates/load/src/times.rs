@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use crate::plan::{LoadModel, LoadPlan};
 
-/// The points in time of a run, CLOCK_MONOTONIC ns, and its two spans, ns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunTimes {
     pub(crate) start: u64,
     pub(crate) warm_end: u64,
     pub(crate) end: u64,
     pub(crate) timeout: u64,
-    /// The deadlines of connections; `u64::MAX` is none.
     pub(crate) connect_timeout: u64,
     pub(crate) read_timeout: u64,
     pub(crate) drain: u64,

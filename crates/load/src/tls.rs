@@ -33,7 +33,6 @@ pub(crate) struct TlsSetup {
 }
 
 impl TlsSetup {
-    /// Errors: [`LoadError::Plan`] for a name that is none or roots that cannot be read.
     pub(crate) fn new(spec: &TlsSpec, is_http2: bool) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan { field: "TLS", why };
         let name = ServerName::try_from(spec.server_name.clone())
@@ -84,7 +83,6 @@ fn read_roots(path: &Path) -> Result<RootCertStore, String> {
 pub(crate) struct TlsSocket {
     socket: TcpSocket,
     session: ClientConnection,
-    /// The last read of the socket got less than there was room for.
     drained: bool,
 }
 
@@ -98,12 +96,10 @@ impl TlsSocket {
         })
     }
 
-    /// Whether the server chose HTTP/2 in the handshake.
     pub(crate) fn is_http2(&self) -> bool {
         self.session.alpn_protocol() == Some(HTTP2)
     }
 
-    /// True when the handshake is over.
     pub(crate) fn handshake(&mut self) -> Result<bool, ErrorKind> {
         self.socket.connect_result()?;
         self.flush_records()?;

@@ -1,9 +1,9 @@
 //! One user of a load with sessions: the cookies that the server set, and how long the user stays.
 //!
-//! Owns what of RFC 6265 a client of a single server needs: names, values, paths (§5.1.4) and
-//! removal by Max-Age or Expires (§5.2). Domain and Secure are not looked at, because everything
-//! goes to the server that set it; a lifetime is not followed, because sessions are shorter. The
-//! server is not trusted: what is kept is bounded. Knows no connection and no schedule.
+//! Owns the parts of RFC 6265 that a client of a single server needs: names, values, paths (§5.1.4)
+//! and removal by Max-Age or Expires (§5.2). Domain and Secure are ignored, because all requests go
+//! to the server that set the cookie; lifetimes are ignored, because sessions are shorter. The
+//! server is not trusted: stored data are bounded. Knows no connection and no schedule.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -19,16 +19,13 @@ const LONGEST: usize = 8 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// What the server wants to be told again.
     pub(crate) cookies: Cookies,
-    /// Requests until the session is over.
     pub(crate) left: u64,
-    /// Nothing was sent yet.
     pub(crate) is_new: bool,
 }
 
 impl User {
-    /// A user whose session has so many requests on average: each may be the last with the same
+    /// A user with this mean number of requests in a session: each may be the last with the same
     /// probability, as in partly-open models (Schroeder et al., NSDI 2006).
     pub(crate) fn with_mean_requests(mean: f64, random: &mut SeededRandom) -> Self {
         let more = match mean > 1.0 {
@@ -43,7 +40,6 @@ impl User {
     }
 }
 
-/// The cookies of one user; the longest paths first (RFC 6265 §5.4).
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Cookies(Vec<Cookie>);
 
@@ -79,7 +75,6 @@ impl Cookies {
         self.0.insert(at, new);
     }
 
-    /// Appends the `Cookie` line of a request for `target`; nothing when none belongs to it.
     pub(crate) fn write(&self, target: &str, out: &mut Vec<u8>) {
         let path = without_query(target);
         let mut lead = "Cookie: ";
@@ -113,7 +108,6 @@ impl Cookie {
     }
 }
 
-/// A cookie, and whether it is to be removed.
 fn parse_cookie(field: &[u8], target: &str) -> Option<(Cookie, bool)> {
     let text = std::str::from_utf8(field).ok()?;
     let is_plain = text.bytes().all(|b| (b' '..=b'~').contains(&b));
@@ -158,7 +152,7 @@ fn without_query(target: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// What is sent with a request for `target` after an answer to `/shop/cart?x=/1` set these.
+    /// The cookies sent with a request for `target` after an answer to `/shop/cart?x=/1` set these.
     fn sent(fields: &[&str], target: &str) -> String {
         let mut cookies = Cookies::default();
         for field in fields {

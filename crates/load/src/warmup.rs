@@ -1,9 +1,9 @@
-//! The warm-up of the target: from when on it is as fast as it gets, and what came before.
+//! The warm-up of the target: when it reaches its final speed, and the time before.
 //!
-//! Owns the series that is judged (median latency of each second, from second 0, the marked warm-up
-//! included; seconds without any request are left out) and what the verdict means for requests;
-//! change points and the ±5 % rule are `loadline_analysis::steady`. Only load that does not change
-//! by itself is judged. Many JVM runs never get steady: that is an outcome, not an error.
+//! Owns the judged series (median latency of each second, from second 0, the marked warm-up
+//! included; seconds without any request are left out) and the verdict's meaning for requests;
+//! change points and the ±5 % rule are `loadline_analysis::steady`. Only load with a constant rate
+//! is judged. Many JVM runs never get steady: that is an outcome, not an error.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::plan::{LoadModel, LoadPlan};
 /// How the target warmed up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WarmUp {
-    /// Whether enough of the run was steady to say so.
+    /// Whether enough of the run was steady to tell.
     pub outcome: SteadyEnd,
     /// Seconds until the steady part begins, from the first request due: the time to performance
     /// where the outcome is steady.
@@ -29,8 +29,8 @@ pub struct WarmUp {
     pub steady_p50_us: f64,
     /// Requests answered or failed before the steady part.
     pub requests_before: u64,
-    /// Those of them that fell into seconds whose median was more than 5 % above the steady one,
-    /// or that had no good answer.
+    /// Requests in seconds with a median more than 5 % above the steady one, or without a good
+    /// answer.
     pub slower_requests: u64,
     /// Seconds in which the latency changed.
     pub change_points: Vec<u64>,
@@ -69,7 +69,6 @@ impl WarmUp {
     }
 }
 
-/// The seconds of a run, as far as they are judged.
 #[derive(Debug)]
 pub struct WarmUpStudy {
     rule: SteadinessRule,
@@ -79,7 +78,6 @@ pub struct WarmUpStudy {
     seconds: Vec<JudgedSecond>,
 }
 
-/// A second in which a request was due or ended.
 #[derive(Debug, Clone, Copy)]
 struct JudgedSecond {
     index: u64,
@@ -140,7 +138,6 @@ impl WarmUpStudy {
         medians
     }
 
-    /// What they say; `None` where the run is too short to be steady, or its load changes.
     pub fn judge_warm_up(&self) -> Option<WarmUp> {
         if self.seconds.len() < self.rule.fewest_steady {
             return None;
@@ -234,7 +231,7 @@ mod tests {
         assert!(text.contains("s to performance, then steady for"), "{text}");
     }
 
-    /// Seconds with so many requests due and latencies in ms of those that ended.
+    /// Seconds with this many due requests and the latencies in ms of finished ones.
     fn sparse(seconds: &[(u64, &[u64])]) -> Option<WarmUp> {
         let mut study = WarmUpStudy::new(&plan(seconds.len() as u64));
         for (index, (due, ended)) in seconds.iter().enumerate() {

@@ -11,7 +11,6 @@ pub(crate) enum ClientSocket {
 }
 
 impl ClientSocket {
-    /// Over a socket that is connecting.
     pub(crate) fn new(socket: TcpSocket, tls: Option<&TlsSetup>) -> Result<Self, ErrorKind> {
         Ok(match tls {
             None => Self::Plain(socket),
@@ -27,7 +26,7 @@ impl ClientSocket {
         }
     }
 
-    /// Whether HTTP/2 can be spoken: plain TCP has nobody to ask.
+    /// Whether HTTP/2 can be spoken: plain TCP has no negotiation.
     pub(crate) fn is_http2(&self) -> bool {
         match self {
             Self::Plain(_) => true,
@@ -42,7 +41,6 @@ impl ClientSocket {
         }
     }
 
-    /// Sends what TLS still holds.
     pub(crate) fn flush_records(&mut self) -> Result<(), ErrorKind> {
         match self {
             Self::Plain(_) => Ok(()),
@@ -64,7 +62,6 @@ impl ClientSocket {
         }
     }
 
-    /// Whether a receive that did not fill its buffer has emptied the socket.
     pub(crate) fn is_drained(&self) -> bool {
         match self {
             Self::Plain(_) => true,

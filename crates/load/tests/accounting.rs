@@ -132,8 +132,8 @@ fn each_way_to_fail_has_its_name() {
     assert_eq!(outcome.measure.errors_by_name(), errors(&expected));
 }
 
-/// An address that refuses connections for as long as the socket is kept: it is bound, so that
-/// nobody else gets the port, and does not listen.
+/// An address that refuses connections while the socket is kept: it is bound, so that no other
+/// process gets the port, and does not listen.
 fn refusing() -> (OwnedFd, SocketAddr) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let socket = socket.expect("there is room for a socket");
@@ -158,8 +158,8 @@ fn a_server_that_is_gone_costs_errors_but_not_the_schedule() {
 #[test]
 fn silence_is_timeout_shed_and_unfinished() {
     let server = Server::start(|_| Answer::Silence);
-    // Of 3.1 s the first requests time out after 2 s; what was due in the last second is not that
-    // late yet, were the generator to stand still for most of it.
+    // Of 3.1 s the first requests time out after 2 s; requests due in the last second are not that
+    // late yet, even if the generator stalls for most of that second.
     let outcome = go(&LoadPlan {
         timeout: Duration::from_secs(2),
         drain: Duration::from_millis(100),
@@ -231,7 +231,7 @@ fn the_achieved_rate_is_what_a_server_carries_not_what_it_catches_up_with() {
     let overload = plan(server.address, open(300.0, 2000));
     let outcome = go(&overload);
     server.stop();
-    // The drain is long enough for all of them.
+    // The drain is long enough for every request.
     assert_eq!(outcome.measure.ok, 600);
     let summary = LoadSummary::new(&overload, &outcome, "http://x/");
     assert_eq!(summary.offered_rate, Some(300.0));

@@ -70,7 +70,7 @@ fn an_answer_of_each_form_ends_where_it_ends() {
         let totals = go(&closed(&server));
         assert_eq!(totals.ok, 40, "{head}: {:?}", totals.errors_by_name());
         assert_eq!(totals.body_bytes, 40 * counted, "{head}");
-        // 8 connections serve all 40 requests: nothing of an answer was left over.
+        // 8 connections serve all 40 requests: no answer left data over.
         assert_eq!(server.connections.load(Ordering::SeqCst), 8, "{head}");
     }
 }
@@ -118,7 +118,7 @@ fn http_1_0_closes_unless_it_says_otherwise() {
 
 #[test]
 fn a_request_that_closes_its_connection_is_the_last_on_it() {
-    // The server closes as asked, but does not say so (as the JDK's own does).
+    // The server closes as requested, but does not announce it (like the JDK's own).
     let server =
         Server::start(|_| Answer::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec()));
     let mut plan = closed(&server);

@@ -1,10 +1,10 @@
-//! Generators as processes of their own, on the same machine with a clock of their own: what they make
-//! together is one load, and what ends one of them ends it.
+//! Generators as separate processes, on the same machine with separate clocks: together they make
+//! one load, and the end of one ends all.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod plans;
-#[allow(dead_code, reason = "other tests need more of it")]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 
 use std::collections::BTreeMap;
@@ -26,7 +26,6 @@ const SECRET: &str = "LOADLINE_TEST_GENERATOR";
 /// How far another clock is ahead.
 const AHEAD: Duration = Duration::from_secs(5000);
 
-/// A generator that runs, and the end of it.
 struct Generator {
     child: Child,
     address: SocketAddr,
@@ -39,7 +38,7 @@ impl Drop for Generator {
     }
 }
 
-/// Starts one; with a clock of its own where that is said.
+/// Starts a generator; with a shifted clock if requested.
 fn generator(ahead: Duration) -> Generator {
     let own = std::env::current_exe().unwrap();
     let mut command = match ahead.as_secs() {
@@ -162,7 +161,7 @@ fn two_generators_with_other_clocks_make_the_load_of_one() {
     let told: u64 = seconds.iter().map(|second| second.ok).sum();
     assert_eq!(told, together.measure.ok);
 
-    // All of it is on this process's own clock, and how far theirs are ahead is known.
+    // All times are on this process's own clock, and the offsets of theirs are known.
     assert!(before < together.start_ns && together.end_ns < after);
     assert_eq!(together.end_ns - together.start_ns, 2_000_000_000);
     assert!(seconds.iter().all(|s| (before..after).contains(&s.at_ns)));
@@ -213,7 +212,7 @@ fn a_generator_that_is_killed_makes_no_result_and_the_other_sends_nothing_more()
     });
     assert_eq!(how, RemoteLoadFailure::Lost);
     assert!(detail.starts_with("the generator g1 on n: "), "{detail}");
-    // What is under way ends.
+    // Requests under way end.
     thread::sleep(Duration::from_millis(300));
     let sent = server.requests.load(Ordering::SeqCst);
     thread::sleep(Duration::from_millis(500));

@@ -1,7 +1,7 @@
-//! The files that loadline writes say the same to the standard tool as to loadline.
+//! The files that loadline writes mean the same to the standard tool as to loadline.
 //!
-//! `data/run.hlog` is an interval log of a real run; `data/run.tool.hgrm` is what
-//! HistogramLogProcessor made of it (tests/histogram-files/run.sh writes both).
+//! `data/run.hlog` is an interval log of a real run; `data/run.tool.hgrm` is
+//! HistogramLogProcessor's output for it (tests/histogram-files/run.sh writes both).
 
 use std::collections::BTreeMap;
 

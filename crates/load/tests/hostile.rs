@@ -1,6 +1,5 @@
-//! Servers that mean harm: whatever they send, every request has one outcome, the run ends, and
-//! the generator's memory stays bounded. A test of its own, because it reads the peak of its
-//! process.
+//! Malicious servers: whatever they send, every request has one outcome, the run ends, and the
+//! generator's memory stays bounded. A separate test, because it reads the peak of its process.
 
 mod plans;
 
@@ -109,7 +108,7 @@ const KINDS: &[(&str, Speech, Script)] = &[
         asked(s)?;
         forever(s, b"HTTP/1.1 100 Continue\r\n\r\n")
     }),
-    ("answers that nobody asked for", Http1, |s| {
+    ("unrequested answers", Http1, |s| {
         forever(s, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
     }),
     ("zeroes", Http1, |s| forever(s, &[0; 4096])),

@@ -59,7 +59,7 @@ fn many_streams_are_answered_on_few_connections() {
             totals.errors_by_name()
         );
     }
-    // The rest of a run never opens a connection anew.
+    // The rest of a run opens no new connection.
     assert_eq!(server.connections(), 4);
 }
 
@@ -211,7 +211,7 @@ fn a_large_body_is_sent_as_flow_control_allows() {
 
 #[test]
 fn streams_that_goaway_leaves_out_are_sent_again_once() {
-    // Each connection serves three streams and says so when the fifth has come.
+    // Each connection serves three streams and announces its end when the fifth has come.
     let server = Server::start(|talk, frame| {
         if let Frame::Headers { stream, .. } = frame {
             if stream < 6 {
@@ -223,7 +223,7 @@ fn streams_that_goaway_leaves_out_are_sent_again_once() {
     });
     let totals = go(&plan(server.address, 5, 100));
     assert_eq!(totals.ok + totals.failed_requests(), 100);
-    // Two of five are left out by each connection; most of them are served by the next.
+    // Each connection leaves out two of five; the next serves most of these.
     assert!(
         totals.ok >= 60,
         "{} {:?}",

@@ -1,6 +1,6 @@
 //! A server that dies in the middle: every request still has exactly one outcome.
 //!
-//! The server is this test program again, in a process of its own, so that SIGKILL can hit it.
+//! The server is this test program again, in a separate process, so that SIGKILL can hit it.
 
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]
@@ -29,7 +29,7 @@ fn server_process() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// The server in a process of its own.
+/// The server in a separate process.
 struct Process {
     child: Child,
     address: SocketAddr,
@@ -68,8 +68,8 @@ impl Drop for Process {
     }
 }
 
-/// Runs; the server dies after the first second, and `then` may bring another one. Returns what
-/// was answered in that second too.
+/// Runs; the server dies after the first second, and `then` may start another server. Returns the
+/// number of answers in that second too.
 fn killed(plan: &LoadPlan, server: &mut Process, then: &mut dyn FnMut()) -> (LoadOutcome, u64) {
     let (mut scheduled, mut ended, mut before) = (0, 0, 0);
     let outcome = run(plan, &Arc::new(AtomicBool::new(false)), &mut |second| {
@@ -106,8 +106,8 @@ fn a_killed_server_costs_errors_but_not_the_schedule() {
     let (outcome, before) = killed(&plan, &mut server, &mut || {});
     let measure = &outcome.measure;
     assert_eq!(measure.scheduled, 3000);
-    // What was answered stays answered. How much that is, is the machine's doing: what it was
-    // late with when the second ended was killed with the server.
+    // Answers stay counted. Their number depends on the machine: late answers were lost with the
+    // server.
     assert!(
         before >= 100 && measure.ok >= before,
         "{before}: {measure:?}"
@@ -142,6 +142,6 @@ fn a_server_that_comes_back_is_used_again() {
     });
     let measure = &outcome.measure;
     assert_eq!(measure.scheduled, 3000);
-    // It came back while the second was observed; what was refused until then stays refused.
+    // It came back while the second was observed; requests refused until then stay refused.
     assert!(measure.ok >= 1500, "{:?}", measure.errors_by_name());
 }

@@ -1,6 +1,6 @@
-//! A body of 1 GB is counted to the byte, takes no memory, and does not hold up the others.
+//! A body of 1 GB is counted to the byte, takes no memory, and does not delay others.
 //!
-//! Alone in its process: the memory of the process is what is looked at.
+//! Alone in its process: the test reads the memory of the process.
 
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]

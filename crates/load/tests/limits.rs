@@ -19,7 +19,7 @@ fn go(plan: &LoadPlan) -> LoadTotals {
 
 #[test]
 fn a_handshake_that_stands_still_runs_into_its_own_deadline() {
-    // The kernel accepts, nobody answers.
+    // The kernel accepts, no server answers.
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let address = listener.local_addr().expect("it is bound");
     let plan = LoadPlan {

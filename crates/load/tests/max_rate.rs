@@ -1,4 +1,4 @@
-//! The search finds the capacity of a server whose capacity is known.
+//! The search finds the known capacity of a server.
 
 #![allow(clippy::print_stdout)] // A failed search shows its trials, from a helper too.
 
@@ -59,10 +59,10 @@ fn the_answer_is_right() -> Result<(), String> {
         let is_known = goal.too_high.is_some() && goal.broke.is_some();
         let rate = goal.rate.filter(|_| is_known);
         let rate = rate.ok_or_else(|| format!("{goal:?}, {:?}", found.incomplete))?;
-        // More than the capacity cannot be answered in 3 s, but for those that are under way on
-        // the 8 connections when they begin and end.
+        // No more than the capacity can be answered in 3 s, except requests under way on the 8
+        // connections at both ends.
         assert!(rate <= CAPACITY + 2.0 * 8.0 / 3.0, "{goal:?}");
-        // It is what was answered in a trial, not what was offered.
+        // It is the rate answered in a trial, not the offered rate.
         let answered = |t: &MaxRateTrial| t.achieved_rate.min(t.offered_rate) == rate;
         assert!(found.trials.iter().any(answered), "{goal:?}");
         quiet::holds(rate >= 0.95 * CAPACITY, || format!("{goal:?}"))?;

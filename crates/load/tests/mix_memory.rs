@@ -1,5 +1,5 @@
-//! A mix of many requests costs little memory: a test of its own, because it reads the peak of
-//! its process.
+//! A mix of many requests costs little memory: a separate test, because it reads the peak of its
+//! process.
 
 mod plans;
 #[allow(dead_code, reason = "other tests need the rest")]
@@ -43,8 +43,8 @@ fn each_request_of_a_mix_costs_far_less_than_a_full_histogram() {
     let used = outcome.measure.by_request.iter().filter(|r| r.ok > 0);
     let used = used.count() as u64;
     assert!(used > REQUESTS * 9 / 10, "{used}");
-    // A histogram of all values up to 1 h has 270 KiB, and a run has several sets of them at once
-    // where each second has its own.
+    // A histogram of all values up to 1 h has 270 KiB, and a run has several sets at once if each
+    // second has its own.
     let each = (peak_kib() - before) / REQUESTS;
     assert!(each < 400, "{each} KiB for each request");
 }

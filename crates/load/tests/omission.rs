@@ -1,10 +1,10 @@
 //! Latency from the intended time: a stall of the server shows in full, a slow answer does not
-//! hold up the others.
+//! delay the others.
 //!
-//! These tests check what is measured against what the server did: it is known how long it slept,
-//! and it notes when each request came. A bound that rests on the server's behaviour alone is
-//! tight; one that a busy machine can move leaves room only where that cannot hide the error
-//! looked for: a generator that waits for answers reports a few ms where the truth is hundreds.
+//! These tests compare the measurement with the server's actual behaviour: its sleep is known, and
+//! it notes when each request came. A bound that depends on the server alone is tight; a bound that
+//! a busy machine can affect has slack only where that cannot hide the error looked for: a
+//! generator that waits for answers reports a few ms where the truth is hundreds.
 
 mod plans;
 mod quiet;
@@ -27,8 +27,8 @@ fn go(plan: &LoadPlan) -> LoadOutcome {
     run(plan, &Arc::new(AtomicBool::new(false)), &mut |_| {}).expect("the plan can be run")
 }
 
-/// From when each request was due to its arrival at the server, ms. They are numbered as they
-/// came: among those that come at once, which is which makes no difference.
+/// From when each request was due to its arrival at the server, ms. They are numbered by arrival:
+/// the order of simultaneous ones does not matter.
 fn lateness(arrivals: &[u64], outcome: &LoadOutcome) -> Vec<f64> {
     let late = |(at, due): (&u64, u32)| {
         let since = at.saturating_sub(outcome.start_ns);
@@ -44,7 +44,6 @@ fn quantile_of(mut latencies: Vec<f64>, quantile: f64) -> f64 {
     latencies[rank.max(1) - 1]
 }
 
-/// What was measured, ms.
 fn found(outcome: &LoadOutcome, quantile: f64) -> f64 {
     let found = outcome.measure.latency_quantile(quantile);
     found.expect("no failures").as_secs_f64() * 1e3
@@ -75,9 +74,8 @@ fn stall(connections: u32) -> Result<(), String> {
         // A sleep is never shorter than asked for. 1 % of the stall is for the formula.
         assert!(found > least - 8.0, "{connections}, {quantile}: {rows:?}");
     }
-    // The wait for a free connection is the server's doing, not the generator's lag. Counted as
-    // lag it would be 208 ms with the many connections and 710 ms with the few, and so much is
-    // hardly a machine's.
+    // The server causes the wait for a free connection, not the generator. Counted as lag it would
+    // be 208 ms with the many connections and 710 ms with the few, which a machine hardly causes.
     let lag = outcome.health.send_lag_p99;
     assert!(lag < Duration::from_millis(600), "{lag:?}");
     for (_, least, real, found) in rows {

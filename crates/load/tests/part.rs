@@ -1,6 +1,6 @@
 //! The process side: an order in, messages out.
 
-#[allow(dead_code, reason = "other tests need more of it")]
+#[allow(dead_code, reason = "other tests use the rest")]
 mod server;
 
 use loadline_load::{LoadModel, histogram, part};

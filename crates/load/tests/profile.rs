@@ -28,12 +28,12 @@ struct Request {
 }
 
 impl Request {
-    /// An address of its own for each client.
+    /// A separate address for each client.
     fn address(&self) -> String {
         format!("2001:db8::{:x}", self.client)
     }
 
-    /// An agent of its own for each client.
+    /// A separate agent for each client.
     fn agent(&self) -> String {
         format!("Mozilla/5.0 (\\\"x\\\") client {}", self.client)
     }
@@ -431,7 +431,7 @@ fn rates(case: &Case, found: &[f64], per_minute: &[f64]) {
     }
 }
 
-/// Every figure is that of the values, within the 0.1 % of a histogram.
+/// Every figure matches the values, within the 0.1 % of a histogram.
 fn distribution(name: &str, found: Option<Distribution>, mut truth: Vec<u64>) {
     let found = found.expect("the format has the field");
     truth.sort_unstable();

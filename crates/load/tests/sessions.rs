@@ -165,7 +165,7 @@ fn each_user_has_cookies_a_connection_and_pauses_and_the_rate_is_kept() {
     let share = lists / others.len() as f64;
     assert!((share - 0.75).abs() < 0.07, "{share}");
 
-    // The phase that follows takes the users over: nobody who is there logs in again.
+    // The next phase takes the users over: present users do not log in again.
     let mut second = first;
     second.model = LoadModel::at_constant_rate(rate, Duration::from_secs(1));
     let present = outcome.users.len();

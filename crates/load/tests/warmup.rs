@@ -29,7 +29,7 @@ fn the_end_of_the_warm_up_is_found_and_its_requests_are_counted() {
 fn the_end_of_the_warm_up() -> Result<(), String> {
     let server = Server::local(Behaviour {
         warm_up: Some((Duration::from_secs(6), Duration::from_millis(80))),
-        // Every answer takes long enough for the noise of a busy machine to be small beside it.
+        // Every answer takes long enough that the noise of a busy machine is small in comparison.
         slow: Some((1, Duration::from_millis(20))),
         ..Behaviour::default()
     });

@@ -1,7 +1,7 @@
-//! What an application needs beside it: a database, a broker, another service.
+//! A dependency of an application: a database, a broker, another service.
 //!
 //! Owns the type only. A host starts the dependencies of an order before its application, in the
-//! application's network, each with limits and files of its own, and ends them with the trial.
+//! application's network, each with its own limits and files, and ends them with the trial.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,7 +19,6 @@ use crate::{Account, AppSpec, EngineKind, ImageSpec, Readiness};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DependencyScope {
-    /// One trial: the next begins with a fresh one.
     #[default]
     Trial,
     Result,
@@ -43,18 +42,17 @@ pub struct DependencySpec {
     pub name: String,
     pub app: AppSpec,
     pub readiness: Readiness,
-    /// How long its start, and then its seed, may take.
     pub start_deadline: Duration,
     /// Runs once when it is ready, before the application starts; program and arguments, empty is
     /// nothing. Environment and directory, or image, are the dependency's.
     pub seed: Vec<String>,
     #[serde(default)]
     pub scope: DependencyScope,
-    /// Of one that trials share: runs between two of them, as the seed does; empty is nothing.
+    /// For a shared dependency: runs between two trials, like the seed; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reset: Vec<String>,
     pub account: Account,
-    /// Directories of the host that it sees as empty ones of its own.
+    /// Host directories that it sees as empty private ones.
     pub directories: Vec<PathBuf>,
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt")]
     pub cpu: Option<Cpus>,
@@ -65,35 +63,33 @@ pub struct DependencySpec {
     /// Size of its `/dev/shm`; `None` is the 64 MiB that container engines give.
     #[serde(rename = "shm_bytes", with = "wire::bytes_opt", default)]
     pub shm: Option<Bytes>,
-    /// What is wrong on the way to it; `None` is that nothing stands in between.
+    /// Toxics on its connection; `None` for a direct connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxied: Option<ProxiedLink>,
 }
 
-/// A dependency that the application reaches through the proxy only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxiedLink {
     /// Where it listens, on the loopback: the proxy listens there in the application's network.
     pub port: u16,
-    /// What is wrong, in the order in which bytes meet it.
+    /// The toxics, in the order in which bytes meet them.
     pub toxics: Vec<Toxic>,
     pub seed: u64,
 }
 
-/// A dependency that loadline stands in for: it starts after all others and needs nothing.
+/// A stub, which loadline runs instead of a dependency: it starts after all dependencies and needs
+/// none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StubSpec {
     pub name: String,
-    /// Where it listens, on the loopback.
     pub port: u16,
     pub answers: Vec<StubAnswer>,
-    /// What is wrong on the way to it, in the order in which bytes meet it.
+    /// The toxics on its connection, in the order in which bytes meet them.
     pub toxics: Vec<Toxic>,
     pub seed: u64,
 }
 
 impl DependencySpec {
-    /// Its seed or reset as a program of its own.
     pub fn with_command(&self, command: &[String]) -> AppSpec {
         match self.app.clone() {
             AppSpec::Command { env, directory, .. } => AppSpec::Command {
@@ -118,12 +114,11 @@ pub struct NetworkNamespace {
     pub container: Option<(EngineKind, String)>,
 }
 
-/// The dependencies that the trials of a result share, as one of them joins them.
+/// The dependencies shared by the trials of a result, for one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SharedDependencies {
     /// The process that holds them. What it uses is loadline's own.
     pub keeper: u32,
-    /// Each, in the order in which they started.
     pub dependencies: Vec<SharedDependency>,
 }
 

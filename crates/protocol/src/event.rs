@@ -20,17 +20,16 @@ pub enum TrialEvent {
     Waits(String),
     /// A live figure, at most some a second.
     Progress(TrialProgress),
-    /// What a soak saw of its application under load.
     Soak(Box<SoakPoint>),
     Look(Box<SoakLook>),
-    /// The last event: the trial is over, and nothing of it is left on its host.
+    /// The last event: the trial is over, and has left nothing on its host.
     Ended(TrialEnding),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ending")]
 pub enum TrialEnding {
-    /// With what was measured; a failing application and a failed measurement are both in it.
+    /// The evidence, also of a failing application or a failed measurement.
     Measured(Box<Evidence>),
     Refused(RunRefusal),
     Stopped,
@@ -40,7 +39,6 @@ pub enum TrialEnding {
 pub struct TrialProgress {
     pub phase: TrialPhase,
     pub elapsed: Duration,
-    /// 99th percentile of the last second, in load phases.
     pub p99: Option<Duration>,
     /// Good responses in the last second, in load phases.
     pub rate: Option<f64>,

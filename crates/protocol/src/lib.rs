@@ -17,6 +17,7 @@ pub use dependency::{
 pub use event::{TrialEnding, TrialEvent, TrialProgress};
 pub use order::{
     Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, LoadCommandSpec, LoadPhase,
-    MemoryStudy, NetworkMode, Readiness, SamplingRate, SoakSettings, TrialOrder, WritableDirectory,
+    MemoryStudy, MetricsSpec, NetworkMode, Readiness, RunSpec, SamplingRate, SoakSettings,
+    TrialOrder, WritableDirectory,
 };
 pub use refusal::RunRefusal;

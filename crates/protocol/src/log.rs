@@ -1,9 +1,9 @@
-//! The event log of one trial: what happened, and the raw evidence for it, in one file.
+//! The event log of one trial: its events, and the raw evidence, in one file.
 //!
 //! Owns the format, its writer and its reader. A record is written with one call and never changed;
-//! nothing waits for the disk, because that would disturb what is measured. A log that was cut
-//! anywhere (kill -9, full disk) is readable up to its last whole record, and reading goes on from
-//! any record's begin. Records of one instance and content are in order; others lie between them.
+//! no step waits for the disk, because that would disturb the measurement. A log cut off anywhere
+//! (kill -9, full disk) is readable up to its last whole record, and reading can start at any
+//! record's begin. Records of one instance and content are in order; others may be between.
 //!
 //! ```text
 //! log     := "LLEL1\n" , record*
@@ -24,13 +24,10 @@ pub use writer::EventLog;
 
 const MAGIC: &[u8] = b"LLEL1\n";
 
-/// Length and checksum before a payload.
 const HEAD: usize = 8;
 
-/// Content and instance before a body.
 const LABEL: usize = 5;
 
-/// A payload larger than this is damage, not data.
 const LARGEST_PAYLOAD: u32 = 64 << 20;
 
 /// A body larger than this is neither written nor read: a log of some bytes could ask for any memory.
@@ -40,15 +37,14 @@ const LARGEST_BODY: usize = 32 << 20;
 /// zstd's window, as a power of two: what it is at the level that the writer takes is 2 MiB.
 const LARGEST_WINDOW: u32 = 23;
 
-/// Longest part of a file in one record, before packing: so much memory a reader needs.
+/// Longest part of a file in one record, before packing: the memory a reader needs.
 pub const PIECE: usize = 256 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChunkContent {
-    /// Samples of the cgroup's counters; each piece can be read by itself.
+    /// Samples of the cgroup's counters; each piece can be read alone.
     Samples,
     GcLog,
-    /// What the application wrote to its standard output and error.
     Output,
     /// A file of `Order::hand_over`, by its place there.
     File(u8),
@@ -63,8 +59,7 @@ pub struct FileChunk {
 }
 
 impl FileChunk {
-    /// The bytes.
-    /// Errors: What was packed is damaged, although its checksum is right.
+    /// The unpacked bytes. Errors: The packed data are damaged, although the checksum is right.
     pub fn unpacked_bytes(&self) -> Result<Vec<u8>, LogError> {
         unpack(&self.packed)
     }
@@ -115,7 +110,7 @@ fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Takes memory as bytes come: what a frame says of its own size is not believed.
+/// Allocates memory as bytes come: the size declared in a frame is not trusted.
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, LogError> {
     let damaged = |error: io::Error| LogError::Damaged(error.to_string());
     let mut decoder = zstd::Decoder::with_buffer(packed).map_err(damaged)?;

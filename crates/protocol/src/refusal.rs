@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// INVALID trial, and reaches the user as it is: its three parts are never joined and split again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub struct RunRefusal {
-    /// The step, with its path, flag or controller.
     pub what: String,
     pub why: String,
     pub hint: String,
@@ -25,7 +24,7 @@ impl RunRefusal {
 }
 
 impl fmt::Display for RunRefusal {
-    /// What and why; the hint is for whoever prints it on a line of its own.
+    /// Problem and reason; whoever prints it puts the hint on a separate line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.why)
     }

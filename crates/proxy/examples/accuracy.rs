@@ -1,13 +1,13 @@
-//! How exact the proxy is and what it takes: added latency at 1,000 requests a second, CPU for a
-//! forwarded gigabyte and for a connection. Beside it the same through another proxy that listens,
-//! in turns: A B A B A B.
+//! Accuracy and cost of the proxy: added latency at 1,000 requests a second, CPU for a forwarded
+//! gigabyte and for a connection. For comparison the same through another listening proxy, in
+//! turns: A B A B A B.
 //!
 //!     cargo run --release -p loadline-proxy --example accuracy [-- SECONDS [PLAIN LATE PID]]
 //!
-//! SECONDS is the length of one of the two times 1,000 requests a second of each turn; PLAIN and LATE
-//! are the ports of the other proxy, PID its process. It forwards both ports to 127.0.0.1:7999, the
-//! second with 20 ms downstream. Prints one line of JSON. `benches/proxy.sh` does all of it beside
-//! Toxiproxy. Needs root: the server of the first part is in a network of its own.
+//! SECONDS is the length of one of the two times 1,000 requests a second of each turn; PLAIN and
+//! LATE are the ports of the other proxy, PID its process. It forwards both ports to
+//! 127.0.0.1:7999, the second with 20 ms downstream. Prints one line of JSON. `benches/proxy.sh`
+//! runs it with Toxiproxy. Needs root: the server of the first part is in a separate network.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -108,7 +108,7 @@ fn serve(port: u16) -> Outcome<()> {
     Ok(())
 }
 
-/// The same, in a network of its own, on both ports.
+/// The same, in a separate network, on both ports.
 fn serve_apart(told: &std::sync::mpsc::Sender<String>) -> Outcome<()> {
     unshare(Namespaces {
         net: true,
@@ -163,7 +163,6 @@ fn order(proxy: &mut Child, namespace: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// A proxy, and what was seen of it in all turns.
 struct Side {
     plain: u16,
     late: u16,

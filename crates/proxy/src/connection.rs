@@ -1,7 +1,7 @@
-//! One connection of the application to a dependency: two sockets and what lies between them.
+//! One connection of the application to a dependency: two sockets and the data in between.
 //!
-//! Owns how bytes move from one to the other. Sockets are registered once, edge-triggered: what is
-//! known of them is kept here until a call says otherwise.
+//! Owns how bytes move from one to the other. Sockets are registered once, edge-triggered: their
+//! known state is kept here until a call changes it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -14,7 +14,6 @@ use crate::meter::{Lag, LinkCounters};
 use crate::observe::{ExchangeBook, ExchangeWatch};
 use crate::toxic::ToxicStream;
 
-/// Reads in a row from one socket: others wait meanwhile.
 const TURNS: usize = 8;
 
 /// When to look again where all connections together hold as much as they may, ns.
@@ -46,11 +45,8 @@ impl ConnectionSide {
 pub(crate) struct ProxiedConnection {
     pub(crate) link: usize,
     pub(crate) sides: [ConnectionSide; 2],
-    /// By the side that they come from.
     pub(crate) lanes: [ConnectionLane; 2],
-    /// By toxic of the link: whether it befalls this one.
     pub(crate) befallen: Vec<bool>,
-    /// Its exchanges, where they are timed.
     watch: ExchangeWatch,
     spoke: Option<ToxicStream>,
     is_connected: bool,
@@ -59,25 +55,19 @@ pub(crate) struct ProxiedConnection {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProxyProgress {
-    /// By an event, or at this time.
     Wait(Option<u64>),
-    /// Others first, then it.
     Again,
     Over,
-    /// One side is gone; the other is to see the same.
     Broken,
     Refused,
 }
 
 pub(crate) struct ProxyContext<'a> {
-    /// Begin of the measured load.
     pub(crate) zero: Option<u64>,
     pub(crate) counters: &'a mut LinkCounters,
     pub(crate) lag: &'a mut Lag,
     pub(crate) buffer: &'a mut [u8],
-    /// Whether all connections together may hold more.
     pub(crate) has_room: bool,
-    /// What is counted of exchanges, where they are timed.
     pub(crate) book: Option<&'a mut ExchangeBook>,
 }
 
@@ -137,7 +127,7 @@ impl ProxiedConnection {
         }
     }
 
-    /// One direction: what is due leaves, then what has come is taken.
+    /// One direction: due bytes leave, then new bytes are taken.
     fn pump(&mut self, from: usize, with: &mut ProxyContext<'_>) -> io::Result<ProxyProgress> {
         for _ in 0..TURNS {
             if let Some(next) = self.flush_due(from, with)? {
@@ -149,7 +139,7 @@ impl ProxiedConnection {
                 return Ok(ProxyProgress::Wait(self.due_time(from)));
             }
             if !with.has_room {
-                // Others give room; none of their events is one of this connection.
+                // Other connections free the space; no event of this one tells.
                 return Ok(ProxyProgress::Wait(Some(clock_ns() + FULL)));
             }
             self.read(from, with)?;
@@ -255,7 +245,7 @@ impl ProxiedConnection {
         self.spoke = Some(stream);
     }
 
-    /// Sends what is due; `Some` where there is no more to do for this direction now.
+    /// Sends due bytes; `Some` if there is no more to do for this direction now.
     fn flush_due(
         &mut self,
         from: usize,

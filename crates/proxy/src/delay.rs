@@ -24,7 +24,6 @@ pub enum Delay {
     /// Evenly from `latency - jitter` to `latency + jitter`, never below 0.
     Uniform {
         latency: Duration,
-        /// Most to either side.
         jitter: Duration,
     },
     /// Normal; what falls below 0 is 0.
@@ -77,16 +76,13 @@ impl fmt::Display for Delay {
     }
 }
 
-/// A delay ready to be drawn from: a recorded one is decoded once.
 #[derive(Debug, Clone)]
 pub(crate) enum DelayDraw {
     Formula(Delay),
-    /// Values, each with how many are not larger.
     Recorded(Vec<(u64, u64)>),
 }
 
 impl DelayDraw {
-    /// Errors: In words, where a recorded histogram cannot be read.
     pub(crate) fn new(delay: &Delay) -> Result<Self, String> {
         Ok(match delay {
             Delay::Recorded { histogram, name } => {

@@ -39,16 +39,12 @@ const MOST: usize = 512 << 20;
 /// Distance of looks at the clock that tell how late this thread wakes up, ns.
 const BEAT: u64 = 10_000_000;
 
-/// The event of whoever gives orders.
 const ORDERS: u64 = u64::MAX;
 
-/// Marks events of listening sockets.
 const LISTENER: u64 = 1 << 62;
 
-/// Marks listening sockets of stubs.
 const STUB: u64 = 1 << 61;
 
-/// Marks connections to stubs.
 const SERVED: u64 = 1 << 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +52,6 @@ enum ProxyTimer {
     Piece(u64),
     /// A connection is closed, or with `true` reset, because a toxic wants it.
     Doom(u64, bool),
-    /// A toxic of a link begins or ends.
     Edge(usize),
     Answer(u64),
 }
@@ -67,23 +62,18 @@ pub(crate) struct TrialProxy {
     attempts: RefusedConnects,
     links: Vec<ProxyLink>,
     stubs: StubServer,
-    /// The network of stubs that something stands before.
     behind: Option<EnteredNetwork>,
     connections: HashMap<u64, ProxiedConnection>,
     next: u64,
     timers: BinaryHeap<Reverse<(u64, ProxyTimer)>>,
-    /// Connections with more to do than one turn allows.
     unread: Vec<u64>,
-    /// The same of connections to stubs.
     unserved: Vec<u64>,
     buffer: Vec<u8>,
     held: usize,
     lag: Lag,
     next_beat: u64,
     next_second: u64,
-    /// What is counted of exchanges, where this is the front of a load.
     book: Option<ExchangeBook>,
-    /// Begin of the window and CPU time used before it.
     window: Option<(u64, Duration)>,
 }
 
@@ -191,7 +181,6 @@ impl TrialProxy {
         })
     }
 
-    /// What stubs were asked for since they listen.
     pub(crate) fn stub_reports(&self) -> Vec<StubReport> {
         self.stubs
             .counted_answers()
@@ -199,12 +188,10 @@ impl TrialProxy {
             .collect()
     }
 
-    /// Times the exchanges of its links' connections from now on.
     pub(crate) fn observe(&mut self, book: ExchangeBook) {
         self.book = Some(book);
     }
 
-    /// What is counted of exchanges.
     pub(crate) fn book_mut(&mut self) -> &mut ExchangeBook {
         self.book.get_or_insert_with(|| ExchangeBook::new(&[]))
     }

@@ -1,8 +1,8 @@
-//! The front: this process between a load that others send and the service, in a network of its own
-//! where it listens at the service's port.
+//! The front: this process between an external load and the service, in a separate network where it
+//! listens at the service's port.
 //!
-//! Owns the phases of such a load: orders in, one a phase, and messages out, those of a generator
-//! ([`loadline_load::part`]). What an exchange is belongs to `observe`.
+//! Owns the phases of such a load: orders in, one per phase, and messages out, like a generator's
+//! ([`loadline_load::part`]). `observe` defines exchanges.
 
 use std::fs::File;
 use std::io::{BufRead, Write};
@@ -22,11 +22,8 @@ use crate::network::ApplicationNetwork;
 use crate::observe::ExchangeBook;
 use crate::part::{allow_connections, pin};
 
-/// Distance of looks at the clock.
 const LOOK: u64 = 10_000_000;
 
-/// Stands before the service and carries out orders until they end.
-/// Errors: [`LoadError`] when it cannot stand there, or nobody takes its messages.
 pub fn run(
     first: LoadOrder,
     port: u16,
@@ -72,7 +69,6 @@ fn stand_before(order: &LoadOrder, port: u16, orders: &impl AsFd) -> Result<Tria
     Ok(proxy)
 }
 
-/// One phase: from its first request, or at once, to its end and the drain.
 fn observe_phase(
     proxy: &mut TrialProxy,
     order: &LoadOrder,

@@ -29,7 +29,6 @@ pub(crate) struct PreparedToxic {
 }
 
 impl PreparedToxic {
-    /// Whether it is at work; `zero` is the begin of the measured load, where that has come.
     pub(crate) fn is_active(&self, now: u64, zero: Option<u64>) -> bool {
         let Some(span) = self.span else { return true };
         zero.is_some_and(|zero| {
@@ -48,7 +47,6 @@ pub(crate) enum LaneItem {
 
 #[derive(Debug)]
 pub(crate) struct LanePiece {
-    /// CLOCK_MONOTONIC ns.
     pub(crate) due: u64,
     pub(crate) what: LaneItem,
     pub(crate) sent: usize,
@@ -248,7 +246,7 @@ fn limit_pieces(
     out
 }
 
-/// Pieces cut into smaller ones, so many ns apart.
+/// Cuts pieces into smaller ones, `apart` ns from each other.
 fn slice_pieces(
     pieces: Vec<(u64, Range<usize>)>,
     (average, variation): (u64, u64),

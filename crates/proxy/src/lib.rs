@@ -1,12 +1,12 @@
-//! The proxy between an application and what it depends on: slow, unstable and absent on purpose, or
-//! a stub in its place.
+//! The proxy between an application and its dependencies: slow, unstable or absent on purpose, or a
+//! stub instead.
 //!
-//! Owns the toxics (named and shaped as Toxiproxy's), what they do to the bytes of a connection, the
-//! loop that forwards, and what is counted on the way. One process for all dependencies of a trial,
-//! one thread, one epoll. Knows of no trial and no verdict: `loadline-trial` starts it, gives it its
-//! orders and puts its counters into the record. Read in this order: [`toxic`] (what can be wrong),
-//! `lane` (what becomes of bytes, without any socket), `forward` (the loop), [`stub`] (what answers
-//! by itself), [`part`] (the process).
+//! Owns the toxics (named and shaped as Toxiproxy's), their effect on the bytes of a connection,
+//! the forwarding loop, and the counters. One process for all dependencies of a trial, one thread,
+//! one epoll. Knows no trial and no verdict: `loadline-trial` starts it, gives it its orders and
+//! puts its counters into the record. Read in this order: [`toxic`] (the faults), `lane` (their
+//! effect on bytes, without any socket), `forward` (the loop), [`stub`] (answers without a
+//! dependency), [`part`] (the process).
 
 mod connection;
 mod delay;

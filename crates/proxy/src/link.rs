@@ -1,15 +1,17 @@
-//! One dependency as the proxy sees it: where it listens, where it is, what is wrong on the way.
+//! One dependency as the proxy sees it: where it listens, its address, its toxics.
 //!
-//! Owns the listening sockets, which stand in the application's network, and which toxics befall a
+//! Owns the listening sockets, which are in the application's network, and which toxics affect a
 //! connection.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use loadline_analysis::random::RandomStream;
+use loadline_load::loopback::listening_loopback;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, ipproto};
 use serde::{Deserialize, Serialize};
@@ -20,17 +22,15 @@ use crate::meter::LinkCounters;
 use crate::network::{self, EnteredNetwork};
 use crate::toxic::{Toxic, ToxicEffect, ToxicStream};
 
-/// Connections that may wait to be taken.
 const BACKLOG: i32 = 4096;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkOrder {
     pub name: String,
-    /// Its port, on the loopback of both networks.
     pub port: u16,
     /// Its network namespace, such as `/proc/PID/ns/net`.
     pub network: PathBuf,
-    /// What is wrong on the way, in the order in which bytes meet it.
+    /// The toxics, in the order in which bytes meet them.
     pub toxics: Vec<Toxic>,
     pub seed: u64,
 }
@@ -39,12 +39,13 @@ pub struct LinkOrder {
 pub(crate) struct ProxyLink {
     port: u16,
     network: File,
+    /// The loopback address at which the dependency listens, once it has.
+    upstream: Cell<Option<IpAddr>>,
     pub(crate) listeners: Vec<TcpListener>,
     toxics: Vec<(Toxic, Rc<PreparedToxic>)>,
     random: RandomStream,
     made: u64,
     pub(crate) is_down: bool,
-    /// Begin of the measured load.
     pub(crate) zero: Option<u64>,
     pub(crate) counters: LinkCounters,
 }
@@ -77,19 +78,28 @@ impl ProxyLink {
             random: RandomStream::from_seed(order.seed),
             made: 0,
             is_down: false,
+            upstream: Cell::new(None),
             zero: None,
             counters: LinkCounters::default(),
         })
     }
 
-    /// A connection begins: towards the dependency, in its network.
-    /// Errors: What the kernel says at once; most of it shows later.
+    /// Opens a connection to the dependency, in its network. Errors: What the kernel says at once;
+    /// most errors come later.
     pub(crate) fn connect_upstream(&self) -> io::Result<TcpStream> {
         network::enter_network(&self.network)?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let listening = self.upstream.get();
+        self.upstream
+            .set(listening.or_else(|| listening_loopback(self.port)));
+        let own = self.upstream.get().unwrap_or(Ipv4Addr::LOCALHOST.into());
+        let address = SocketAddr::new(own, self.port);
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let kind = SocketType::STREAM;
-        let socket = net::socket_with(AddressFamily::INET, kind, flags, Some(ipproto::TCP))?;
+        let family = match own {
+            IpAddr::V4(_) => AddressFamily::INET,
+            IpAddr::V6(_) => AddressFamily::INET6,
+        };
+        let socket = net::socket_with(family, kind, flags, Some(ipproto::TCP))?;
         match net::connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(errno.into()),
@@ -128,8 +138,9 @@ impl ProxyLink {
         self.toxics.iter().any(down)
     }
 
-    /// Stops or begins to listen. A socket that does not listen keeps its port: nobody takes it, and
-    /// the kernel refuses who asks. Source: tcp_disconnect in the kernel's net/ipv4/tcp.c.
+    /// Stops or begins to listen. A socket that does not listen keeps its port: no other process
+    /// can take it, and the kernel refuses connections. Source: tcp_disconnect in the kernel's
+    /// net/ipv4/tcp.c.
     pub(crate) fn set_down(&mut self, is_down: bool) -> io::Result<()> {
         self.is_down = is_down;
         for listener in &self.listeners {
@@ -156,7 +167,6 @@ impl ProxyLink {
         after.map(ns).min()
     }
 
-    /// When something begins or ends next, after this moment.
     pub(crate) fn next_edge(&self, now: u64) -> Option<u64> {
         let zero = self.zero?;
         let spans = self.toxics.iter().filter_map(|(toxic, _)| toxic.span);
@@ -200,12 +210,11 @@ pub(crate) fn listen_all(port: u16) -> Result<Vec<TcpListener>, String> {
 fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
-    // The standard library's backlog is that of small servers.
+    // The standard library's backlog suits small servers only.
     net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
 
-/// Refused attempts in the application's network since the last time.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedConnects(Option<u64>);
 

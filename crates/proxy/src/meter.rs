@@ -1,4 +1,4 @@
-//! What is counted: connections, round trips and bytes by second, and the proxy's own delay.
+//! The counters: connections, round trips and bytes by second, and the proxy's own delay.
 //!
 //! Owns the window: counters begin with it, and are handed over at its end.
 
@@ -45,7 +45,6 @@ impl LinkCounters {
     }
 }
 
-/// Both, at the end of the later.
 fn sum_seconds(a: LinkSecond, b: LinkSecond) -> LinkSecond {
     LinkSecond {
         at_ns: b.at_ns,

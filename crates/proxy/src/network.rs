@@ -1,9 +1,9 @@
-//! Network namespaces: the one that the application is in, and the one that its dependencies are in.
+//! Network namespaces: the application's, and its dependencies'.
 //!
-//! Owns how the proxy comes to stand in both, by which an application is lied to without a change of
-//! its own: in its network the proxy listens where the dependency would, in the other one the
-//! dependency itself does. A socket stays in the namespace in which it was made, so one thread may
-//! listen in the first and connect in the second. Facts: network_namespaces(7), setns(2).
+//! Owns how the proxy is present in both, which deceives the application without changing it: in
+//! its network the proxy listens at the dependency's address, in the other one the dependency
+//! itself does. A socket stays in the namespace in which it was made, so one thread may listen in
+//! the first and connect in the second. Facts: network_namespaces(7), setns(2).
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -32,8 +32,6 @@ pub(crate) struct EnteredNetwork {
 }
 
 impl EnteredNetwork {
-    /// Enters it.
-    /// Errors: What the kernel says, with the step.
     pub(crate) fn new(front: &ApplicationNetwork) -> io::Result<Self> {
         match front {
             ApplicationNetwork::Host => {}
@@ -63,7 +61,7 @@ impl EnteredNetwork {
         enter_network(&self.namespace)
     }
 
-    /// Connections that failed in it since it was made; `None` where nobody counts them apart.
+    /// Failed connections in it since it was made; `None` without separate counters.
     pub(crate) fn failed_attempts(&mut self) -> Option<u64> {
         let counters = self.counters.as_mut()?;
         counters.rewind().ok()?;

@@ -1,9 +1,9 @@
-//! What the front sees of a load that others send: each HTTP/1 exchange, from the first byte of its
-//! request to the last of its answer.
+//! The front's view of an external load: each HTTP/1 exchange, from the first byte of its request
+//! to the last of its answer.
 //!
-//! Owns which bytes are an exchange ([`ExchangeWatch`], one a connection) and what is counted of a phase
-//! ([`ExchangeBook`]). No socket, no clock. What a load tool cannot be asked, such as when it meant to
-//! send, is not here.
+//! Owns which bytes are an exchange ([`ExchangeWatch`], one a connection) and the counters of a
+//! phase ([`ExchangeBook`]). No socket, no clock. Facts that only the load tool has, such as its
+//! intended send times, are not here.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -27,32 +27,26 @@ const HTTP2: &[u8] = b"PRI * HTTP/2";
 /// The first byte of a TLS handshake. Source: RFC 8446 section 5.1.
 const TLS: u8 = 0x16;
 
-/// One exchange under way.
 #[derive(Debug)]
 struct Exchange {
     begin: u64,
-    /// The phase in which it began; 0 is none.
     phase: u32,
     /// Empty until its head is whole.
     name: Vec<u8>,
     is_head: bool,
 }
 
-/// The exchanges of one connection, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct ExchangeWatch {
     requests: RequestReader,
     responses: ResponseParser,
     under_way: VecDeque<Exchange>,
-    /// The head of the last one is not whole.
     is_in_head: bool,
     is_in_body: bool,
-    /// It speaks what cannot be followed.
     is_blind: bool,
 }
 
 impl ExchangeWatch {
-    /// Takes bytes of the client.
     pub(crate) fn take_request_bytes(&mut self, bytes: &[u8], now: u64, book: &mut ExchangeBook) {
         if self.is_blind {
             return;
@@ -87,7 +81,6 @@ impl ExchangeWatch {
         }
     }
 
-    /// Takes bytes of the server.
     pub(crate) fn take_response_bytes(
         &mut self,
         mut bytes: &[u8],
@@ -118,7 +111,6 @@ impl ExchangeWatch {
         }
     }
 
-    /// The server has said all: an answer that lasts until then is whole.
     pub(crate) fn end_responses(&mut self, now: u64, book: &mut ExchangeBook) {
         if let Some(response) = self.responses.complete_at_eof()
             && let Some(exchange) = self.under_way.pop_front()
@@ -127,7 +119,6 @@ impl ExchangeWatch {
         }
     }
 
-    /// The connection is gone, and with it what was under way.
     pub(crate) fn abandon_exchanges(&mut self, kind: ErrorKind, book: &mut ExchangeBook) {
         for exchange in self.under_way.drain(..) {
             book.fail_exchange(&exchange, kind);
@@ -151,12 +142,9 @@ impl ExchangeWatch {
     }
 }
 
-/// What is counted of the phase under way.
 #[derive(Debug)]
 pub(crate) struct ExchangeBook {
-    /// Accepted statuses; empty is 200 to 399.
     expected: Vec<u16>,
-    /// Its number, from 1; 0 before the first.
     phase: u32,
     state: PhaseState,
     totals: LoadTotals,
@@ -172,11 +160,9 @@ pub(crate) struct ExchangeBook {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PhaseState {
-    /// Nothing is counted.
     Idle,
     /// It begins with the first request and lasts so long, ns.
     Awaited(u64),
-    /// From and to, CLOCK_MONOTONIC ns.
     Running(u64, u64),
 }
 
@@ -217,7 +203,6 @@ impl ExchangeBook {
         self.stalls = StallWatch::begin_watch(start);
     }
 
-    /// A connection to the service was opened.
     pub(crate) fn count_connection(&mut self) {
         self.connections += 1;
     }
@@ -248,7 +233,6 @@ impl ExchangeBook {
         }
     }
 
-    /// Takes it from those under way; whether it is one of the phase under way.
     fn close_exchange(&mut self, exchange: &Exchange) -> bool {
         if exchange.phase != self.phase || !matches!(self.state, PhaseState::Running(..)) {
             return false;
@@ -289,7 +273,6 @@ impl ExchangeBook {
         }
     }
 
-    /// It was none.
     fn forget_exchange(&mut self, exchange: &Exchange) {
         if self.close_exchange(exchange) {
             self.totals.scheduled -= 1;
@@ -305,8 +288,8 @@ impl ExchangeBook {
         self.by_name.entry(name).or_default()
     }
 
-    /// Time passes; says whether the phase is over: nothing of it is under way, or `drain` ns are over
-    /// too. `tell` gets each second.
+    /// Time passes; returns whether the phase is over: no exchange is under way, or `drain` ns are
+    /// over too. `tell` gets each second.
     pub(crate) fn pass_time(
         &mut self,
         now: u64,
@@ -332,7 +315,6 @@ impl ExchangeBook {
         now >= end && (self.open.is_empty() || now >= end.saturating_add(drain))
     }
 
-    /// Ends the phase, at its own end or earlier; what was counted in it.
     pub(crate) fn end_phase(
         &mut self,
         now: u64,
@@ -376,7 +358,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A book whose phase of a second is under way from 1 s on.
+    /// A book with a phase of one second under way from 1 s on.
     fn running() -> ExchangeBook {
         let mut book = ExchangeBook::new(&[]);
         book.begin_phase(MS, 0, None);

@@ -31,14 +31,12 @@ pub struct ProxyStart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "order")]
 pub enum ProxyOrder {
-    /// Stand before one more dependency.
     Link(LinkOrder),
-    /// Answer in the place of one more.
     Stub(StubOrder),
     Window {
         /// When, CLOCK_MONOTONIC.
         at_ns: u64,
-        /// Whether it is the measured load, from whose begin toxics with a schedule count.
+        /// Whether the measured load begins, which starts the schedule of toxics.
         is_measured: bool,
     },
     Report,
@@ -48,9 +46,8 @@ pub enum ProxyOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum ProxyAnswer {
-    /// It stands in a network: the application's, or of a stub the one in which it listens.
+    /// It listens in a network: the application's, or for a stub its own.
     Standing {
-        /// The file that stands for that network, while this process lives.
         network: PathBuf,
     },
     Done,
@@ -58,7 +55,6 @@ pub enum ProxyAnswer {
         why: String,
     },
     Report(ProxyReport),
-    /// The stubs in the order in which they were ordered.
     Counted {
         stubs: Vec<StubReport>,
     },
@@ -75,7 +71,6 @@ pub struct ProxyReport {
     pub lag_p99: Duration,
     #[serde(rename = "lag_max_ns", with = "wire::nanos")]
     pub lag_max: Duration,
-    /// The links in the order in which they were ordered.
     pub links: Vec<LinkReport>,
 }
 
@@ -100,8 +95,8 @@ impl StubReport {
     }
 }
 
-/// Does as it is told until `orders` end.
-/// Errors: A first line that is none, a network that cannot be entered, answers that nobody takes.
+/// Carries out orders until `orders` end. Errors: An invalid first line, a network that cannot be
+/// entered, a closed output.
 pub fn run(mut orders: impl BufRead + AsFd, mut answers: impl Write) -> io::Result<()> {
     let Some(begin) = read::<ProxyStart>(&mut orders)? else {
         return Ok(());
@@ -168,7 +163,6 @@ fn write_answer(answers: &mut impl Write, answer: &ProxyAnswer) -> io::Result<()
     answers.flush()
 }
 
-/// Runs this process on these CPUs; none are all.
 pub(crate) fn pin(cpus: &[u32]) -> io::Result<()> {
     let mut mask = CpuSet::new();
     for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU as u32) {
@@ -187,6 +181,6 @@ pub(crate) fn allow_connections() {
         current: most,
         maximum: most,
     };
-    // What was allowed before stays allowed.
+    // Earlier allowances stay.
     let _ = setrlimit(Resource::Nofile, all);
 }

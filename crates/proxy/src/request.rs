@@ -7,14 +7,11 @@ use loadline_load::response::{ChunkedDecoder, MAX_HEAD};
 
 const MAX_HEADERS: usize = 100;
 
-/// What is known of a request by its head.
 #[derive(Debug, Default)]
 pub(crate) struct RequestHead {
     pub(crate) method: Vec<u8>,
     pub(crate) path: Vec<u8>,
-    /// Its connection ends with the answer.
     pub(crate) closes: bool,
-    /// Its body waits until the server asks for it.
     pub(crate) expects: bool,
 }
 
@@ -22,7 +19,6 @@ pub(crate) struct RequestHead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MalformedRequest;
 
-/// The requests of one connection.
 #[derive(Debug)]
 pub(crate) struct RequestReader {
     input: Vec<u8>,
@@ -45,17 +41,14 @@ impl Default for RequestReader {
 }
 
 impl RequestReader {
-    /// Takes bytes that have come.
     pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
     }
 
-    /// What has come and belongs to no request that was taken.
     pub(crate) fn unread_bytes(&self) -> &[u8] {
         &self.input
     }
 
-    /// Whether it has no use for more bytes now.
     pub(crate) fn has_full_buffer(&self) -> bool {
         self.input.len() >= MAX_HEAD
     }
@@ -78,7 +71,6 @@ impl RequestReader {
         Ok(Some(head))
     }
 
-    /// Drops what has come of the body; whether it is whole.
     pub(crate) fn skip_body(&mut self) -> Result<bool, MalformedRequest> {
         let (used, is_whole) = match &mut self.body {
             BodyRemainder::Bytes(left) => {

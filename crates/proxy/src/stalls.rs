@@ -12,19 +12,15 @@ use loadline_load::part::StallMessage;
 const LEAST: u64 = 100_000_000;
 const TIMES: u64 = 10;
 
-/// Time, and requests that came in it.
 #[derive(Debug, Default, Clone, Copy)]
 struct Arrivals {
     ns: u64,
     requests: u64,
 }
 
-/// The stalls of one phase.
 #[derive(Debug, Default)]
 pub(crate) struct StallWatch {
-    /// The last look.
     looked: u64,
-    /// Since then.
     arrived: u64,
     answered: u64,
     calm: Arrivals,
@@ -66,7 +62,6 @@ impl StallWatch {
         (self.looked, self.arrived, self.answered) = (now, 0, 0);
     }
 
-    /// What was seen until the end of the phase.
     pub(crate) fn finish_watch(&mut self, end: u64, latency: &Histogram) -> StallMessage {
         self.look(end, None, latency);
         let calm_rate = self.calm.requests as f64 / (self.calm.ns as f64).max(1.0);

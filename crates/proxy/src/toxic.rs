@@ -16,18 +16,14 @@ use crate::delay::Delay;
 pub struct Toxic {
     pub effect: ToxicEffect,
     pub stream: ToxicStream,
-    /// Share of connections that it befalls, in [0, 1].
     pub toxicity: f64,
-    /// When; `None` is always.
     pub span: Option<ToxicSpan>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToxicStream {
-    /// From the application to the dependency.
     Upstream,
-    /// From the dependency to the application.
     Downstream,
 }
 
@@ -42,13 +38,11 @@ impl ToxicStream {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToxicSpan {
-    /// From the begin of the measured load.
     pub at: Duration,
     pub length: Duration,
 }
 
 impl ToxicSpan {
-    /// Its end, from the begin of the measured load.
     pub fn end_time(self) -> Duration {
         self.at.saturating_add(self.length)
     }
@@ -73,34 +67,29 @@ pub enum ToxicEffect {
     Latency(Delay),
     /// Bytes come no faster.
     Bandwidth {
-        /// Bytes a second, at least 1.
         rate: u64,
     },
-    /// The end of a connection comes later than its last byte.
-    SlowClose { delay: Duration },
+    SlowClose {
+        delay: Duration,
+    },
     /// A black hole: no byte arrives. A connection that lost some ends with the toxic.
     Timeout {
         /// The connection is closed this long after it began to be in the hole; 0 is never.
         timeout: Duration,
     },
     ResetPeer {
-        /// So long after it was made, or the toxic began.
         timeout: Duration,
     },
-    /// Bytes come in small pieces.
     Slicer {
-        /// Their size on average, bytes; at least 1.
         average_size: u64,
-        /// Most to either side, bytes; below the average.
         size_variation: u64,
         delay: Duration,
     },
-    /// The connection is closed after so many bytes.
+    /// The connection is closed after this many bytes.
     LimitData {
-        /// Bytes of one direction.
         bytes: u64,
     },
-    /// Connections are refused, and those that stand are reset.
+    /// Connections are refused, and open ones are reset.
     Down,
 }
 

@@ -1,7 +1,7 @@
-//! Foreign text made part of HTML or Markdown, where none of it is markup.
+//! Foreign text inserted into HTML or Markdown without any effect as markup.
 //!
-//! Owns the escaping of both formats, apart from their writers, because tables and drawings write
-//! both. Control characters are [`text`]'s.
+//! Owns the escaping of both formats, separately from their writers, because tables and drawings
+//! write both. [`text`] handles control characters.
 
 use crate::text;
 
@@ -45,7 +45,6 @@ pub fn json_in_script(json: &str) -> String {
     out
 }
 
-/// Text in Markdown in which nothing is markup, a mention or a link.
 pub fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -53,7 +52,7 @@ pub fn escape_markdown(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // An empty comment keeps `@name` from notifying somebody.
+            // An empty comment keeps `@name` from notifying a user.
             '@' => out.push_str("@<!-- -->"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' | '$' => {
                 out.push('\\');

@@ -101,9 +101,9 @@ pub fn render_json(view: &ResultView) -> String {
     text.expect("records are maps with text keys; numbers that are none become null")
 }
 
-/// Reads what [`render_json`] wrote. Secrets are taken out here too: the file may be an older loadline's,
-/// which knew fewer of them.
-/// Errors: [`ReadError`] when it is something else, or of a newer format.
+/// Reads the output of [`render_json`]. Secrets are redacted here too: an older loadline that knew
+/// fewer kinds may have written the file. Errors: [`ReadError`] when it is something else, or of a
+/// newer format.
 pub fn read(text: &str) -> Result<ResultView, ReadError> {
     let form = |e: serde_json::Error| ReadError::Form { why: e.to_string() };
     // First of all: of a newer form nothing else can be expected.
@@ -130,7 +130,7 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
             .map(redact::redact_recommendation),
         trials: export.trials.iter().map(redact::redact_record).collect(),
         incomplete: export.incomplete,
-        // It stands in the experiment.
+        // The experiment has it.
         node: None,
         today: None,
         warnings: export.warnings,

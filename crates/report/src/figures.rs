@@ -17,11 +17,10 @@ use crate::table::Tone;
 
 pub const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// What stands for a latency that lies in requests without a good answer.
 pub const FAILED: &str = "in failures";
 
-/// A latency over all requests of a load. The failed ones are slower than every other, as in
-/// [`loadline_analysis::latency`]: the order of the variants says so.
+/// A latency over all requests of a load. Failed requests are slower than all others, as in
+/// [`loadline_analysis::latency`]: the order of the variants reflects that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SeenLatency {
     At(Duration),
@@ -43,7 +42,6 @@ impl SeenLatency {
         }
     }
 
-    /// `41.2ms`, or that it lies in failures.
     pub fn show(self) -> String {
         self.known_time()
             .map_or_else(|| FAILED.to_owned(), format::measured_time)
@@ -74,15 +72,20 @@ pub fn latency_at(latency: &Latency, fraction: f64) -> Option<SeenLatency> {
     ))
 }
 
-pub fn verdict_words(verdict: TrialVerdict) -> String {
+/// The cause is empty for a trial that was judged by its SLO.
+pub fn verdict_and_cause(verdict: TrialVerdict) -> (&'static str, &'static str) {
     match verdict {
-        TrialVerdict::Pass => "PASS".to_owned(),
-        TrialVerdict::SloMiss => "SLO MISS".to_owned(),
-        TrialVerdict::AppKo(cause) => format!("KO {}", cause.ko_name().replace('_', " ")),
-        TrialVerdict::Invalid(cause) => {
-            format!("INVALID {}", cause.reason_name().replace('_', " "))
-        }
+        TrialVerdict::Pass => ("PASS", ""),
+        TrialVerdict::SloMiss => ("SLO MISS", ""),
+        TrialVerdict::AppKo(cause) => ("KO", cause.ko_name()),
+        TrialVerdict::Invalid(cause) => ("INVALID", cause.reason_name()),
     }
+}
+
+pub fn verdict_words(verdict: TrialVerdict) -> String {
+    let (verdict, cause) = verdict_and_cause(verdict);
+    let words = format!("{verdict} {}", cause.replace('_', " "));
+    words.trim_end().to_owned()
 }
 
 pub fn tone(verdict: TrialVerdict) -> Tone {
@@ -110,6 +113,7 @@ pub fn invalid_reason(cause: InvalidReason) -> &'static str {
         InvalidReason::OtherLimits => "the cluster gave it other limits than were ordered",
         InvalidReason::OtherNode => "it ran on a node unlike that of the other trials",
         InvalidReason::LoadCommand => "the load command did not make its load",
+        InvalidReason::Metrics => "a metric of the SLO could not be read",
         InvalidReason::OtherOptions => "the JVM ran with other options than were ordered",
         InvalidReason::ToolError => "loadline itself failed",
     }
@@ -127,7 +131,6 @@ pub fn headline_quantile(objectives: &[Objective]) -> Quantile {
         .expect("0.99 is a fraction")
 }
 
-/// The figures of one trial; `None` where the record has none.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialFigures {
     pub headline: Option<SeenLatency>,
@@ -137,8 +140,8 @@ pub struct TrialFigures {
 }
 
 impl TrialFigures {
-    /// Reads them off a record. A record whose histogram is damaged has no latencies, and
-    /// [`crate::content`] says so.
+    /// Reads the figures of a record. A record with a damaged histogram has no latencies, and
+    /// [`crate::content`] reports it.
     pub fn for_trial(trial: &TrialRecord, headline: Quantile) -> Self {
         let is_loaded = !trial.evidence.load.is_empty();
         Self {
@@ -155,14 +158,13 @@ impl TrialFigures {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread<T> {
     pub low: T,
-    /// Median; between the middle two of an even number.
     pub median: T,
     pub high: T,
     pub n: usize,
 }
 
-/// A value between two others of its kind: the median of an even number of values, as
-/// [`loadline_analysis::interval::median`] has it, so that what is shown and what is compared agree.
+/// The midpoint of two values: for the median of an even number of values, like
+/// [`loadline_analysis::interval::median`], so that shown and compared values agree.
 pub trait MiddleValue: Copy + PartialOrd {
     fn midpoint_with(self, other: Self) -> Self;
 }

@@ -1,7 +1,7 @@
-//! Numbers as people read them, and a dash where there is none.
+//! Numbers as people read them, and a dash for missing ones.
 //!
-//! The forms are those of [`loadline_analysis::text`], which the reasons of trials use too; this
-//! file adds memory, dates and what is missing. Exact values (limits, bounds) print themselves.
+//! The forms come from [`loadline_analysis::text`], which the reasons of trials use too; this file
+//! adds memory, dates and missing values. Exact values (limits, bounds) print themselves.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use loadline_sizing::Bytes;
 
 pub const NONE: &str = "–";
 
-/// Three significant digits; a value that is no number prints as [`NONE`].
 pub fn three_digits(value: f64) -> String {
     if value.is_finite() {
         text::three_digits(value)
@@ -19,7 +18,6 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A measured time: `850us`, `41.2ms`, `3.41s`.
 pub fn measured_time(value: Duration) -> String {
     if value.is_zero() {
         "0ms".to_owned()
@@ -60,7 +58,6 @@ pub fn bytes_or(value: Option<Bytes>) -> String {
     value.map_or_else(|| NONE.to_owned(), measured_bytes)
 }
 
-/// A share in [0, 1] as a percentage: `12.3 %`, `0.05 %`.
 pub fn as_percent(share: f64) -> String {
     if share.is_finite() {
         text::short_percent(share)
@@ -78,7 +75,6 @@ pub fn as_rate(value: f64) -> String {
     }
 }
 
-/// A count with its noun: `1 trial`, `20 trials`.
 pub fn count_of(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
@@ -110,7 +106,6 @@ pub fn short_id(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }
 
-/// Milliseconds since 1970 as `2026-11-20`, UTC.
 pub fn day(unix_ms: u64) -> String {
     date(unix_ms).chars().take(10).collect()
 }

@@ -1,7 +1,7 @@
-//! JUnit XML for CI: one test case a configuration, a failure where the SLO was broken. What a search
-//! tried on its way to an answer and found too small is skipped: it fails nothing.
+//! JUnit XML for CI: one test case per configuration, a failure for a missed SLO. Sizes that a
+//! search tried and found too small are skipped: they fail nothing.
 //!
-//! The form is the one that Jenkins and GitLab read (testsuite, testcase, failure, error, skipped).
+//! The form suits Jenkins and GitLab (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
 use crate::content;
@@ -62,7 +62,6 @@ fn is_step(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
     !answers.any(|answer| groups::is_same(answer, group.configuration))
 }
 
-/// Why there may be configurations that no test case stands for.
 fn missing_cases(view: &ResultView) -> Option<&str> {
     let is_empty = view.trials.is_empty();
     let nothing = is_empty.then_some("no trial has finished");
@@ -109,7 +108,6 @@ fn write_case(
     }
 }
 
-/// What the answer claims, for its own test case: heap, load, time and soak.
 fn answer_said(view: &ResultView, group: &ConfigurationGroup<'_>) -> Option<String> {
     let answer = view.recommendation.as_ref()?;
     let is_it = groups::is_same(&answer.configuration, group.configuration);

@@ -1,4 +1,5 @@
-//! Reports from records alone: terminal text, Markdown, one offline HTML file, CSV, JSON, JUnit.
+//! Reports from records alone: terminal text, Markdown, one offline HTML file, CSV, JSON,
+//! JUnit, OpenMetrics.
 //!
 //! Owns what people and CI read about a result. Pure functions of a [`ResultView`]; no file, no
 //! clock, no network. Derives no figure that [`loadline_analysis`] derives. Read [`view`], then
@@ -16,6 +17,7 @@ mod html;
 mod junit;
 pub mod live;
 mod markdown;
+mod openmetrics;
 pub mod redact;
 mod series;
 mod svg;
@@ -33,5 +35,6 @@ pub use export::{ExportedResult, ReadError, read, render_json};
 pub use html::{render_html, render_mail};
 pub use junit::render_junit;
 pub use markdown::{markdown_section, render_markdown};
+pub use openmetrics::render_openmetrics;
 pub use terminal::{render_brief, render_terminal};
 pub use view::{CurrentLimits, LoadWords, ResultView, TargetNode};

@@ -1,13 +1,13 @@
 //! The report as GitHub-flavoured Markdown: for a pull request or a ticket.
 //!
-//! Owns escaping for Markdown. The content is that of every other format ([`crate::content`]).
+//! Owns escaping for Markdown. The content is the same as in every other format
+//! ([`crate::content`]).
 
 use crate::content::{self, Section, SectionBlock};
 use crate::escape;
 use crate::text;
 use crate::view::ResultView;
 
-/// The whole report as Markdown. Long parts fold away.
 pub fn render_markdown(view: &ResultView) -> String {
     let headline = content::headline(view);
     page(
@@ -34,8 +34,8 @@ pub(crate) fn page(sentence: &str, details: &[String], sections: &[Section]) -> 
     out
 }
 
-/// One section of the report, without its heading, for a document that has its own.
-/// Errors: The ids of the sections there are, when it is none of them.
+/// One section of the report, without its heading, for another document. Errors: The ids of the
+/// existing sections, for an unknown one.
 pub fn markdown_section(view: &ResultView, id: &str) -> Result<String, Vec<&'static str>> {
     let sections = content::sections(view);
     let Some(section) = sections.iter().find(|s| s.id == id) else {

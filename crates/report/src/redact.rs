@@ -1,7 +1,7 @@
-//! Secrets taken out of what a report shows or embeds: commands, options, environments, files.
+//! Redaction of secrets in reports: commands, options, environments, files.
 //!
-//! A value is a secret when the name before its `=` or `:` says so, or when it is the user part of
-//! a URL. Reports are forwarded; the records in the store keep the values that were used.
+//! A value is a secret when the name before its `=` or `:` indicates one, or when it is the user
+//! part of a URL. Reports are forwarded; the records in the store keep the original values.
 
 mod text;
 mod toml;
@@ -33,7 +33,7 @@ pub fn redact_machine(machine: &MachineDescription) -> MachineDescription {
     machine
 }
 
-/// A load, word by word: what follows the secret in a URL's query is no part of it.
+/// A load, word by word: the query of a URL ends at the next word.
 pub fn redact_load(load: &LoadWords) -> LoadWords {
     LoadWords {
         before: each_word(&load.before),
@@ -49,7 +49,6 @@ fn each_word(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A copy of an SLO without secrets: it may name requests.
 pub fn redact_slo(slo: &Slo) -> Slo {
     let mut clean = slo.clone();
     for named in &mut clean.by_request {

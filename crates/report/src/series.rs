@@ -5,21 +5,16 @@
 
 use serde::Serialize;
 
-/// Most points a chart gets: about one per pixel of a page column.
 pub const MOST_POINTS: usize = 600;
 
 pub type Column = Vec<Option<f64>>;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ChartSeries {
-    /// Seconds since the trial began.
     pub t: Vec<f64>,
-    /// The columns, each as long as `t`.
     pub columns: Vec<Column>,
 }
 
-/// Thins to at most [`MOST_POINTS`] points: two for each bucket, first the smallest values, then
-/// the largest.
 pub fn thin(series: ChartSeries) -> ChartSeries {
     let n = series.t.len();
     if n <= MOST_POINTS {

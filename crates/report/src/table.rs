@@ -3,24 +3,21 @@
 //! Owns column widths, wrapping and the escaping of cells. A cell is foreign text until a writer
 //! has escaped it.
 
+use std::collections::BTreeSet;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::escape;
 use crate::text;
 
-/// Narrowest a wrapping column may get, in terminal cells.
 const NARROWEST: usize = 16;
 const TITLES: usize = 2;
 const FEWEST: usize = 4;
-/// Width to which a wrapping column gives way before the titles of others do.
 const COMFORTABLE: usize = 28;
-/// Space between two columns.
 const GAP: usize = 2;
 
-/// What a column may shrink to, by its longest cell and its longest word; `None` where not at all.
 type Narrowing = dyn Fn(&TableColumn, usize, usize) -> Option<usize>;
 
-/// How a cell gets into a width: in lines.
 type Fit = fn(&str, usize) -> Vec<String>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +33,12 @@ pub enum Tone {
     Plain,
     Good,
     Bad,
-    /// No evidence: invalid or missing.
     Muted,
-    /// Text of a machine: options, names.
     Code,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableCell {
-    /// Its text; any text, also hostile.
     pub text: String,
     pub tone: Tone,
 }
@@ -71,7 +65,6 @@ struct TableColumn {
     wraps: bool,
 }
 
-/// A table with a header line. Build it with [`Table::new`], the column methods and [`Table::add_row`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
     columns: Vec<TableColumn>,
@@ -84,17 +77,14 @@ impl Table {
         Self::default()
     }
 
-    /// Adds a column of words.
     pub fn left(self, title: impl Into<String>) -> Self {
         self.column(title, Align::Left, false)
     }
 
-    /// Adds a column of numbers.
     pub fn right(self, title: impl Into<String>) -> Self {
         self.column(title, Align::Right, false)
     }
 
-    /// Adds a column of sentences, which wraps when the terminal is narrow.
     pub fn wrapping(self, title: impl Into<String>) -> Self {
         self.column(title, Align::Left, true)
     }
@@ -108,7 +98,6 @@ impl Table {
         self
     }
 
-    /// Adds a row; cells that are missing are empty, cells without a column are dropped.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = TableCell>) -> &mut Self {
         let mut cells: Vec<TableCell> = cells.into_iter().take(self.columns.len()).collect();
         cells.resize_with(self.columns.len(), || TableCell::from(""));
@@ -116,7 +105,6 @@ impl Table {
         self
     }
 
-    /// Marks the row added last as the chosen one.
     pub fn mark_last(&mut self) {
         self.chosen = self.rows.len().checked_sub(1);
     }
@@ -145,17 +133,36 @@ impl Table {
         out
     }
 
-    /// So many rows around the chosen one, a line each.
     fn excerpt(&self, width: usize, most: usize) -> String {
-        let last = self.rows.len().saturating_sub(most);
-        let before = self.chosen.unwrap_or_default().saturating_sub(most / 2);
-        let kept = self.rows.iter().skip(before.min(last)).take(most);
-        let kept: Vec<Vec<TableCell>> = kept.cloned().collect();
-        let mut out = self.laid_out(&kept, width, |cell, width| vec![cut_to_width(cell, width)]);
-        if last > 0 {
-            out.push_str(&format!("and {last} more\n"));
+        let kept = self.telling_rows(most);
+        let rows = kept.iter().filter_map(|i| self.rows.get(*i)).cloned();
+        let rows: Vec<Vec<TableCell>> = rows.collect();
+        let mut out = self.laid_out(&rows, width, |cell, width| vec![cut_to_width(cell, width)]);
+        let left = self.rows.len() - rows.len();
+        if left > 0 {
+            out.push_str(&format!("and {left} more\n"));
         }
         out
+    }
+
+    /// The chosen row, the last good one and the first two bad ones below it; then what is nearest to
+    /// the chosen one. Without a chosen one the first rows.
+    fn telling_rows(&self, most: usize) -> BTreeSet<usize> {
+        let chosen = self.chosen.unwrap_or_default();
+        let has = |row: &[TableCell], tone| row.iter().any(|cell| cell.tone == tone);
+        let good = self.rows.iter().rposition(|row| has(row, Tone::Good));
+        let good = good.filter(|_| self.chosen.is_some());
+        let bad = good.map_or(self.rows.len(), |good| good + 1)..self.rows.len();
+        let bad = bad.filter(|i| has(&self.rows[*i], Tone::Bad)).take(2);
+        let mut near: Vec<usize> = (0..self.rows.len()).collect();
+        near.sort_by_key(|i| i.abs_diff(chosen));
+        let mut kept = BTreeSet::new();
+        for row in self.chosen.into_iter().chain(good).chain(bad).chain(near) {
+            if kept.len() < most {
+                kept.insert(row);
+            }
+        }
+        kept
     }
 
     fn laid_out(&self, rows: &[Vec<TableCell>], width: usize, fit: Fit) -> String {
@@ -226,7 +233,6 @@ impl Table {
         }
     }
 
-    /// A GitHub-flavoured Markdown table.
     pub fn to_markdown(&self) -> String {
         let mut out = String::new();
         let mut line = |cells: Vec<String>| {
@@ -295,7 +301,6 @@ impl Table {
     }
 }
 
-/// Takes from the widest column that is above its floor until all fit, or none is.
 fn shrink(widths: &mut [usize], floors: &[Option<usize>], width: usize) {
     let gaps = GAP * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
@@ -355,7 +360,6 @@ fn html_cell(cell: &TableCell, column: &TableColumn, is_header: bool) -> String 
     }
 }
 
-/// The beginning of a text that fits into `width` cells, with an ellipsis where more follows.
 fn cut_to_width(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -370,7 +374,6 @@ fn cut_to_width(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Breaks a text at spaces into lines of at most `width` cells; a longer word is broken anywhere.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     if text.width() <= width || width == 0 {
         return vec![text.to_owned()];
@@ -459,6 +462,35 @@ mod tests {
         <tr class="chosen"><th scope="row" class="num">128Mi</th><td class="bad">KO</td><td class="wraps">killed | at &lt;its&gt; limit while it started 日本</td></tr>
         </tbody></table></div>
         "#);
+    }
+
+    #[test]
+    fn an_excerpt_has_the_answer_the_last_that_passed_and_where_it_breaks() {
+        let mut table = Table::new().right("Size").left("Verdict");
+        for (size, tone) in [
+            ("1Gi", Tone::Good),
+            ("512Mi", Tone::Good),
+            ("256Mi", Tone::Good),
+            ("244Mi", Tone::Good),
+            ("236Mi", Tone::Good),
+            ("228Mi", Tone::Bad),
+            ("220Mi", Tone::Bad),
+            ("128Mi", Tone::Bad),
+        ] {
+            table.add_row([size.into(), TableCell::new(format!("{tone:?}"), tone)]);
+            if size == "256Mi" {
+                table.mark_last();
+            }
+        }
+        insta::assert_snapshot!(table.to_brief(40, 7), @r"
+         Size  Verdict
+        ─────  ───────
+        256Mi  Good
+        236Mi  Good
+        228Mi  Bad
+        220Mi  Bad
+        and 4 more
+        ");
     }
 
     #[test]

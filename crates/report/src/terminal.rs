@@ -1,22 +1,20 @@
 //! The report as plain text for a terminal.
 //!
-//! Owns indentation and line width only. The content is that of every other format
-//! ([`crate::content`]); what folds away elsewhere or is for a second look is left out.
+//! Owns indentation and line width only. The content is the same as in every other format
+//! ([`crate::content`]); folded and in-depth parts are left out.
 
 use crate::content::{self, Section, SectionBlock};
 use crate::table::wrap;
 use crate::text;
 use crate::view::ResultView;
 
-/// Narrowest width that is laid out for; a narrower terminal wraps by itself.
 const NARROWEST: usize = 40;
-/// Lines of the first screen, with what is said below it at most 30.
+/// Lines of the first screen; with the lines below it at most 30.
 const SCREEN: usize = 27;
 
 /// Lines of the shortest table on it, with what stands around it.
 const TABLE: usize = 9;
 
-/// The report in `width` terminal cells.
 pub fn render_terminal(view: &ResultView, width: usize) -> String {
     let headline = content::headline(view);
     page(
@@ -27,8 +25,8 @@ pub fn render_terminal(view: &ResultView, width: usize) -> String {
     )
 }
 
-/// The first screen of it: what it says, the table that the answer stands on, a line each, and
-/// whether something was left out. Of a soak what grows, as it is.
+/// The first screen: the headline and the lead table, a line each, and whether something was left
+/// out. For a soak its growth section, in full.
 pub fn render_brief(view: &ResultView, width: usize) -> String {
     let width = width.max(NARROWEST);
     let mut headline = content::headline(view);
@@ -59,7 +57,6 @@ pub fn render_brief(view: &ResultView, width: usize) -> String {
     }
 }
 
-/// The table that the answer stands on, in the room that is left.
 fn write_lead_table(out: &mut String, view: &ResultView, width: usize, below: usize) {
     let Some(section) = content::lead_section(view) else {
         return;

@@ -6,14 +6,14 @@
 
 /// Longest foreign text in a sentence, in characters; the rest is counted.
 const LONGEST: usize = 2_000;
-/// Longest foreign text in a chart's legend, in characters.
+/// Removes escape sequences, C0 and C1 controls (all but newline and tab), bidirectional controls
+/// and line separators; shortens texts over 2000 characters with a note.
 const LONGEST_LABEL: usize = 80;
 const LONGEST_CELL: usize = 400;
 const LONGEST_FILE: usize = 64_000;
 
 /// Removes escape sequences, C0 and C1 controls (all but newline and tab), bidirectional controls
-/// and line separators; shortens what is longer than 2000 characters
-/// and says so.
+/// and line separators; shortens texts over 2000 characters with a note.
 pub fn clean(text: &str) -> String {
     clean_up_to(text, LONGEST)
 }
@@ -70,7 +70,6 @@ pub fn one_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ").trim().to_owned()
 }
 
-/// Whether a character may stand in a report.
 fn is_shown(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -144,8 +143,8 @@ mod tests {
         assert!(cut.len() < 2_100);
     }
 
-    /// Any characters, many of them such as a terminal or a browser acts on: `any::<String>()`
-    /// has none of these.
+    /// Any characters, including many that a terminal or a browser interprets: `any::<String>()`
+    /// has no such bias.
     fn hostile_text() -> impl Strategy<Value = String> {
         let hostile = [
             '\u{1b}', '\u{9b}', '\u{7}', '\u{202e}', '\u{2028}', '\r', '\n', '[', ']', ';', 'm',

@@ -1,7 +1,7 @@
-//! What `verify` says: does the shipped size still hold, by how much, and what is left of it.
+//! The statement of `verify`: whether the shipped size still holds, by how much, and its headroom.
 //!
-//! Owns its words and forms (terminal, Markdown of at most a screen, JSON). Judges nothing: the
-//! answer is [`loadline_analysis::search::verify`]'s.
+//! Owns its words and forms (terminal, Markdown of at most a screen, JSON). Judges nothing:
+//! [`loadline_analysis::search::verify`] has the answer.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ use crate::content::dependencies;
 use crate::format;
 use crate::text;
 
-/// A size is more than enough where so much of it could go although a margin stays.
+/// A size is too large if this share could go and a margin would remain.
 const TOO_WELL: f64 = 0.20;
 
 /// Everything that is said.
@@ -36,19 +36,19 @@ pub struct VerifyStatement {
     pub sentence: String,
     /// Starts that could be measured.
     pub starts: usize,
-    /// Of them, those that kept the SLO.
+    /// Starts that kept the SLO.
     pub kept: usize,
     /// With 95 % confidence the probability of a failing start is below this, in [0, 1].
     pub failure_upper_bound: f64,
-    /// Objectives that were missed, with what was measured; each text once.
+    /// Missed objectives with their measured values; each text once.
     pub missed: Vec<String>,
     /// CPU time a request, in seconds.
     pub cpu_per_request_s: BaselineFigure,
     /// Memory that it cannot do without, in bytes.
     pub memory_bytes: BaselineFigure,
-    /// What is left.
+    /// The headroom.
     pub headroom: Headroom,
-    /// Whether so much is left that a smaller size should do; `None` where that is not known.
+    /// Whether a smaller size should do; `None` if unknown.
     pub holds_too_well: Option<bool>,
     /// Which dependencies the starts share; absent where each had fresh ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub enum VerifyAnswer {
     NotMeasured,
 }
 
-/// A figure beside the baseline's; medians of the starts.
+/// A figure next to the baseline's; medians of the starts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct BaselineFigure {
     /// Of today.
@@ -86,10 +86,10 @@ pub struct BaselineFigure {
     pub not_compared: Option<String>,
 }
 
-/// What is left of the limits, as shares of them.
+/// Unused part of the limits, as shares.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Headroom {
-    /// Of the memory limit, beside what it cannot do without.
+    /// Share of the memory limit beyond unreclaimable memory.
     pub memory: Option<f64>,
     /// The same of the baseline.
     pub memory_before: Option<f64>,
@@ -167,7 +167,7 @@ impl VerifyStatement {
                 .filter(|_| answer == VerifyAnswer::Holds)
                 .map(|left| {
                     let margin = default_margin();
-                    // What would be left if only what is needed and a margin stayed.
+                    // The share that could go if only the need and a margin remained.
                     left - margin / (1.0 + margin) > TOO_WELL
                 }),
             headroom,
@@ -206,7 +206,6 @@ impl VerifyStatement {
         }
     }
 
-    /// `CPU time a request rose by +16 % (+11 % to +21 %)`.
     fn risen_figures(&self) -> impl Iterator<Item = String> {
         let figures = [
             ("CPU time a request", &self.cpu_per_request_s),
@@ -345,7 +344,6 @@ impl VerifyStatement {
     }
 }
 
-/// `+16 % (+11 % to +21 %)`.
 fn signed_change(compared: &BaselineFigure) -> Option<String> {
     let signed = |ratio: f64| {
         let share = ratio - 1.0;
@@ -361,7 +359,6 @@ fn signed_change(compared: &BaselineFigure) -> Option<String> {
     ))
 }
 
-/// Why starts missed, each reason once, in the order of the starts.
 fn missed_reasons(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
     let bad = trials
         .iter()

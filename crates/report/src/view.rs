@@ -20,34 +20,27 @@ pub use today::CurrentLimits;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultView {
-    /// UUIDv7 of the result.
     pub id: String,
-    /// Short name people gave it: the application or the experiment file.
     pub title: String,
     pub question: Option<String>,
-    /// The command that was typed, program first.
     pub command: Vec<String>,
-    /// The experiment file verbatim, or the one that the flags amount to (TOML).
+    /// The experiment file verbatim, or its equivalent for flags (TOML).
     pub experiment: String,
     pub load: LoadWords,
     pub machine: MachineDescription,
     pub slo: Slo,
-    /// What a search concluded; `None` for a matrix, or when nothing is feasible.
     pub recommendation: Option<Recommendation>,
-    /// Every trial, in the order they ran.
     pub trials: Vec<TrialRecord>,
     /// Why the result is not complete (`interrupted after 12 of 25 trials`); `None` when it is.
     pub incomplete: Option<String>,
-    /// The host that the answer is asked for, where one is.
     pub node: Option<TargetNode>,
     pub today: Option<CurrentLimits>,
-    /// Remarks of the run as a whole: what preflight found, what was left out.
+    /// Remarks on the whole run: preflight findings, omissions.
     pub warnings: Vec<String>,
 }
 
 impl ResultView {
-    /// What the size of the answer is called beside others: one that no test stands behind is no
-    /// recommendation.
+    /// The name of the answer's size in tables: without a test it is no recommendation.
     pub(crate) fn chosen_as(&self) -> &'static str {
         let is_proven = |recommendation: &Recommendation| recommendation.is_proven();
         match self.recommendation.as_ref().is_none_or(is_proven) {
@@ -60,7 +53,6 @@ impl ResultView {
         self.trials.iter().find(|t| t.id == id)
     }
 
-    /// How a trial is called in every section: its number in running order, from 1.
     pub fn trial_number(&self, id: &str) -> Option<usize> {
         self.trials.iter().position(|t| t.id == id).map(|i| i + 1)
     }
@@ -69,7 +61,6 @@ impl ResultView {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }
 
-    /// The load as this configuration had it: at its own rate, where it has one.
     pub fn load_of(&self, configuration: &Configuration) -> String {
         let load = match configuration.rate {
             Some(rate) => self.load.at_rate(&format::as_rate(rate)),
@@ -81,7 +72,6 @@ impl ResultView {
         }
     }
 
-    /// The load that all configurations had: without a rate where theirs differ.
     pub fn load_of_all(&self) -> String {
         let mut rates = self.trials.iter().map(|t| t.configuration.rate);
         match rates.next().flatten() {
@@ -93,7 +83,6 @@ impl ResultView {
         }
     }
 
-    /// From the first start to the end of the last trial's phases.
     pub fn elapsed(&self) -> Duration {
         let first = self.trials.iter().map(|t| t.started_at_unix_ms).min();
         let last = self.trials.iter().map(end_unix_ms).max();

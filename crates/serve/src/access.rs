@@ -3,7 +3,7 @@
 //! Owns the decision alone, over the words of a request. Every request brings the token along in a
 //! header, or the value of a session in the cookie that the first visit with `?token=` sets, also on
 //! the loopback: an application with the machine's network is a visitor like others. A request that
-//! changes something also brings a secret that only our own pages were told.
+//! changes something also brings a secret that only our own pages contain.
 //!
 //! Facts: a cookie goes to every port of its host (RFC 6265, section 8.5), so it holds no token, and
 //! its name is the port's; a page of another site has no cookie of ours, by whatever name it reaches
@@ -18,9 +18,7 @@ const SHORTEST: usize = 16;
 
 #[derive(Debug)]
 pub struct AccessRules {
-    /// What a visitor brings along first.
     pub token: String,
-    /// What the cookie of a visitor holds, until the server ends.
     session: String,
     /// What a request that changes something brings along.
     pub(crate) secret: String,
@@ -28,11 +26,9 @@ pub struct AccessRules {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessDecision {
-    /// Yes.
     Granted,
     /// Yes, after the token has moved from the address to a cookie.
     WithCookie,
-    /// No: it brings no token, or a wrong one.
     NoToken,
 }
 
@@ -57,7 +53,6 @@ impl AccessRules {
         })
     }
 
-    /// Whether the request may read.
     pub(crate) fn decide_access(&self, asked: &RequestHead) -> AccessDecision {
         let is_token = |given: &str| is_same(given, &self.token);
         if asked.token.as_deref().is_some_and(is_token) {
@@ -79,13 +74,11 @@ impl AccessRules {
             .any(|(of, value)| of == name && is_same(value, &self.session))
     }
 
-    /// Whether a request that may read may also change something.
     pub(crate) fn may_change(&self, asked: &RequestHead) -> bool {
         let secret = asked.secret.as_deref();
         secret.is_some_and(|s| is_same(s, &self.secret))
     }
 
-    /// The cookie that stands for the token.
     pub(crate) fn session_cookie(&self, asked: &RequestHead) -> String {
         let (name, session) = (cookie_name(asked), &self.session);
         let secure = if asked.is_over_tls { "; Secure" } else { "" };
@@ -93,7 +86,6 @@ impl AccessRules {
     }
 }
 
-/// The cookie's name, by the port in the address.
 fn cookie_name(asked: &RequestHead) -> String {
     let host = asked.host.as_deref().unwrap_or_default();
     let port = host.rsplit_once(':').map_or("", |(_, port)| port);
@@ -103,7 +95,7 @@ fn cookie_name(asked: &RequestHead) -> String {
     }
 }
 
-/// Compares digests, so that the time it takes says nothing of the text.
+/// Compares digests, so that the duration does not depend on the text.
 fn is_same(one: &str, other: &str) -> bool {
     Sha256::digest(one) == Sha256::digest(other)
 }

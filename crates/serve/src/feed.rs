@@ -1,7 +1,8 @@
-//! What runs at this moment, put together once a second for all who look, and not at all for nobody.
+//! What runs at this moment, composed once a second for all viewers, and not at all without
+//! viewers.
 //!
-//! Owns two texts: the parts of pages that are written here when results or trials have changed, and
-//! the figures of the running trials, every second.
+//! Owns two texts: the parts of pages that change with results or trials, and the figures of the
+//! running trials, every second.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -19,7 +20,6 @@ use crate::routes::row_listing;
 use crate::trial::{TrialFollower, TrialSecond};
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often a sleeping feed looks whether the server ends.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -75,13 +75,12 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the texts together until the server ends.
     pub fn run(&self, directory: PathBuf, reading: ResultReading, is_over: &AtomicBool) {
         let mut poll = StorePoll::new(directory, reading);
         while !is_over.load(Ordering::Relaxed) {
             let state = self.lock_feed();
             if state.readers == 0 {
-                // What was followed is read again from its begin: nobody may look for days.
+                // Followed logs are read again from the begin: there may be no viewer for days.
                 poll.followed.clear();
                 drop(self.changed.wait_timeout(state, PATIENCE));
                 continue;
@@ -104,8 +103,6 @@ impl Feed {
 }
 
 impl FeedReader {
-    /// The events that have come since, by name; waits for one, but not for longer than a second or
-    /// two.
     pub fn next(&mut self) -> Vec<(&'static str, Arc<str>)> {
         let feed = Arc::clone(&self.feed);
         let mut state = feed.lock_feed();
@@ -135,14 +132,12 @@ impl Drop for FeedReader {
 #[derive(Serialize)]
 struct PageParts {
     list: String,
-    /// By the id of each result that runs.
     progress: BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
 struct LiveResult {
     id: String,
-    /// How long it takes yet, in a sentence.
     left: Option<String>,
     running: Vec<LiveTrial>,
 }
@@ -159,7 +154,6 @@ struct LiveTrial {
     log: Vec<String>,
 }
 
-/// What was seen at the last look.
 struct StorePoll {
     directory: PathBuf,
     reading: ResultReading,
@@ -167,7 +161,6 @@ struct StorePoll {
     /// Results, finished trials, and what runs: the parts are of these.
     seen: Option<((u64, u64), Vec<String>)>,
     followed: HashMap<String, TrialFollower>,
-    /// By result: at how many trials it was asked, and what was said.
     left: HashMap<String, (u64, Option<String>)>,
 }
 
@@ -287,7 +280,7 @@ impl StorePoll {
             p99_ms: progress.and_then(|p| p.p99).map(|p| p.as_secs_f64() * 1e3),
             rate: progress.and_then(|p| p.rate),
             seconds: followed.recent_seconds().cloned().collect(),
-            // As everywhere, what names a secret is told without it.
+            // Redacted as everywhere.
             log: followed
                 .recent_lines()
                 .map(|line| redact::redact_line(line))
@@ -296,7 +289,6 @@ impl StorePoll {
     }
 }
 
-/// `prove 240Mi, 1 CPU #3`.
 fn trial_label(purpose: TrialPurpose, configuration: &Configuration, repeat: u32) -> String {
     let mut text = content::trials::purpose(purpose).to_owned();
     if let Some(memory) = configuration.memory {

@@ -3,7 +3,7 @@
 //! Owns the bounds on what a stranger sends: the size of a head, its number of headers, and that no
 //! request has a body. Each connection carries one request.
 //!
-//! Facts: RFC 9112; a head ends with an empty line, whose line ends may lack the carriage return.
+//! Facts: RFC 9112; a head ends with an empty line; line ends may lack the carriage return.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,15 +13,12 @@ use std::time::{Duration, Instant};
 const LONGEST_HEAD: usize = 16 << 10;
 /// Most headers of a head.
 const MOST_HEADERS: usize = 64;
-/// How long a head may take.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long one write may wait for its reader.
 const WRITE_TIME: Duration = Duration::from_secs(10);
 
 /// What every answer says: a page stays with itself and is kept nowhere.
 const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\nCross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\nConnection: close\r\n";
 
-/// The head of a request, as far as it decides something.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RequestHead {
     pub method: String,
@@ -31,17 +28,14 @@ pub struct RequestHead {
     pub host: Option<String>,
     pub authorization: Option<String>,
     pub cookie: Option<String>,
-    /// The header `X-Loadline-Secret`.
     pub secret: Option<String>,
     /// A proxy in front says that the browser's side is encrypted.
     pub is_over_tls: bool,
 }
 
-/// Why a head is none, as a status.
 type HeadStatus = u16;
 
 impl RequestHead {
-    /// Reads a whole head.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HeadStatus> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -79,7 +73,6 @@ impl RequestHead {
     }
 }
 
-/// A path, and its parameter `token`.
 fn split_token(url: &str) -> (&str, Option<&str>) {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -87,7 +80,6 @@ fn split_token(url: &str) -> (&str, Option<&str>) {
     (path, token.map(|(_, value)| value))
 }
 
-/// A connection whose head has not all come. Nothing here waits.
 pub struct PendingRequest {
     pub stream: TcpStream,
     bytes: Vec<u8>,
@@ -95,7 +87,6 @@ pub struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Takes a connection over.
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
@@ -105,8 +96,8 @@ impl PendingRequest {
         })
     }
 
-    /// Takes what has come: the head once it is whole, `None` before. An error is the end of the
-    /// connection, with a status where there is something to say.
+    /// Reads the bytes that have arrived. Returns the head once it is complete, `None` before.
+    /// Errors: the connection must be closed; with a status, after answering it.
     pub fn read_head(&mut self) -> Result<Option<RequestHead>, Option<HeadStatus>> {
         let mut block = [0; 4096];
         match self.stream.read(&mut block) {
@@ -132,7 +123,6 @@ impl PendingRequest {
         }
     }
 
-    /// The connection for an answer, where a write may wait for a while.
     pub fn into_stream(self) -> io::Result<TcpStream> {
         self.stream.set_nonblocking(false)?;
         self.stream.set_write_timeout(Some(WRITE_TIME))?;
@@ -151,7 +141,6 @@ fn has_empty_line(bytes: &[u8]) -> bool {
     has(b"\n\n") || has(b"\n\r\n")
 }
 
-/// An answer.
 pub struct HttpAnswer {
     status: u16,
     headers: Vec<(&'static str, String)>,
@@ -159,12 +148,10 @@ pub struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// A line of text.
     pub fn with_text(status: u16, text: &str) -> Self {
         Self::with_body(status, "text/plain; charset=utf-8", format!("{text}\n"))
     }
 
-    /// A body of a type.
     pub fn with_body(status: u16, kind: &str, body: String) -> Self {
         Self {
             status,
@@ -173,7 +160,6 @@ impl HttpAnswer {
         }
     }
 
-    /// Sends the browser elsewhere.
     pub fn elsewhere(path: String) -> Self {
         Self::with_text(303, "").with_header("Location", path)
     }
@@ -184,7 +170,6 @@ impl HttpAnswer {
         self
     }
 
-    /// What goes onto the connection.
     pub fn into_bytes(self) -> Vec<u8> {
         let (status, reason) = (self.status, reason_phrase(self.status));
         let mut text = format!("HTTP/1.1 {status} {reason}\r\n{COMMON_HEADERS}");
@@ -215,7 +200,6 @@ fn reason_phrase(status: u16) -> &'static str {
     }
 }
 
-/// The head of a stream of events; its end is the connection's.
 pub fn event_stream_head() -> String {
     format!(
         "HTTP/1.1 200 OK\r\n{COMMON_HEADERS}Content-Type: text/event-stream\r\n\r\nretry: 2000\n\n"

@@ -2,11 +2,11 @@
 //!
 //! Owns the HTTP server, who may read and who may stop a run ([`access`]), and what runs at this
 //! moment ([`feed`]), from the store and the event logs of running trials. Never measures, and
-//! changes nothing in the store: to stop a run is to ask its loadline, as Ctrl-C does. The pages are
-//! [`loadline_report::live`]'s. Costs nothing while nobody looks.
+//! changes nothing in the store: to stop a run it asks that loadline, as Ctrl-C does. The pages are
+//! [`loadline_report::live`]'s. Costs nothing without viewers.
 //!
-//! Facts: HTML Living Standard, "Server-sent events"; CSP Level 3; a page of another site can make a
-//! browser send requests here (CSRF), or let its own name mean 127.0.0.1 (DNS rebinding).
+//! Facts: HTML Living Standard, "Server-sent events"; CSP Level 3; a page of another site can make
+//! a browser send requests here (CSRF), or let its own name mean 127.0.0.1 (DNS rebinding).
 
 pub mod access;
 mod feed;
@@ -20,12 +20,10 @@ use loadline_report::ResultView;
 
 pub use server::{ServeError, StateServer};
 
-/// What the caller knows of a stored result.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultReading {
     /// The result as reports read it, without secrets; else why it cannot be read.
     pub view: fn(&Store, &ResultRow) -> Result<ResultView, String>,
-    /// What it came to, in a few words; empty where it came to nothing.
     pub answer: fn(&ResultRow) -> String,
     /// How long it takes yet, in a sentence; `None` where that is not known.
     pub left: fn(&Store, &ResultRow) -> Option<String>,

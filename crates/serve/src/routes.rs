@@ -9,7 +9,6 @@ use loadline_report::live::{self, LivePage, ResultListing};
 
 use crate::ResultReading;
 
-/// Results of a service that its trend shows, newest first.
 const RELEASES: usize = 60;
 const LONGEST_ID: usize = 36;
 
@@ -17,13 +16,10 @@ const LONGEST_ID: usize = 36;
 pub enum Route<'a> {
     Overview,
     Events,
-    /// `/results/ID`.
+    Metrics,
     Running(&'a str),
-    /// `/results/ID/report`.
     Report(&'a str),
-    /// `/results/ID/trend`.
     Trend(&'a str),
-    /// `/results/ID/stop`.
     Stop(&'a str),
 }
 
@@ -33,6 +29,7 @@ impl<'a> Route<'a> {
         let found = match (parts.next()?, parts.next(), parts.next()) {
             ("", None, None) => Self::Overview,
             ("events", None, None) => Self::Events,
+            ("metrics", None, None) => Self::Metrics,
             ("results", Some(id), None) => Self::Running(id_of(id)?),
             ("results", Some(id), Some("report")) => Self::Report(id_of(id)?),
             ("results", Some(id), Some("trend")) => Self::Trend(id_of(id)?),
@@ -52,6 +49,7 @@ fn id_of(text: &str) -> Option<&str> {
 pub enum RouteAnswer {
     Page(LivePage),
     Report(String),
+    Metrics(String),
     Elsewhere(String),
     Unknown(String),
     Failed(String),
@@ -86,6 +84,15 @@ fn try_answer(
             let listings: Vec<ResultListing> =
                 rows.iter().map(|row| row_listing(row, reading)).collect();
             RouteAnswer::Page(live::overview(&listings))
+        }
+        // What cannot be read is not there; its own page says why.
+        Route::Metrics => {
+            let running = store.running_results()?;
+            let views = running
+                .iter()
+                .filter_map(|row| (reading.view)(&store, row).ok());
+            let views: Vec<_> = views.collect();
+            RouteAnswer::Metrics(loadline_report::render_openmetrics(&views))
         }
         Route::Running(id) | Route::Stop(id) => {
             let row = store.result_by_prefix(id)?;
@@ -158,6 +165,7 @@ mod tests {
         for (path, route) in [
             ("/", Some(Route::Overview)),
             ("/events", Some(Route::Events)),
+            ("/metrics", Some(Route::Metrics)),
             ("/results/0190d1c2", Some(Route::Running("0190d1c2"))),
             ("/results/0190-d1/report", Some(Route::Report("0190-d1"))),
             ("/results/0190/trend", Some(Route::Trend("0190"))),

@@ -1,9 +1,9 @@
 //! Requests in, answers out.
 //!
-//! Owns the listener, the threads that answer, and how many connections and threads there may be. One
-//! thread accepts connections and reads heads, and waits for nobody; whatever may wait has a thread of
-//! its own. A connection that cannot be had, or a head too many, costs the oldest head that is not
-//! whole: a visitor sends it at once.
+//! Owns the listener, the threads that answer, and the limits on connections and threads. One
+//! thread accepts connections and reads heads, and never blocks; blocking work runs in separate
+//! threads. A failed accept, or a head too many, closes the connection with the oldest incomplete
+//! head: an honest client sends it at once.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,13 +22,11 @@ use crate::feed::Feed;
 use crate::http::{HttpAnswer, PendingRequest, RequestHead, event_stream_head};
 use crate::routes::{self, Route, RouteAnswer};
 
-/// Requests that are answered at a time, but for those that follow the stream.
+/// Most requests answered at the same time, not counting event streams.
 const ANSWERS: usize = 32;
-/// Pages that follow the stream at a time.
 const READERS: usize = 200;
-/// Connections whose heads are not whole.
+/// Most connections with an incomplete head.
 const HEADS: usize = 256;
-/// How often the end is looked for.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
@@ -41,7 +39,6 @@ pub enum ServeError {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         address: SocketAddr,
-        /// The cause.
         source: io::Error,
     },
     #[error("cannot start a thread: {0}")]
@@ -110,18 +107,16 @@ impl StateServer {
         Ok(())
     }
 
-    /// Waits for a connection or bytes, but not for long.
     fn wait_for_bytes(&self, pending: &[PendingRequest]) {
         let streams = pending
             .iter()
             .map(|p| PollFd::new(&p.stream, PollFlags::IN));
         let mut wanted: Vec<PollFd<'_>> = streams.collect();
         wanted.push(PollFd::new(&self.listener, PollFlags::IN));
-        // A signal that interrupts it is one that may ask for the end.
+        // An interrupting signal may be a request to end.
         let _ = poll(&mut wanted, Some(&PATIENCE));
     }
 
-    /// Takes the connections that wait. What goes wrong with one is its own end.
     fn accept_connections(&self, pending: &mut Vec<PendingRequest>) {
         for _ in 0..HEADS {
             match self.listener.accept() {
@@ -139,7 +134,6 @@ impl StateServer {
         }
     }
 
-    /// Hands over each request whose head is whole; gives back those that are not.
     fn read_heads(&self, pending: Vec<PendingRequest>) -> Vec<PendingRequest> {
         let mut rest = Vec::with_capacity(pending.len());
         for mut request in pending {
@@ -153,7 +147,7 @@ impl StateServer {
         rest
     }
 
-    /// Answers in a thread of its own, or says at once that there are too many.
+    /// Answers in a separate thread, or refuses at once if there are too many.
     fn answer_in_thread(&self, request: PendingRequest, head: RequestHead) {
         let shared = Arc::clone(&self.shared);
         if shared.busy.fetch_add(1, Ordering::Relaxed) >= ANSWERS {
@@ -171,7 +165,6 @@ impl StateServer {
     }
 }
 
-/// Answers a request. A page that went away is no error.
 fn answer_http_request(permit: ThreadPermit, mut stream: TcpStream, head: &RequestHead) {
     let shared = Arc::clone(&permit.0);
     if let Some(answer) = shared.answer_request(head) {
@@ -183,13 +176,14 @@ fn answer_http_request(permit: ThreadPermit, mut stream: TcpStream, head: &Reque
 }
 
 impl SharedServer {
-    /// The answer; `None` for a page that follows the stream.
     fn answer_request(&self, head: &RequestHead) -> Option<HttpAnswer> {
         let route = Route::from_path(&head.path);
         match self.access.decide_access(head) {
             AccessDecision::Granted => {}
+            // A scraper keeps no cookies.
+            AccessDecision::WithCookie if route == Some(Route::Metrics) => {}
             AccessDecision::WithCookie => {
-                // The token moves to a cookie, so that it stands in no history and no link. Only an
+                // The token moves to a cookie, so that no history and no link contains it. Only an
                 // address of ours is gone to: `//elsewhere` is another server's.
                 let path = route.map_or("/", |_| &head.path).to_owned();
                 let cookie = self.access.session_cookie(head);
@@ -248,18 +242,17 @@ impl SharedServer {
         }
     }
 
-    /// Sends events until the page goes away or the server ends.
     fn send_events(&self, mut out: TcpStream) {
         let mut reader = self.feed.read();
         let mut sent = out.write_all(event_stream_head().as_bytes());
         while sent.is_ok() && !self.is_over.load(Ordering::Relaxed) {
             let mut text = String::new();
             for (name, json) in reader.next() {
-                // JSON has no line ends of its own.
+                // JSON has no line ends.
                 text.push_str(&format!("event: {name}\ndata: {json}\n\n"));
             }
             if text.is_empty() {
-                // Tells a page that went away from one that has nothing to hear.
+                // Distinguishes a closed page from an idle one.
                 text.push_str(":\n\n");
             }
             sent = out.write_all(text.as_bytes());
@@ -267,7 +260,6 @@ impl SharedServer {
     }
 }
 
-/// Gives a place back, also when an answer panics.
 struct ThreadPermit(Arc<SharedServer>);
 
 impl Drop for ThreadPermit {
@@ -283,6 +275,10 @@ fn to_http_answer(answer: RouteAnswer) -> HttpAnswer {
             // Its own policy is stricter; this one keeps it out of frames.
             let policy = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
             document_answer(200, html, policy.to_owned())
+        }
+        RouteAnswer::Metrics(text) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            HttpAnswer::with_body(200, kind, text)
         }
         RouteAnswer::Elsewhere(path) => HttpAnswer::elsewhere(path),
         RouteAnswer::Unknown(why) => page_answer(404, live::message("Not found", &why)),

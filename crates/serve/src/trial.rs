@@ -14,17 +14,13 @@ use serde::Serialize;
 const SECONDS: usize = 600;
 const LINES: usize = 40;
 const LINE: usize = 400;
-/// Records of the log that are read at a time.
 const AT_A_TIME: usize = 20_000;
 const NS: u64 = 1_000_000_000;
 
-/// One second of a trial; what was not measured in it is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct TrialSecond {
-    /// Since the trial's first phase, whole seconds.
     pub t: u64,
     pub p99_ms: Option<f64>,
-    /// Good responses a second.
     pub rate: Option<f64>,
     /// Memory at its end, page cache included, MiB.
     pub memory_mib: Option<f64>,
@@ -33,7 +29,6 @@ pub struct TrialSecond {
     pub throttled_cpus: Option<f64>,
 }
 
-/// Counters at the end of a second, ns.
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuCounters {
     at: u64,
@@ -41,29 +36,24 @@ struct CpuCounters {
     throttled: Option<i64>,
 }
 
-/// A trial that is followed. Of several instances the first is shown.
 #[derive(Debug)]
 pub struct TrialFollower {
     log: EventLogReader<File>,
-    /// Its first phase, ns.
     begin: Option<u64>,
     /// Begin of the current phase, ns.
     phase_begin: u64,
     phase: String,
     progress: Option<TrialProgress>,
     seconds: VecDeque<TrialSecond>,
-    /// At the end of the second before the last one, and now.
     before: CpuCounters,
     latest: CpuCounters,
     lines: VecDeque<String>,
-    /// The begin of a line whose end has not come.
     rest: String,
-    /// A log that cannot be read further is left alone.
     is_over: bool,
 }
 
 impl TrialFollower {
-    /// Follows the trial with this event log; `None` where there is none yet.
+    /// Follows the trial with this event log; `None` if it does not exist yet.
     pub fn follow_log(log: &Path) -> Option<Self> {
         let file = File::open(log).ok()?;
         Some(Self {
@@ -99,7 +89,6 @@ impl TrialFollower {
         &self.phase
     }
 
-    /// Its last live figure, of the current phase.
     pub fn last_progress(&self) -> Option<TrialProgress> {
         self.progress
     }
@@ -108,7 +97,6 @@ impl TrialFollower {
         self.seconds.iter()
     }
 
-    /// The last lines of the application, oldest first.
     pub fn recent_lines(&self) -> impl Iterator<Item = &String> {
         self.lines.iter()
     }
@@ -189,8 +177,8 @@ impl TrialFollower {
         }
     }
 
-    /// The second of a point in time, made where it is the newest; `None` for one that is no longer
-    /// kept.
+    /// The second of a point in time, added if it is the newest; `None` for a second that was
+    /// dropped.
     fn second_at(&mut self, at: u64) -> Option<&mut TrialSecond> {
         let begin = *self.begin.get_or_insert(at);
         let t = at.saturating_sub(begin) / NS;

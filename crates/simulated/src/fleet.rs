@@ -1,7 +1,7 @@
 //! Several simulated services of one trial: each in its own virtual time from the same moment on.
 //!
-//! Owns the clock between them: what they do at once takes as long as the slowest. What something
-//! else does to the machine, it does to all of them.
+//! Owns the clock between them: their parallel work takes as long as the slowest. Disturbances of
+//! the machine affect all.
 
 use loadline_analysis::record::{Evidence, LoadEvidence, NoiseEvidence, StartEvidence};
 use loadline_analysis::together;
@@ -47,7 +47,7 @@ impl InstanceFleet {
         }
     }
 
-    /// Runs one load phase; whether an instance died of it.
+    /// Runs one load phase; returns whether an instance died from it.
     pub fn drive_instances(&mut self, load: &LoadPhase) -> (Vec<LoadEvidence>, bool) {
         let of = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         let (mut parts, mut has_died) = (Vec::new(), false);

@@ -1,9 +1,9 @@
-//! A host whose truth is known, for tests: services of a [`World`] in virtual time, from a seed.
+//! A host with a known truth, for tests: services of a [`World`] in virtual time, from a seed.
 //!
-//! Owns the slots and the clock between them, and what a trial there leads to. What a trial gives
-//! depends on the seed, its configuration and the seed of its load (purpose, repeat and attempt)
-//! alone, never on what else runs or ran: so every number of slots sees the same world. Never
-//! sleeps, touches no file, starts no process. Only tests depend on it.
+//! Owns the slots and the clock between them, and the outcome of a trial. An outcome depends on the
+//! seed, the trial's configuration and the seed of its load (purpose, repeat and attempt) alone,
+//! never on other trials: so every number of slots sees the same world. Never sleeps, touches no
+//! file, starts no process. Only tests depend on it.
 
 mod fleet;
 pub mod memory;
@@ -35,11 +35,9 @@ pub struct SimulatedHost {
     clock: Rc<VirtualClock>,
 }
 
-/// The virtual CLOCK_MONOTONIC, and when something will happen.
 #[derive(Debug)]
 struct VirtualClock {
     now_ns: Cell<u64>,
-    /// Of each running trial, its next event.
     coming: RefCell<Vec<(usize, u64)>>,
 }
 
@@ -56,7 +54,6 @@ impl SimulatedHost {
         }
     }
 
-    /// Virtual time since the host was made.
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(self.host_clock_ns() - BEGIN)
     }

@@ -1,9 +1,11 @@
-//! Services whose memory is known part by part: need = non-heap(requests) + min(touched, allowed heap).
+//! Services with memory that is known part by part: need = non-heap(requests) + min(touched,
+//! allowed heap).
 //!
-//! Owns what a start with room, a squeezed one and a fresh one show of such a service, and the limit that
-//! it really needs. Ranges are those of measured services (METHODOLOGY, "The smallest memory"), wider
-//! where that is harder: growth that settles late, bursts that end early, walls that kill without a
-//! warning, a machine whose noise lasts from start to start and voids misses more often than passes.
+//! Owns what a start with room, a squeezed one and a fresh one show of such a service, and the
+//! limit that it really needs. Ranges come from measured services (METHODOLOGY, "The smallest
+//! memory"), wider where that is harder: growth that settles late, bursts that end early, walls
+//! that kill without a warning, a machine with noise that lasts from start to start and voids
+//! misses more often than passes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::search::TrialAsk;
 use loadline_analysis::slo::Slo;
-use loadline_sizing::Bytes;
+use loadline_sizing::{Bytes, Cpus};
 
 const SECOND: u64 = 1_000_000_000;
 const REQUESTS: f64 = 900.0;
@@ -29,15 +31,13 @@ const FOREVER: f64 = 200_000.0;
 pub struct MemoryService {
     /// Objects that stay alive, at the first request.
     pub live: f64,
-    /// What a thousand requests add to them.
+    /// Growth of the live set per thousand requests.
     pub leak: f64,
-    /// Everything but heap and files, at the first request.
     non_heap: f64,
     /// What code and malloc grow by, and the requests after which two thirds of that are there.
     growth: (f64, f64),
     /// What grows with time for as long as it lives.
     late: f64,
-    /// What a burst at full concurrency leaves behind.
     burst: f64,
     burst_requests: f64,
     /// How far starts differ, as a share of the non-heap.
@@ -48,11 +48,12 @@ pub struct MemoryService {
     gc_cpus: f64,
     /// Share of the bound at which p99 lies, and how far its logarithm strays.
     latency: (f64, f64),
+    /// CPUs that its load burns; `None` where CPU is plenty.
+    pub burned_cpus: Option<f64>,
     /// Share of starts that miss whatever their memory.
     pub misses: f64,
     /// Share of trials that are voided, three times as often where they missed.
     noise: f64,
-    /// Share of squeezes that are killed without a warning.
     kills: f64,
     pub is_squeezable: bool,
     random: RandomStream,
@@ -61,14 +62,13 @@ pub struct MemoryService {
 
 #[derive(Debug, Clone, Copy)]
 struct Start {
-    /// Factor of the non-heap.
     strays: f64,
     room: f64,
     warm_room: f64,
 }
 
 impl MemoryService {
-    /// A service; `kind` of them share no truth with others.
+    /// A service; services of different `kind` have independent truths.
     pub fn draw(seed: u64, kind: u64) -> Self {
         let mut random = RandomStream::from_seed(seed).derive(kind);
         let non_heap = random.uniform_between(60_f64.ln(), 350_f64.ln()).exp();
@@ -98,6 +98,7 @@ impl MemoryService {
                 random.uniform_between(0.01_f64.ln(), 0.5_f64.ln()).exp(),
                 random.uniform_between(0.03, 0.2),
             ),
+            burned_cpus: None,
             misses: [0.0, 0.0, 0.0, 0.0, 0.01][random.uniform_below(5)],
             noise: [0.0, 0.05, 0.2][random.uniform_below(3)],
             kills: random.uniform_between(0.0, 0.03),
@@ -127,7 +128,7 @@ impl MemoryService {
         }
     }
 
-    /// Everything but heap and files after so many requests.
+    /// Everything but heap and files after this many requests.
     fn non_heap(&self, start: Start, requests: f64) -> f64 {
         let (growth, settles) = self.growth;
         let late = self.late * (requests / FOREVER).min(1.0);
@@ -154,6 +155,23 @@ impl MemoryService {
         needs[379]
     }
 
+    /// The CPU at which 95 % of its starts keep their bound, where its load burns this much: latency grows
+    /// with the share of time that a CPU is busy, as in a queue with one server.
+    pub fn needed_cpus(&self) -> f64 {
+        let (middle, strays) = self.latency;
+        let idle = middle * (1.645 * strays).exp();
+        self.burned_cpus.unwrap_or_default() / (1.0 - idle).max(0.01)
+    }
+
+    /// By how much waiting for CPU lengthens its latency.
+    fn waiting(&self, ask: &TrialAsk) -> f64 {
+        let given = ask.configuration.sure_cpu().map(Cpus::as_f64);
+        let Some((burned, given)) = self.burned_cpus.zip(given) else {
+            return 1.0;
+        };
+        1.0 / (1.0 - burned / given).max(0.001)
+    }
+
     /// The heap that HotSpot allows itself at a limit.
     pub fn default_heap(limit: f64) -> f64 {
         match limit {
@@ -163,7 +181,7 @@ impl MemoryService {
         }
     }
 
-    /// What a trial of it comes to, and how many attempts that took.
+    /// The outcome of a trial, and the number of attempts.
     pub fn trial(&mut self, ask: &TrialAsk, slo: &Slo) -> (TrialRecord, u32) {
         for attempt in 1..=3 {
             let record = self.attempt(ask, slo);
@@ -192,7 +210,8 @@ impl MemoryService {
         // A heap that is not pre-touched has what its collections left it.
         let touched = named.unwrap_or((2.2 * self.live).min(allowed));
         let fresh = self.non_heap(start, REQUESTS) + touched;
-        let p99 = (self.latency.0.ln() + self.latency.1 * self.machine).exp() * 0.25;
+        let p99 =
+            (self.latency.0.ln() + self.latency.1 * self.machine).exp() * 0.25 * self.waiting(ask);
         let is_thrashing = limit < fresh + start.room;
         let is_collecting = allowed < 1.35 * self.live;
         let misses =
@@ -203,6 +222,10 @@ impl MemoryService {
             false => TrialVerdict::Pass,
         };
         let mut evidence = self.evidence(start, touched, allowed, p99);
+        let burned = self
+            .burned_cpus
+            .map(|cpus| Duration::from_secs_f64(10.0 * cpus));
+        evidence.cgroup.measure_cpu = burned;
         evidence.cgroup.file_refaults = Some(match is_thrashing {
             true => 900_000,
             false => 20_000 + self.random.uniform_below(20_000) as u64,
@@ -281,7 +304,6 @@ impl MemoryService {
         }
     }
 
-    /// Ages it, lowers its limit to the wall, and gives it the load again.
     fn squeeze(&mut self, evidence: &mut Evidence, start: Start, limit: f64, heap: f64) {
         let requests = self.burst_requests;
         let aged = |requests: f64| {

@@ -26,7 +26,8 @@ pub struct QueueServer {
     pub stall: Option<(f64, f64)>,
     /// When the service dies, as a share of the phase.
     pub dies_at: Option<f64>,
-    /// What a request costs beside a warm service, as a factor, by the seconds since the phase began.
+    /// Cost of a request relative to a warm service, as a factor, by the seconds since the phase
+    /// began.
     pub cost: Box<dyn Fn(f64) -> f64>,
 }
 
@@ -35,15 +36,12 @@ pub struct PhaseRun {
     /// Requests a second of the schedule; `None` for a closed model.
     pub offered_rate: Option<f64>,
     pub scheduled: u64,
-    /// Good answers within the phase (the rest of them came in the drain).
+    /// Good answers within the phase (the others came in the drain).
     pub answered_in_time: u64,
     pub errors: BTreeMap<String, u64>,
     pub unfinished: u64,
-    /// Latencies of the good answers, ns.
     pub latency: Histogram<u64>,
-    /// Service times of the good answers, ns.
     pub service_time: Histogram<u64>,
-    /// Seconds of work done, over all servers.
     pub busy: f64,
     pub died: bool,
     per_second: Vec<PhaseSecond>,

@@ -19,19 +19,16 @@ use crate::world::{MemoryWall, Surface};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct World {
-    /// The memory a start needs to survive start and load.
     pub wall: MemoryWall,
-    /// What its working set lets expect of that memory, as a factor of it.
+    /// Estimate of that memory from its working set, as a factor.
     pub expectation: f64,
-    /// The highest rate by CPU and memory.
     pub surface: Surface,
     pub start_cpu: Duration,
     pub base_latency: Duration,
     /// Share of trials that something else on the machine disturbs, in [0, 1].
     pub disturbed: f64,
-    /// Share of the disturbed trials whose noise evidence shows it, in [0, 1].
+    /// Share of the disturbed trials with noise evidence that shows it, in [0, 1].
     pub disturbance_seen: f64,
-    /// How much slower a disturbed trial is, as a factor.
     pub slowdown: f64,
     /// Share of trials with one stall that no evidence shows, in [0, 1].
     pub glitch: f64,
@@ -50,14 +47,13 @@ pub struct World {
 /// what it costs a warm one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmingCost {
-    /// The first request costs so much more, as a multiple.
     pub extra: f64,
     /// Seconds until that has fallen to a third (1/e).
     pub decay: f64,
 }
 
 impl WarmingCost {
-    /// What a request costs, as a multiple of that of a warm service.
+    /// Cost of a request, as a multiple of a warm service's.
     pub fn request_cost(&self, seconds: f64) -> f64 {
         1.0 + self.extra * (-seconds / self.decay).exp()
     }
@@ -104,7 +100,6 @@ pub(crate) struct Fate {
     pub is_disturbed: bool,
     pub is_seen: bool,
     has_glitch: bool,
-    /// Memory the instance would use if it could, MiB.
     need: f64,
 }
 
@@ -115,11 +110,9 @@ enum InstanceEnd {
     OomAtStart,
     /// Too small: it reads its own code from disk again and again and never gets ready.
     Thrashes,
-    /// Too small: the heap runs out while it starts.
     HeapAtStart,
     /// A little too small: the kernel kills it under load.
     OomUnderLoad,
-    /// A little too small: the collector takes most of the CPU.
     GcThrash,
     Crash,
 }
@@ -148,7 +141,6 @@ impl Fate {
     }
 }
 
-/// Requests a second of this instance within its limits.
 fn instance_capacity(world: &World, configuration: &Configuration) -> f64 {
     let memory = configuration.memory.map_or(64.0, Bytes::as_gib);
     let has = |text: &str| configuration.jvm_options.iter().any(|o| o.text == text);
@@ -176,7 +168,6 @@ pub(crate) struct SimulatedService {
     output: Vec<String>,
     seconds: Vec<SecondEvidence>,
     cpu: Duration,
-    /// CPU time and length of the measure phase.
     measured: Option<(Duration, Duration)>,
 }
 
@@ -265,7 +256,7 @@ impl SimulatedService {
         }
     }
 
-    /// A tenth of the working set are files that it could do without, a tenth those that it cannot.
+    /// A tenth of the working set are dispensable file pages, a tenth indispensable ones.
     fn working_set(&self) -> Bytes {
         let mib = self.fate.need * self.world.expectation / 0.9;
         let wanted = Bytes::from_bytes((mib * 1024.0 * 1024.0) as u64);
@@ -376,7 +367,7 @@ impl SimulatedService {
         self.start.clone()
     }
 
-    /// Runs one load phase; whether it died of it.
+    /// Runs one load phase; returns whether it died.
     pub fn drive_load(&mut self, load: &LoadPhase) -> (LoadEvidence, bool) {
         let start_ns = self.now_ns;
         let thrash = if self.fate.end == InstanceEnd::GcThrash {
@@ -420,7 +411,7 @@ impl SimulatedService {
         (evidence, run.died)
     }
 
-    /// Stops it and hands over what was measured; load and phases are the trial's.
+    /// Stops it and returns its evidence; the trial adds load and phases.
     pub fn stop_service(mut self) -> Evidence {
         if !self.exit.before_stop {
             // What a JVM that takes SIGTERM exits with.

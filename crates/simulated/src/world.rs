@@ -1,8 +1,8 @@
-//! Known truths: synthetic services whose right answer is known, to test searches against.
+//! Known truths: synthetic services with a known answer, to test searches against.
 //!
-//! Owns the response surfaces that the simulated backend and the tests of error rates share.
-//! They are chosen to be hard where real services are hard (an S-shaped wall in memory, a knee in
-//! rate, GC cost near the live set), not to look like any one service. Never used to judge.
+//! Owns the response surfaces that the simulated backend and the tests of error rates share. They
+//! are chosen to be hard where real services are hard (an S-shaped wall in memory, a knee in rate,
+//! GC cost near the live set), not to look like any one service. Never used to judge.
 
 use loadline_analysis::random::RandomStream;
 
@@ -16,20 +16,19 @@ pub struct MemoryWall {
 }
 
 impl MemoryWall {
-    /// A wall drawn from the population of the published error rates: middle uniform in
-    /// 110..700 MiB, width 0.3, 1 or 3 % of it.
+    /// A wall drawn from the population of the published error rates: middle uniform in 110..700
+    /// MiB, width 0.3, 1 or 3 %.
     pub fn draw_wall(random: &mut RandomStream) -> Self {
         let middle = random.uniform_between(110.0, 700.0);
         let width = middle * [0.003, 0.01, 0.03][random.uniform_below(3)];
         Self { middle, width }
     }
 
-    /// Probability that a start with so much memory passes, in [0, 1].
+    /// Probability that a start with this much memory passes, in [0, 1].
     pub fn pass_probability(&self, mib: f64) -> f64 {
         1.0 / (1.0 + (-(mib - self.middle) / self.width).exp())
     }
 
-    /// The memory at which starts pass with this probability, MiB.
     pub fn memory_for(&self, probability: f64) -> f64 {
         self.middle + self.width * (probability / (1.0 - probability)).ln()
     }
@@ -42,8 +41,8 @@ impl MemoryWall {
     }
 }
 
-/// What the record of a trial that passed lets expect of the memory that a start needs, as a factor of
-/// it: nine of ten records are off by up to 30 %, one of ten says nothing (a quarter to four times).
+/// Estimate of a start's memory from the record of a passing trial, as a factor: nine of ten
+/// records are off by up to 30 %, one in ten is useless (a quarter to four times).
 pub fn draw_expectation(random: &mut RandomStream) -> f64 {
     match random.chance(0.1) {
         true => random.uniform_between(-(4.0_f64.ln()), 4.0_f64.ln()).exp(),
@@ -56,9 +55,8 @@ pub fn draw_expectation(random: &mut RandomStream) -> f64 {
 pub struct RateKnee {
     /// Where half of the undisturbed trials break it, requests a second.
     pub rate: f64,
-    /// Width of the S-curve in ln(rate).
     pub width: f64,
-    /// Share of trials that break it whatever the rate: somebody else's disturbance.
+    /// Share of trials that break it whatever the rate: external disturbance.
     pub glitch: f64,
 }
 
@@ -75,11 +73,9 @@ impl RateKnee {
 /// H = 0.95·(m − non_heap), and 0 when the heap cannot hold the live set (H ≤ 1.05·L).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Surface {
-    /// Memory that is not heap, GiB.
     pub non_heap: f64,
     /// Live set L, GiB.
     pub live: f64,
-    /// Allocation rate g, GB/s at full load.
     pub allocation: f64,
     /// GC cost b: CPU seconds per allocated GB, times GB of free heap.
     pub gc_cost: f64,
@@ -92,7 +88,6 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// A surface from the population of the published regrets.
     pub fn draw_surface(random: &mut RandomStream) -> Self {
         Self {
             non_heap: random.uniform_between(0.15, 0.5),
@@ -117,7 +112,6 @@ impl Surface {
     }
 }
 
-/// What besides CPU and memory bounds a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerrainShape {
     Smooth,

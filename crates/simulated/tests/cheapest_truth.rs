@@ -1,13 +1,13 @@
-//! The search for the cheapest deployment against services whose right answer is known.
+//! The search for the cheapest deployment against services with a known answer.
 //!
 //! Three shapes of service, three price lists with their lattices, a noisy knee, one trial in ten
-//! disturbed (most of it seen, the rest looks like a failure). The service that changes its
+//! disturbed (mostly visible, the rest looks like a failure). The service that changes its
 //! collector at the border of the server class carries less on the larger side of the border in
 //! half of the draws. Figures are means over all draws of one shape and one price list.
 //!
-//! The truth is the cheapest deployment of which 19 of 20 starts keep the SLO. Regret is what the
-//! answer costs more than that. An answer that costs less keeps the SLO less often than that: such
-//! answers count as bad, with the share of starts that miss the SLO.
+//! The truth is the cheapest deployment at which 19 of 20 starts keep the SLO. Regret is the extra
+//! cost of the answer. A cheaper answer keeps the SLO less often: such answers count as bad, with
+//! the share of starts that miss the SLO.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 #![allow(
@@ -50,7 +50,7 @@ fn is_server(size: InstanceSize) -> bool {
     size.cpu.ceil() >= 2 && size.memory >= Bytes::from_mib(1792)
 }
 
-/// What the session gives for one question: it repeats what was seen to be disturbed.
+/// The session's outcome for one question: it repeats visibly disturbed trials.
 fn outcome(
     terrain: &Terrain,
     size: InstanceSize,
@@ -194,7 +194,7 @@ struct Chosen {
     is_told: bool,
 }
 
-/// A search: `luck` says how trials go, `hog` which of them a seen disturbance hits.
+/// A search: `luck` decides trials, `hog` which trials a visible disturbance hits.
 fn chosen(
     (terrain, offer, rate): (&Terrain, &Offer, f64),
     luck: &mut RandomStream,

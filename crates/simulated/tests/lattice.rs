@@ -1,4 +1,4 @@
-//! The search over the lattice of sizes against services whose right answer is known.
+//! The search over the lattice of sizes against services with a known answer.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 

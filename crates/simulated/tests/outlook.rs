@@ -1,4 +1,4 @@
-//! What is told of a search before it runs holds on the simulated host.
+//! The outlook of a search holds on the simulated host.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 #![allow(
@@ -21,7 +21,7 @@ use loadline_engine::searches::size_search;
 use loadline_simulated::World;
 use loadline_simulated::world::MemoryWall;
 
-/// The simulated host cannot lower a limit, which nobody knows before it runs.
+/// The simulated host cannot lower a limit, which is unknown before it runs.
 fn one_by_one(experiment: &Experiment) -> SizeSearch {
     let mut search = size_search(experiment, None);
     for base in &mut search.bases {
@@ -54,8 +54,8 @@ fn searches_take_as_many_starts_as_was_told() {
     assert!(beyond <= 4, "one in twenty is expected");
 }
 
-/// At the end of each trial from the third on, how far the end that is told then lies from the real
-/// one, as a share of the whole run.
+/// At the end of each trial from the third on, the error of the predicted end, as a share of the
+/// whole run.
 fn told_at(lengths: &[(Duration, bool)], expected: u32) -> Vec<f64> {
     let total: Duration = lengths.iter().map(|(length, _)| *length).sum();
     let mut left = TimeLeft::new(Some(expected), Duration::from_secs(18));

@@ -32,7 +32,7 @@ fn run(store: &Store, result: &str, of: &Experiment) -> (PriceAnswer, Watch) {
     in_world(World::default(), store, result, of)
 }
 
-/// In a store of its own.
+/// In a separate store.
 fn alone(world: World, search: &str, rate: &str) -> (PriceAnswer, Watch) {
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());
@@ -114,7 +114,7 @@ fn a_rate_that_the_generator_cannot_make_leaves_the_answer() {
     assert_eq!(lattice.unmeasured(choice.cell), Some(150.0));
 }
 
-/// The proof would take longer than the budget; what is there to prove is not known yet.
+/// The proof would take longer than the budget; the size to prove is not known yet.
 #[test]
 fn a_budget_that_ends_before_an_answer_does_not_say_that_there_is_none() {
     let search = "prices = \"fargate\"\nsizes = [\"0.25/512Mi\", \"1/2Gi\"]\nreplicas = \"1..2\"\nbudget = \"25s\"\nprove = 20";
@@ -220,7 +220,7 @@ fn less_memory_is_searched_where_less_is_billed() {
         let trials = smaller.trials.iter();
         trials.filter(|t| t.purpose == purpose).count()
     };
-    assert_eq!(of(TrialPurpose::Prove), 5, "it has a proof of its own");
+    assert_eq!(of(TrialPurpose::Prove), 5, "it has its own proof");
     assert!(of(TrialPurpose::Confirm) >= 2);
     // The starts at the size that was found tell where to look first.
     let searched = of(TrialPurpose::Search);
@@ -320,7 +320,7 @@ fn a_stage_that_the_budget_has_no_room_for_is_named() {
     assert!(tuned.left_out[0].starts_with("collector: not compared"));
 }
 
-/// A second result on the same ground searches without a trial of its own; its proof is run.
+/// A second result on the same ground searches without new trials; its proof is run.
 #[test]
 fn trials_of_an_earlier_result_are_used_again_and_said_so() {
     let directory = rig::directory();

@@ -1,4 +1,4 @@
-//! What the runner does when trials go wrong: repeats, waits, ends with what was finished kept.
+//! The runner when trials go wrong: it repeats, waits, and keeps finished trials at the end.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 #![allow(
@@ -25,7 +25,7 @@ use loadline_simulated::{SimulatedHost, World};
 
 type Fault = fn(&TrialOrder, attempt: u32) -> Option<TrialEnding>;
 
-/// A simulated host, some of whose trials end otherwise.
+/// A simulated host with some faulty trials.
 struct Faulty {
     inner: SimulatedHost,
     fault: Fault,
@@ -118,7 +118,7 @@ impl TrialHost for Faulty {
 fn invalid(cause: InvalidReason) -> TrialEnding {
     let failure = Some(MeasurementFailure {
         cause,
-        detail: "as it was told".to_owned(),
+        detail: "as ordered".to_owned(),
     });
     TrialEnding::Measured(Box::new(Evidence {
         failure,
@@ -153,7 +153,7 @@ fn run(host: &mut Faulty) -> (Result<BTreeMap<String, TrialVerdict>, RunError>, 
     (verdicts, store.finished_trials(&result).unwrap().len())
 }
 
-/// When a trial was launched whose first two attempts end like this, and when the others were.
+/// Launch times of a trial with two faulty first attempts, and of the others.
 fn repeated(fault: Fault) -> (Vec<u64>, Vec<u64>) {
     let mut host = Faulty::new(1, fault);
     let (verdicts, kept) = run(&mut host);
@@ -247,7 +247,7 @@ impl TrialSearch for WithGuess {
     }
 }
 
-/// Labels of all that was launched, where the first two attempts at what is wanted are disturbed.
+/// Labels of all launches, when the first two attempts at a wanted trial are disturbed.
 fn launched_beside_a_back_off(slots: usize) -> Vec<String> {
     let mut host = Faulty::new(slots, |order, attempt| {
         (is_first(order) && attempt < ATTEMPTS).then(|| invalid(InvalidReason::Noise))
@@ -322,7 +322,7 @@ fn a_refusal_ends_the_run_and_stops_the_others() {
         let refusal = RunRefusal::new("starting", "permission denied", "choose another user");
         is_first(order).then_some(TrialEnding::Refused(refusal))
     });
-    // The others take longer than the one that is refused, or as long.
+    // The others take at least as long as the refused one.
     let (ended, kept) = run(&mut host);
     let Err(RunError::Refused(refusal)) = ended else {
         panic!("{ended:?}")

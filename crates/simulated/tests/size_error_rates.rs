@@ -1,10 +1,11 @@
-//! How often `size` is wrong and what it costs, beside the rules that were there before or lost.
+//! Error rates and cost of `size`, compared with earlier and rejected rules.
 //!
-//! The worlds are those of `min_memory_error_rates` and some in which a share of the starts misses
-//! whatever the memory; what the first start lets expect is off as in `draw_expectation`. An answer
-//! is wrong when it is called proven and fewer than 95 % of starts pass there. A service outgrows its
-//! answer when it needs more, after hours, than the answer is above the size at which 95 % of its
-//! starts pass. METHODOLOGY has the tables that this prints.
+//! The worlds are those of `min_memory_error_rates` plus worlds in which a share of the starts
+//! misses whatever the memory; the estimate from the first start has the error of
+//! `draw_expectation`. An answer is wrong when it is called proven and fewer than 95 % of starts
+//! pass there. A service outgrows its answer when its growth over hours exceeds the distance of the
+//! answer from the size at which 95 % of its starts pass. METHODOLOGY has the tables that this
+//! prints.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 #![allow(
@@ -113,7 +114,7 @@ struct Service {
 }
 
 impl Service {
-    /// The same service has the same truth in every `search` of it.
+    /// A service has the same truth in every `search`.
     fn draw(service: u64, floor: f64, search: u64) -> Self {
         let mut random = RandomStream::from_seed(2026).derive(service);
         let wall = MemoryWall::draw_wall(&mut random);

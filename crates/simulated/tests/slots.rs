@@ -34,7 +34,7 @@ fn seeds() -> std::ops::Range<u64> {
     0..asked.and_then(|n| n.parse().ok()).unwrap_or(8)
 }
 
-/// Walls anywhere in the range, some trials disturbed, some of them unseen, some starts crash.
+/// Walls anywhere in the range; some trials disturbed, a part invisibly; some starts crash.
 fn world(seed: u64) -> World {
     let mut random = RandomStream::from_seed(1000).derive(seed);
     World {
@@ -128,7 +128,7 @@ fn same<S: TrialSearch, T: PartialEq + Debug>(
     assert!(most > 1, "something was measured");
 }
 
-/// A search that was stopped after so many records and begun again on the same store.
+/// A search stopped after this many records and restarted on the same store.
 fn resumed<S: TrialSearch>(
     experiment: &Experiment,
     search: impl Fn() -> S,
@@ -146,7 +146,7 @@ fn resumed<S: TrialSearch>(
     let is_stopped = matches!(stopped, Err(RunError::Interrupted));
     assert!(is_stopped || (before > 1 && stopped.is_ok()));
     let kept = store.finished_trials(&result).unwrap().len();
-    assert!(kept as u32 >= cut, "what was finished is kept");
+    assert!(kept as u32 >= cut, "finished trials are kept");
     let mut host = SimulatedHost::new(world(seed), seed, after);
     let mut watch = rig::watch();
     let answer = rig::run(&mut host, &mut watch, at, experiment, &search()).unwrap();
@@ -216,7 +216,7 @@ fn a_ladder_ends_at_the_same_rung_on_any_number_of_slots() {
     same(&experiment, search, |records| names(records));
 }
 
-/// Each JDK has a size of its own, proven; the first tells the second where to begin.
+/// Each JDK gets its own size, proven; the first gives the second a starting point.
 #[test]
 fn sizes_of_several_jdks_are_each_proven_on_any_number_of_slots() {
     each_level_is_proven("name = \"jdk\"\nlevels = [\"17\", \"25\"]");
@@ -354,7 +354,7 @@ fn pairs_stay_on_their_slot() {
     assert!(took < alone.mul_f64(0.4), "{took:?} of {alone:?}");
 }
 
-/// What runs and is wanted no more is stopped, and its row says so.
+/// An unwanted running trial is stopped, and its row shows that.
 #[test]
 fn a_wrong_guess_is_stopped_and_leaves_no_record() {
     let experiment = rig::experiment("[search]\nprove = 3", "50/s");

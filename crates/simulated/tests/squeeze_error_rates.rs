@@ -1,9 +1,9 @@
-//! How often `size` is wrong and what it costs where memory is known part by part, beside the search that
+//! Error rates and cost of `size` with memory known part by part, compared with the search that
 //! varied the limit alone and counted twenty starts.
 //!
-//! An answer is wrong when it is called proven and fewer than 95 % of its starts live on at its limit and
-//! heap, however many requests come. It is over-committed when the heap that its JVM may take does not fit
-//! beside the rest. METHODOLOGY has the figures that this prints.
+//! An answer is wrong when it is called proven and fewer than 95 % of its starts live on at its
+//! limit and heap, however many requests come. It is over-committed when the JVM's allowed heap and
+//! the rest exceed the limit. METHODOLOGY has the figures that this prints.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 #![allow(
@@ -62,6 +62,9 @@ fn sizes() -> SizeSearch {
             warm_up: None,
             heap: Default::default(),
             is_squeezable: true,
+            has_one_jvm: false,
+            cpu: None,
+            has_more_cpu: false,
         }],
         prove: DISTANT_STARTS,
         is_counted: false,
@@ -231,7 +234,7 @@ fn five_starts_are_hardly_ever_wrong_and_never_over_committed() {
     let told = share(&leaking, |run| run.tells_leak);
     let false_alarms = share(&now, |run| run.tells_leak && !run.leaks);
     println!(
-        "told: {:.1} % of them, {:.1} % of the others",
+        "warned: {:.1} %, others {:.1} %",
         100.0 * told,
         100.0 * false_alarms
     );

@@ -1,5 +1,5 @@
-//! `size --question steady`: the warm-up that is found is the right one, and bounded, in worlds whose
-//! course of getting warm is known.
+//! `size --question steady`: the found warm-up is correct, and bounded, in worlds with a known
+//! course of getting warm.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
@@ -54,7 +54,7 @@ fn fall(cold: WarmingCost, warm_up: Duration) -> f64 {
     mean(begin, begin + 2.0) / mean(begin + 2.0, begin + MEASURED)
 }
 
-/// The shortest warm-up of those that are tried after which a request costs less than `most` more.
+/// The shortest tried warm-up after which a request costs less than `most` more.
 fn long_enough(cold: WarmingCost, most: f64) -> Duration {
     let mut warm_up = GIVEN;
     while fall(cold, warm_up) > most {

@@ -113,6 +113,8 @@ fn order(memory: Bytes, model: LoadModel) -> TrialOrder {
         as_shipped: false,
         generators: None,
         load_command: None,
+        metrics: None,
+        run: None,
     }
 }
 
@@ -313,8 +315,8 @@ fn a_seen_disturbance_is_invalid_and_an_unseen_glitch_is_a_miss() {
     );
 }
 
-/// The published error rate through trial and judge: a bad answer is one at which fewer
-/// than 95 % of starts pass; the default search gives 0.2 % of them where nothing is expected.
+/// The published error rate through trial and judge: a bad answer has fewer than 95 % passing
+/// starts; the default search gives 0.2 % bad answers without an estimate.
 #[test]
 fn searches_through_trials_are_as_good_as_the_state_machine_alone() {
     let seeds = RandomStream::from_seed(11);
@@ -553,7 +555,7 @@ impl Spent {
 #[test]
 fn a_trial_that_is_given_up_would_not_have_passed() {
     let (mut all, mut measuring) = (Spent::default(), Spent::default());
-    // What no rule could spare: a start with room, the warm-up, what ends by itself.
+    // Time that no rule could save: a start with room, the warm-up, trials that end early.
     let mut least = Duration::ZERO;
     let mut by_verdict: BTreeMap<String, Spent> = BTreeMap::new();
     let mut given_up = 0;

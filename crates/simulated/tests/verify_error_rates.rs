@@ -1,6 +1,6 @@
-//! `verify`: how often it calls a service worse that is as it was, and how often it finds one that is
-//! worse, in services whose truth is known. The rules were chosen by these figures (METHODOLOGY.md,
-//! "Does it still hold"); `-- --nocapture` prints them.
+//! `verify`: how often it calls an unchanged service worse, and how often it finds a worse one, in
+//! services with known truths. The rules were chosen by these figures (METHODOLOGY.md, "Does it
+//! still hold"); `-- --nocapture` prints them.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,11 +1,11 @@
-//! What a start-up cache was made for: the manifest beside it, and what no longer fits.
+//! The purpose of a start-up cache: the manifest next to it, and mismatches with a start.
 //!
-//! A JVM that rejects its cache starts without it and says nothing, and one whose cache was damaged
-//! can abort. Owns the manifest (text, `key value` lines), the comparison with a start, and the
-//! checksum. Never reads a file. Facts, measured on JDK 17.0.15 and 25.0.3: another build, class
-//! path, oops or headers are rejected whole; another collector loses only archived heap objects,
-//! but for ZGC, which has no compressed oops; noise in an archive (200 KB on 17, 1 MiB on 25) ended
-//! the JVM by SIGABRT.
+//! A JVM that rejects its cache starts without it silently, and a damaged cache can abort it. Owns
+//! the manifest (text, `key value` lines), the comparison with a start, and the checksum. Never
+//! reads a file. Facts, measured on JDK 17.0.15 and 25.0.3: another build, class path, oops or
+//! headers reject the whole cache; another collector loses only archived heap objects, except for
+//! ZGC, which has no compressed oops; noise in an archive (200 KB on 17, 1 MiB on 25) ended the JVM
+//! by SIGABRT.
 
 pub mod shared;
 
@@ -16,7 +16,6 @@ use crate::JavaVersion;
 
 pub use shared::SharedCacheInfo;
 
-/// First word of a manifest, with its version.
 const HEADING: &str = "loadline-cache 1";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +37,6 @@ impl CacheKind {
         }
     }
 
-    /// What the file is called after the application: `app.jsa`.
     pub fn extension(self) -> &'static str {
         match self {
             Self::AppCds => "jsa",
@@ -80,7 +78,6 @@ impl FromStr for CacheKind {
 pub struct ClassPathFile {
     /// Its path below the directory of the first one where it lies there, else absolute.
     pub path: String,
-    /// Its length, bytes.
     pub size: u64,
     /// Its time of modification, seconds since 1970-01-01: HotSpot compares it too, and image
     /// layers keep whole seconds.
@@ -96,12 +93,10 @@ pub struct CacheManifest {
     pub compressed_oops: bool,
     /// Whether object headers were compact (JEP 519).
     pub compact_headers: bool,
-    /// Length of the cache file, bytes.
     pub size: u64,
     pub checksum: u64,
     /// Features of the CPU that made it, as [`cpu_features`] reads them; empty is not known.
     pub cpu: Vec<String>,
-    /// The class path in order; the first file is the application's.
     pub class_path: Vec<ClassPathFile>,
     /// What a shared class cache has besides; `None` of other kinds, and in manifests from before it
     /// was kept.
@@ -129,7 +124,6 @@ impl CacheManifest {
         text
     }
 
-    /// Reads the text; `None` when it is not one of this version.
     pub fn parse_manifest(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         if lines.next()? != HEADING {
@@ -173,7 +167,6 @@ fn parse_class_path_file(text: &str) -> Option<ClassPathFile> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StartConditions {
     pub is_z: Option<bool>,
-    /// The collector's name as the manifest has it.
     pub collector: Option<String>,
     pub compressed_oops: Option<bool>,
     pub compact_headers: Option<bool>,
@@ -184,7 +177,6 @@ pub struct StartConditions {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheMismatch {
-    /// Another JDK, even of the same release.
     Build {
         made: String,
         now: String,
@@ -195,7 +187,6 @@ pub enum CacheMismatch {
         made_with: String,
         now_with: Option<String>,
     },
-    /// The CPU lacks what the machine code in it may use.
     Cpu {
         missing: Vec<String>,
     },
@@ -210,12 +201,12 @@ pub enum CacheMismatch {
     Damaged {
         what: &'static str,
     },
-    /// A layer below it is not the one that it was made above.
+    /// A layer below it differs from the original one.
     Layer {
         name: String,
         what: &'static str,
     },
-    /// It lies elsewhere than it was made for, and has layers below it.
+    /// It has moved, and has layers below it.
     Directory {
         made: String,
     },
@@ -309,8 +300,8 @@ impl CacheManifest {
         (!missing.is_empty()).then_some(missing)
     }
 
-    /// What is lost although the cache is used: archived heap objects need the collector they
-    /// were written with, or are loaded one by one.
+    /// The loss when the cache is used: archived heap objects need the collector they were written
+    /// with, or are loaded one by one.
     pub fn loss(&self, start: &StartConditions) -> Option<String> {
         let now = start.collector.as_deref()?;
         (now != self.collector).then(|| {
@@ -388,8 +379,9 @@ const X86: [&str; 60] = [
     "user_shstk",
 ];
 
-/// The features of the first CPU in the text of /proc/cpuinfo that matter to compiled code: of x86
-/// those that HotSpot knows, of others (`Features`) all. Empty where it names none.
+/// The CPU features that matter to compiled code, from the first CPU in the text of /proc/cpuinfo:
+/// on x86 the features that HotSpot knows, elsewhere (`Features`) all. Empty without a list of
+/// features.
 pub fn cpu_features(cpuinfo: &str) -> Vec<String> {
     let line = |key: &str| {
         let mut pairs = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -421,8 +413,8 @@ pub fn workaround(kind: CacheKind, jdk: JavaVersion) -> &'static [&'static str] 
     }
 }
 
-/// A checksum that finds damage, not malice: four lanes of multiply and rotate over words of eight
-/// bytes, several GB a second, because it stands in the way of every start.
+/// A checksum against damage, not malice: four lanes of multiply and rotate over words of eight
+/// bytes, several GB a second, because every start waits for it.
 #[derive(Debug, Clone)]
 pub struct Checksum {
     lanes: [u64; 4],
@@ -545,7 +537,7 @@ mod tests {
         assert_eq!(said(&classes), None, "classes are no machine code");
         let before = manifest().to_text().replace("cpu avx2 sse4_2\n", "");
         let before = CacheManifest::parse_manifest(&before).unwrap();
-        assert_eq!(said(&before), None, "nobody knows");
+        assert_eq!(said(&before), None, "unknown");
     }
 
     #[test]
@@ -661,7 +653,7 @@ mod tests {
             reason("25.0.3+9-LTS", &StartConditions { feature: 26, ..z }),
             None
         );
-        // What is not known is left to the JVM.
+        // Unknown values are left to the JVM.
         assert_eq!(reason("25.0.3+9-LTS", &StartConditions::default()), None);
     }
 

@@ -1,4 +1,4 @@
-//! A set of CPUs in the kernel's list form: `0-3,8`; the only reader and writer of it.
+//! A set of CPUs in the kernel's list form: `0-3,8`; the only reader and writer of that form.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -43,7 +43,6 @@ impl FromIterator<u32> for CpuSet {
 impl FromStr for CpuSet {
     type Err = ParseUnitError;
 
-    /// Accepts the kernel's list form; the empty text is the empty set.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseUnitError {
             text: text.chars().take(80).collect(),

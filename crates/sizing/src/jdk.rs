@@ -6,10 +6,23 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Files or directories below the home of a JDK that only OpenJ9 has: its own library beside the
-/// launcher's, since JDK 9 and in JDK 8. A build without a vendor and a runtime that `jlink` made say
-/// in no other way what they are.
+/// Files or directories that only OpenJ9 has below a JDK's home: its own library next to the
+/// launcher's, since JDK 9 and in JDK 8. Builds without a vendor and `jlink` runtimes have no other
+/// mark.
 pub const OPENJ9_FILES: [&str; 3] = ["lib/j9vm", "lib/default/libj9vm29.so", "jre/lib/amd64/j9vm"];
+
+/// Vendors of HotSpot builds.
+const HOTSPOT_VENDORS: [&str; 9] = [
+    "corretto",
+    "debian",
+    "dragonwell",
+    "liberica",
+    "microsoft",
+    "openjdk",
+    "sapmachine",
+    "temurin",
+    "zulu",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Vm {
@@ -32,7 +45,6 @@ impl fmt::Display for Vm {
 /// `1.8.0_412`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JavaVersion {
-    /// Feature release: 8, 11, 17, 25.
     pub feature: u32,
     /// Update (security) number; 0 for a first release.
     pub update: u32,
@@ -124,8 +136,8 @@ impl JdkRelease {
 
     /// From the text of `$JAVA_HOME/release`. `None` without a readable `JAVA_VERSION`.
     ///
-    /// The virtual machine is OpenJ9 when `JVM_VARIANT` says so (Semeru and AdoptOpenJDK builds
-    /// write it) or `IMPLEMENTOR_VERSION`/`SEMANTIC_VERSION` name it.
+    /// The virtual machine is OpenJ9 if `JVM_VARIANT` has it (Semeru and AdoptOpenJDK builds write
+    /// it) or `IMPLEMENTOR_VERSION`/`SEMANTIC_VERSION` name it.
     pub fn from_release(text: &str) -> Option<Self> {
         let value = |key: &str| {
             text.lines().find_map(|line| {
@@ -158,13 +170,15 @@ impl JdkRelease {
 impl FromStr for JdkRelease {
     type Err = ParseVersionError;
 
-    /// A version is HotSpot's; `openj9-25` and `semeru-21` are OpenJ9's, as in experiment files.
+    /// A version is HotSpot's, also behind a vendor (`temurin-21`); `openj9-25` and `semeru-21` are
+    /// OpenJ9's, as in experiment files.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let version = ["openj9-", "semeru-"]
-            .iter()
-            .find_map(|prefix| text.strip_prefix(prefix));
-        let vm = version.map_or(Vm::HotSpot, |_| Vm::OpenJ9);
-        let version = version.unwrap_or(text).parse()?;
+        let (vm, version) = match text.split_once('-') {
+            Some(("openj9" | "semeru", version)) => (Vm::OpenJ9, version),
+            Some((vendor, version)) if HOTSPOT_VENDORS.contains(&vendor) => (Vm::HotSpot, version),
+            _ => (Vm::HotSpot, text),
+        };
+        let version = version.parse()?;
         Ok(Self { version, vm })
     }
 }
@@ -211,6 +225,7 @@ mod tests {
         assert_eq!(of("17.0.15").as_deref(), Ok("HotSpot 17.0.15"));
         assert_eq!(of("openj9-25").as_deref(), Ok("OpenJ9 25"));
         assert_eq!(of("semeru-21").as_deref(), Ok("OpenJ9 21"));
+        assert_eq!(of("temurin-21").as_deref(), Ok("HotSpot 21"));
         assert!(of("openj9").is_err());
     }
 

@@ -1,8 +1,8 @@
-//! What loadline measured about an application: a small text file that ships in the image.
+//! loadline's measurements of an application: a small text file that ships in the image.
 //!
 //! Owns the file's form (`name = value`, `#` comments) and nothing else. Every value is optional;
-//! what is missing is filled by the defaults of [`crate::regions`]. Unknown names are kept as notes
-//! so that an older launcher accepts a newer profile.
+//! the defaults of [`crate::regions`] fill missing ones. Unknown names become notes so that an
+//! older launcher accepts a newer profile.
 
 use std::fmt::Write as _;
 
@@ -20,14 +20,12 @@ pub struct AppProfile {
     pub classes: Option<u64>,
     /// Metaspace committed, class space included (NMT "Class" and "Metaspace").
     pub metaspace: Option<Bytes>,
-    /// Code cache committed (NMT "Code").
     pub code_cache: Option<Bytes>,
     pub threads: Option<u64>,
     pub thread_stack: Option<Bytes>,
     pub direct: Option<Bytes>,
     /// JIT and arenas (NMT "Compiler", "Arena Chunk", "Internal", "Symbol").
     pub jit: Option<Bytes>,
-    /// Resident part of the mapped start-up archive.
     pub cds: Option<Bytes>,
     /// Resident pages of other mapped files: the JVM's own code, libraries, jars.
     pub files: Option<Bytes>,
@@ -44,7 +42,6 @@ pub struct AppProfile {
 }
 
 impl AppProfile {
-    /// Reads a profile. Never fails: what is not understood becomes a note.
     pub fn parse_profile(text: &str) -> Self {
         let mut profile = Self::default();
         for line in text.lines() {
@@ -99,7 +96,6 @@ impl AppProfile {
         }
     }
 
-    /// The file's text; [`AppProfile::parse_profile`] reads it back unchanged.
     pub fn to_file_text(&self) -> String {
         let mut text =
             String::from("# loadline profile: measured, see `loadline-launch --explain`\n");
@@ -142,7 +138,7 @@ impl AppProfile {
         text
     }
 
-    /// The heap among its options: what was measured with it is true of no other.
+    /// The heap among its options: its measurements hold for no other heap.
     pub fn heap_option(&self) -> Option<&str> {
         let is_heap =
             |option: &&String| JvmOptionSet::from_words([option.as_str()]).is_set("MaxHeapSize");

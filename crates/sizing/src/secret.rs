@@ -1,4 +1,4 @@
-//! Names of secrets: variables, properties and options whose values are shown nowhere.
+//! Names of secrets: the values of these variables, properties and options are never shown.
 //!
 //! Owns what name makes a value a secret, for reports and for the launcher.
 
@@ -29,7 +29,6 @@ const WORDS: [&str; 8] = [
 /// Words after `key` that make it the name of something else: `keyStore` is a path.
 const NO_KEYS: [&str; 4] = ["store", "alias", "serializer", "deserializer"];
 
-/// Whether a variable, property or option of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     if INSIDE.iter().any(|part| lower.contains(part)) {

@@ -20,7 +20,6 @@ use crate::options::JvmOptionSet;
 pub struct PerceivedMachine {
     pub memory: Bytes,
     pub cpus: u32,
-    /// Why it sees less than there is, in plain words; empty when it sees all.
     pub blindness: Vec<String>,
 }
 
@@ -101,7 +100,6 @@ fn differences(jdk: JdkRelease, sight: &PerceivedMachine, limits: &ContainerLimi
     reasons
 }
 
-/// Why a JVM takes no limit of a container for its own, wherever it runs; `None` where it does.
 pub fn without_container_support(jdk: JdkRelease, options: &JvmOptionSet) -> Option<String> {
     if options.switch_value("UseContainerSupport") == Some(false) {
         return Some("-XX:-UseContainerSupport switches container support off".to_owned());
@@ -202,7 +200,6 @@ struct CgroupView<'a, F> {
 }
 
 impl<F: FileSource> CgroupView<'_, F> {
-    /// The directories this JVM looks into: ancestors only since 25.
     fn directories<'p>(&self, binding: &'p ControllerBinding) -> &'p [String] {
         let count = if self.jdk.at_least(25) {
             binding.directories.len()

@@ -27,7 +27,7 @@ impl fmt::Display for ParseUnitError {
 }
 
 impl ParseUnitError {
-    /// What was meant, where the text is a number with a unit of another notation.
+    /// The intended size, where the text has a number and a unit of another notation.
     fn meant(&self) -> Option<String> {
         let plain: String = self.text.chars().filter(|c| !c.is_whitespace()).collect();
         let plain = plain.to_ascii_lowercase().replace(',', ".");
@@ -97,12 +97,10 @@ impl Bytes {
         self.0 as f64 / GI as f64
     }
 
-    /// The difference, or zero when `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The sum, or the largest amount there is.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -132,16 +130,27 @@ impl Bytes {
         }
     }
 
-    /// This many percent of it, computed in double precision and truncated, as HotSpot does.
+    /// A percentage, computed in double precision and truncated, as HotSpot does.
     pub fn percent_share(self, percent: f64) -> Self {
         Self((self.0 as f64 * percent / 100.0) as u64)
     }
 
-    /// `numerator / denominator` of it, truncated; exact. Zero when the denominator is zero.
+    /// The fraction `numerator / denominator`, truncated; exact. Zero when the denominator is zero.
     pub fn mul_ratio(self, numerator: u64, denominator: u64) -> Self {
         let product = u128::from(self.0) * u128::from(numerator);
         let quotient = product.checked_div(u128::from(denominator)).unwrap_or(0);
         Self(u64::try_from(quotient).unwrap_or(u64::MAX))
+    }
+
+    /// For people: whole mebibytes, rounded to the nearest, instead of an exact `500000Ki`.
+    pub fn to_short(self) -> String {
+        let mib = Self::from_mib(1);
+        match self < mib {
+            true => self.to_string(),
+            false => Self(self.0.saturating_add(MI / 2))
+                .round_down(mib)
+                .to_string(),
+        }
     }
 
     /// As a HotSpot option value: `512m`, `1g`, or kibibytes, rounded down to a kibibyte.
@@ -196,7 +205,6 @@ impl FromStr for Bytes {
     }
 }
 
-/// An amount of CPU, in thousandths of a CPU (Kubernetes millicores).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cpus(u32);
 
@@ -208,7 +216,6 @@ impl Cpus {
         Self(millis)
     }
 
-    /// From whole CPUs; saturates.
     pub const fn from_whole(cpus: u32) -> Self {
         Self(cpus.saturating_mul(1000))
     }

@@ -458,7 +458,7 @@ fn openj9_gets_its_own_dialect() {
     assert_eq!(texts(&decision), ["-Xmx256m", "-Xtune:virtualized"]);
     let (_, _, decision) = decide(&files, j9, "-Xmx99m -Xtune:quickstart", None);
     assert!(decision.options.is_empty(), "{decision:?}");
-    // Where nothing shows the quota it is told as OpenJ9 itself would round it.
+    // Without a visible quota it gets the rounding of OpenJ9 itself.
     for (quota, count) in [
         ("120000 100000", 1),
         ("150000 100000", 2),
@@ -508,7 +508,7 @@ fn a_measured_profile_plans_the_heap_of_an_openj9() {
     );
 }
 
-/// Over limits, kernels and the user's own options: what is chosen for the one is never the other's.
+/// Over limits, kernels and the user's own options: options for one JVM never reach the other.
 #[test]
 fn options_of_hotspot_never_reach_openj9_nor_openj9s_hotspot() {
     const OF_OPENJ9: [&str; 6] = [
@@ -638,6 +638,17 @@ fn a_heap_fits_into_half_of_a_limited_address_space() {
     assert_eq!(share.heap, Some(Bytes::from_gib(4)));
     // An explicit heap is the user's: the JVM does not cap it either.
     assert_eq!(decide(space, "-Xmx6g").heap, Some(Bytes::from_gib(6)));
+}
+
+#[test]
+fn an_option_with_a_value_that_no_jvm_takes_is_warned_of() {
+    let files = Fake::v2("new").limited("/pod/app", "1073741824", "200000 100000");
+    let (_, _, decision) = decide(&files, jdk("17.0.15"), "-Xmx256m;", None);
+    let warned = decision.warnings.iter().find(|w| w.contains("-Xmx256m;"));
+    assert!(
+        warned.is_some_and(|w| w.contains("refuses to start")),
+        "{decision:?}"
+    );
 }
 
 #[test]

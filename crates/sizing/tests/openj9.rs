@@ -1,8 +1,9 @@
-//! OpenJ9's ergonomics against rows that a real one printed, and against the one that is here.
+//! OpenJ9's ergonomics against rows that a real OpenJ9 printed, and against an installed one.
 //!
-//! `LOADLINE_GRID=full` runs the whole grid, `LOADLINE_UPDATE=1` writes it down besides:
-//! `LOADLINE_GRID=full LOADLINE_UPDATE=1 cargo test -p loadline-sizing --test openj9 -- --nocapture`.
-//! The real one needs root, v1 controllers of memory and CPU and an OpenJ9; says SKIP otherwise.
+//! `LOADLINE_GRID=full` runs the whole grid, `LOADLINE_UPDATE=1` also writes it:
+//! `LOADLINE_GRID=full LOADLINE_UPDATE=1 cargo test -p loadline-sizing --test openj9 --
+//! --nocapture`. A real run needs root, v1 controllers of memory and CPU and an OpenJ9; otherwise
+//! it prints SKIP.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ const OPTIONS: &[&str] = &[
     "-XX:+UseParallelGC -XX:MaxRAM=300m -XX:MaxNewSize=10m",
 ];
 
-/// A cell of the grid: what is asked of the JVM.
+/// A cell of the grid: the JVM's inputs.
 #[derive(Debug, Clone, PartialEq)]
 struct Cell {
     memory_mib: u64,
@@ -93,7 +94,7 @@ impl Cell {
         openj9::predict(jdk, machine, &options)
     }
 
-    /// What is predicted, as the JVM prints it; empty where it would not start.
+    /// The prediction as the JVM prints it; empty if it would not start.
     fn predicted(&self) -> Vec<String> {
         let Ok(predicted) = self.ergonomics() else {
             return vec![String::new(); COLUMNS.len()];
@@ -369,7 +370,7 @@ fn predicts_what_the_openj9_here_chooses() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// OpenJ9 tells by itself which `-XX:` options it knows, when it is asked to.
+/// OpenJ9 can list the `-XX:` options that it knows.
 #[test]
 fn options_that_are_called_its_own_are_taken_and_hotspots_are_not() {
     let name = "options_that_are_called_its_own_are_taken_and_hotspots_are_not";

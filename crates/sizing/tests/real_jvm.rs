@@ -1,8 +1,8 @@
 //! The emulator against JVMs on this machine, under real memory cgroups.
 //!
-//! A small fresh grid by default; `LOADLINE_GRID=full` runs all of it (some minutes):
-//! `LOADLINE_GRID=full cargo test -p loadline-sizing --test real_jvm -- --nocapture`.
-//! Needs root, a v1 memory controller and a JDK; says SKIP otherwise.
+//! A small fresh grid by default; `LOADLINE_GRID=full` runs all (some minutes): `LOADLINE_GRID=full
+//! cargo test -p loadline-sizing --test real_jvm -- --nocapture`. Needs root, a v1 memory
+//! controller and a JDK; prints SKIP otherwise.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

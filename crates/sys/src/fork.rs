@@ -6,7 +6,6 @@ use crate::SysError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkSide {
-    /// The caller; the child's process id in the caller's PID namespace.
     Parent(Pid),
     Child,
 }
@@ -33,7 +32,6 @@ pub fn fork() -> Result<ForkSide, SysError> {
     }
 }
 
-/// The number of threads of this process. Source: proc_pid_task(5).
 fn thread_count() -> Result<usize, SysError> {
     let failed = |error: std::io::Error| SysError::Call {
         call: "reading /proc/self/task to count threads".to_owned(),

@@ -21,8 +21,8 @@ pub fn set_interface_up(name: &str) -> Result<(), SysError> {
         libc::SIOCGIFFLAGS as libc::Ioctl,
         libc::SIOCSIFFLAGS as libc::Ioctl,
     );
-    // SAFETY: SIOCGIFFLAGS reads the name and writes the flags of the ifreq it is given
-    // (netdevice(7)); the pointer is to one that lives across the call.
+    // SAFETY: SIOCGIFFLAGS reads the name and writes the flags of the given ifreq (netdevice(7));
+    // it lives across the call.
     let got = unsafe { libc::ioctl(socket.as_raw_fd(), read, &raw mut request) };
     if got != 0 {
         return Err(SysError::from_last_errno(format!(
@@ -50,7 +50,7 @@ fn interface_request(name: &str) -> Result<libc::ifreq, SysError> {
             name: name.to_owned(),
         });
     }
-    // SAFETY: ifreq is plain data of integers and a pointer; all zero is a valid value of it.
+    // SAFETY: ifreq is plain data of integers and a pointer; all zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
         *to = from.cast_signed() as libc::c_char;

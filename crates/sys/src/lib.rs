@@ -29,7 +29,6 @@ pub enum SysError {
         call: String,
         errno: rustix::io::Errno,
     },
-    /// fork in a process with several threads: the child could never take a lock again.
     #[error("fork: this process has {threads} threads, it must have one")]
     Threads { threads: usize },
     #[error("`{name}` is no interface name: 1 to 15 bytes without NUL")]
@@ -44,7 +43,6 @@ impl SysError {
         }
     }
 
-    /// From `errno` right after a call of the C library returned -1.
     fn from_last_errno(call: impl Into<String>) -> Self {
         let errno = std::io::Error::last_os_error()
             .raw_os_error()

@@ -9,10 +9,9 @@ use crate::SysError;
 pub struct Namespaces {
     /// Users: the kernel refuses it to a process with several threads.
     pub user: bool,
-    /// Process ids: the next child is PID 1 of it; the caller stays where it is.
+    /// Process ids: the next child is PID 1 there; the caller stays where it is.
     pub pid: bool,
     pub mount: bool,
-    /// System V IPC and POSIX message queues.
     pub ipc: bool,
     pub uts: bool,
     pub net: bool,

@@ -16,13 +16,11 @@ use loadline_analysis::pauses::{ApplicationPauses, KEPT};
 
 pub const VARIABLE: &str = "LOADLINE_PAUSES";
 
-/// Where it lies, as the application sees it: its `/tmp` is private.
 pub const PATH: &str = "/tmp/loadline-pauses";
 
-/// More of a file is not read.
 pub const CAP: u64 = 16 << 20;
 
-/// Reads it. Keeps the longest pauses where there are too many, and of the counts every n-th.
+/// Reads the file. Keeps the longest pauses if there are too many, and every n-th count.
 pub fn parse_pauses(text: &str) -> ApplicationPauses {
     let mut seen = ApplicationPauses::default();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {

@@ -11,7 +11,6 @@ use loadline_analysis::record::StartEvidence;
 use loadline_jvm::hsperf::HsperfCounters;
 use loadline_sizing::Bytes;
 
-/// Reads them; what a kernel or another kind of program does not tell is `None`.
 pub(crate) fn read(processes: &[u32]) -> StartEvidence {
     let texts = rollups(processes);
     let sum = |name| sum_field(&texts, name);

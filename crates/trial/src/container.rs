@@ -1,10 +1,10 @@
-//! One application on a host: what a trial needs of whatever holds it.
+//! The interface between a trial and the container of an application.
 //!
-//! Owns the trait, and nothing of how it is done. The trial makes the containers of its instances,
-//! starts and stops them all by the same code, samples their cgroups and reads what they wrote.
-//! Kinds: [`crate::own`], namespaces and a cgroup that loadline makes itself; [`crate::oci`], an image
-//! that podman or docker starts; [`crate::pod`], what a kubelet or an engine apart starts beside
-//! loadline's own container.
+//! Owns the trait, not its implementations. The trial makes the containers of its instances, starts
+//! and stops them all by the same code, samples their cgroups and reads their output. Kinds:
+//! [`crate::own`], namespaces and a cgroup that loadline makes; [`crate::oci`], an image that
+//! podman or docker starts; [`crate::pod`], an application that a kubelet or a remote engine starts
+//! next to loadline's own container.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,11 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::halt::HaltReason;
 
-/// What a container tells of its application, on a thread of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContainerEvent {
     Exec {
-        /// CLOCK_MONOTONIC, ns.
         at_ns: u64,
     },
     /// It did not come to that: the process that was to become the application ended before.
@@ -34,32 +32,25 @@ pub enum ContainerEvent {
         code: Option<i32>,
         signal: Option<i32>,
     },
-    /// The command could not be executed; nothing of it runs.
     Failed {
         detail: String,
     },
     Gone,
 }
 
-/// What every container is made of, whatever holds it.
 #[derive(Debug, Clone)]
 pub struct ContainerBase<'a> {
-    /// Names its cgroup, and the container where an engine has names for them.
     pub name: &'a str,
     pub limits: &'a CgroupLimits,
     pub shm: Bytes,
     pub network: ContainerNetwork,
-    /// Names that mean this machine's loopback in it: those of the trial's dependencies.
     pub hosts: &'a [String],
-    /// Directory for its files; made, and gone with the container.
     pub scratch: &'a Path,
-    /// Open files it may have; lowered to what loadline itself may have.
     pub open_files: u64,
-    /// Whether its files leave the page cache first.
     pub evict_page_cache: bool,
 }
 
-/// The `/dev/shm` of a container that says nothing of it: what podman and docker give.
+/// Default size of `/dev/shm`, as in podman and docker.
 pub const SHM: Bytes = Bytes::from_mib(64);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +62,7 @@ pub enum ContainerNetwork {
 }
 
 impl ContainerNetwork {
-    /// The file of its namespace; `None` is the machine's own, or one that is not made yet.
+    /// The file of its namespace; `None` for the machine's own, or one not made yet.
     pub fn namespace_path(&self) -> Option<&Path> {
         match self {
             Self::Of(namespace) => Some(&namespace.path),
@@ -80,7 +71,7 @@ impl ContainerNetwork {
     }
 }
 
-/// How an application ended whose container has this code: its own code or a signal.
+/// How an application ended, from its container's code: an exit code or a signal.
 pub fn how_it_ended(code: Option<i32>) -> (Option<i32>, Option<i32>) {
     // What ends a process that cannot help it; others a program may give as its own code, as a JVM
     // gives 143 when it was asked to stop.
@@ -90,23 +81,19 @@ pub fn how_it_ended(code: Option<i32>) -> (Option<i32>, Option<i32>) {
     (code.filter(|_| signal.is_none()), signal)
 }
 
-/// What is sent for a signal to an image that has a stop signal of its own.
 pub(crate) fn effective_signal(own: Option<i32>, signal: Signal) -> Signal {
     let own = own.filter(|_| signal == Signal::TERM);
     own.and_then(Signal::from_named_raw).unwrap_or(signal)
 }
 
-/// One prepared application. It is made with its limits, its network and its files, and with what
-/// takes its output and its [`ContainerEvent`]s. Dropping it ends the application and removes all of it.
+/// One prepared application. It is made with its limits, its network, its files, and the receivers
+/// of its output and its [`ContainerEvent`]s. Dropping it ends the application and removes
+/// everything.
 pub trait AppContainer {
-    /// Starts the application; [`ContainerEvent::Exec`] or [`ContainerEvent::Failed`] follows.
-    /// Errors: [`HaltReason`] when the machinery is not there any more.
     fn start_application(&mut self) -> Result<(), HaltReason>;
 
-    /// Sends the application's process a signal. One that has ended does not mind.
     fn signal_application(&mut self, signal: Signal);
 
-    /// The cgroup that holds the application, and nothing else.
     fn application_group(&self) -> &ControlGroup;
 
     /// Whether its processes and its cgroup are within reach. One that is not is neither counted nor
@@ -119,12 +106,10 @@ pub trait AppContainer {
     /// Errors: Processes that do not die.
     fn kill_container(&mut self) -> Result<(), CgroupError>;
 
-    /// Ends what is around the application too, and waits until all of it is dead; `false` when
-    /// something was still there after 10 s.
+    /// Ends the helper processes too, and waits until all are dead; `false` if one is left after 10
+    /// s.
     fn shut_down(&mut self) -> bool;
 
-    /// Removes the cgroup, once everything is dead.
-    /// Errors: A group that cannot be removed.
     fn remove_group(&mut self) -> Result<(), CgroupError>;
 
     /// The counters of its cgroup when the application was executed, where something else ran in it
@@ -137,7 +122,7 @@ pub trait AppContainer {
 
     fn application_network(&self) -> ContainerNetwork;
 
-    /// The engine that holds it, and its name there; `None` where there is no engine.
+    /// The engine that runs it, and its name there; `None` without an engine.
     fn holding_engine(&self) -> Option<(&ContainerEngine, &str)> {
         None
     }
@@ -158,12 +143,11 @@ pub trait AppContainer {
         Vec::new()
     }
 
-    /// What was done to it from outside, which makes the trial INVALID; asked before it is ended.
+    /// Outside interference, which makes the trial INVALID; checked before it is ended.
     fn outside_interference(&mut self) -> Option<MeasurementFailure> {
         None
     }
 
-    /// Whether the application is a JVM as far as its command tells, and its JDK where that is known.
     fn jdk_path(&self) -> Option<&Path> {
         None
     }

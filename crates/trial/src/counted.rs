@@ -1,7 +1,7 @@
-//! What is counted of one dependency in one trial: memory, CPU and throttling of its cgroup.
+//! Counters of one dependency in one trial: memory, CPU and throttling of its cgroup.
 //!
-//! Owns the window and the evidence that comes of it; starts and ends nothing. The dependency is the
-//! trial's own ([`crate::dependency`]) or one that trials share ([`JoinedDependency`]).
+//! Owns the window and the resulting evidence; starts and ends nothing. The dependency is either
+//! the trial's own ([`crate::dependency`]) or shared between trials ([`JoinedDependency`]).
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use crate::container::ContainerNetwork;
 pub(crate) struct DependencyCounters {
     group: ControlGroup,
     begin: Option<CgroupSample>,
-    /// Kills for memory that others saw.
     killed_before: u64,
     pub(crate) evidence: DependencyEvidence,
 }
@@ -33,7 +32,6 @@ impl DependencyCounters {
         &self.group
     }
 
-    /// Notes how much memory it works with now.
     pub(crate) fn measure_memory(&mut self) {
         let sample = self.group.read().ok();
         let now = sample.and_then(|s| s.memory).and_then(|m| m.working_set());
@@ -70,15 +68,13 @@ impl DependencyCounters {
     }
 }
 
-/// A dependency that trials share, in one of them. Dropping it does not end it: it is the keeper's.
+/// A shared dependency, in one trial. Dropping it does not end it: it belongs to the keeper.
 pub(crate) struct JoinedDependency {
     counted: DependencyCounters,
     network: ContainerNetwork,
 }
 
 impl JoinedDependency {
-    /// Takes its counters as they are now.
-    /// Errors: A cgroup that may not be looked at.
     pub(crate) fn new(layout: &CgroupLayout, kept: &SharedDependency) -> Result<Self, CgroupError> {
         let group = ControlGroup::open_existing(layout, &kept.group)?;
         let memory = group.read().ok().and_then(|sample| sample.memory);
@@ -107,8 +103,8 @@ impl JoinedDependency {
         self.network.clone()
     }
 
-    /// Why the trial cannot go on, if nothing of it runs any more. How it ended is known to the
-    /// keeper, which is asked when the trial is over.
+    /// Why the trial cannot go on, if the dependency has ended. The keeper knows how; it is asked
+    /// after the trial.
     pub(crate) fn poll_failure(&self) -> Option<MeasurementFailure> {
         let processes = self.counted.group.process_ids();
         let is_gone = processes.map_or(true, |processes| processes.is_empty());

@@ -8,16 +8,12 @@ use loadline_analysis::record::CpuNeighbours;
 use loadline_sizing::Cpus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// CPU numbers of one machine, split among the parts of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuPlan {
-    /// The application's, never empty.
     pub application: Vec<u32>,
-    /// The generator's and loadline's own, never empty.
     pub generator: Vec<u32>,
     /// Those of dependencies that name none; the application's, the generator's or their own.
     pub dependencies: Vec<u32>,
-    /// Remarks for the record: how the split may show in the numbers.
     pub warnings: Vec<String>,
 }
 
@@ -59,14 +55,14 @@ impl CpuPlan {
         Self::split_in_two(available, available)
     }
 
-    /// Whether a quota is all the CPUs that the application gets: then nothing throttles it here.
+    /// Whether the quota covers all CPUs of the application, so that nothing can throttle it.
     pub fn never_throttles(&self, quota: Option<Cpus>) -> bool {
         let whole = Cpus::from_whole(self.application.len() as u32);
         quota.is_some_and(|quota| quota >= whole)
     }
 
-    /// Takes CPUs for dependencies: half of those that the application's quota leaves it, else the
-    /// generator's, which keeps its schedule by a larger weight; the application's only where all
+    /// Assigns CPUs to dependencies: half of the CPUs beyond the application's quota, else the
+    /// generator's, which keeps its schedule by a larger weight; the application's only if all
     /// share all.
     pub fn with_dependencies(mut self, quota: Option<Cpus>, is_given: bool) -> Self {
         let needed = quota.map_or(usize::MAX, |q| q.ceil().max(1) as usize);
@@ -135,7 +131,6 @@ impl CpuPlan {
     }
 }
 
-/// CPU numbers as the kernel lists them: `0-2,5`.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
@@ -154,8 +149,6 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     ranges.into_iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// CPUs this thread may run on, sorted.
-/// Errors: What the kernel says; it has no reason to.
 pub fn available_cpus() -> rustix::io::Result<Vec<u32>> {
     let mask = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU as u32)
@@ -163,7 +156,6 @@ pub fn available_cpus() -> rustix::io::Result<Vec<u32>> {
         .collect())
 }
 
-/// A mask of these CPUs, for sched_setaffinity(2).
 pub fn mask(cpus: &[u32]) -> CpuSet {
     let mut mask = CpuSet::new();
     for cpu in cpus.iter().filter(|c| **c < CpuSet::MAX_CPU as u32) {
@@ -172,7 +164,6 @@ pub fn mask(cpus: &[u32]) -> CpuSet {
     mask
 }
 
-/// Keeps the calling thread, and those it starts, on these CPUs.
 pub fn pin_this_thread(cpus: &[u32]) {
     // The CPUs were ours a moment ago; should the kernel refuse, threads run where they did.
     let _ = sched_setaffinity(None, &mask(cpus));

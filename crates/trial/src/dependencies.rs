@@ -1,10 +1,10 @@
 //! All dependencies of a trial: started one after the other before the application, ended after it.
-//! Those that trials share run already, and go on when it has ended ([`crate::keeper`]).
+//! Shared ones run already, and continue after it ([`crate::keeper`]).
 //!
-//! Owns their order and their networks. Those without toxics share one with the application; those
-//! with toxics share another one among themselves, and the application reaches them through the
-//! proxy, at the same address. One of them that ends ends the trial: what is measured without it is
-//! not the application.
+//! Owns their order and their networks. Those without toxics share a network with the application;
+//! those with toxics share another one, and the application reaches them through the proxy, at the
+//! same address. If a dependency ends, so does the trial: without it the measurement does not
+//! describe the application.
 
 use std::time::{Duration, Instant};
 
@@ -29,13 +29,11 @@ enum DependencyHandle {
     Kept(Box<JoinedDependency>),
 }
 
-/// The dependencies of one trial; dropping them ends those that are its own.
+/// The dependencies of one trial; dropping them ends the unshared ones.
 pub(crate) struct TrialDependencies {
-    /// What the application's network is where there is none.
     without: ContainerNetwork,
     running: Vec<DependencyHandle>,
     keeper: Option<u32>,
-    /// Those behind the proxy, in their order, as indices of the above.
     behind: Vec<usize>,
     proxy: Option<ProxyProcess>,
     weighed: Instant,
@@ -53,9 +51,9 @@ impl TrialDependencies {
         }
     }
 
-    /// Starts each, waits until it is ready, and seeds it, before the next.
-    /// Errors: [`HaltReason`]: one that cannot be started, gets never ready or cannot be seeded.
-    /// Those that run are still there, to be ended.
+    /// Starts each, waits until it is ready, and seeds it, before the next. Errors: [`HaltReason`]:
+    /// a dependency that cannot be started, never becomes ready or cannot be seeded. Running ones
+    /// stay, for the caller to end.
     pub(crate) fn start_all(
         &mut self,
         site: &Site,
@@ -84,8 +82,7 @@ impl TrialDependencies {
         Ok(())
     }
 
-    /// Takes those that run already, all of them before the proxy stands before one: it joins their
-    /// networks.
+    /// Joins running shared dependencies, before the proxy is connected: it joins their networks.
     fn join_shared(
         &mut self,
         (site, order): (&Site, &TrialOrder),
@@ -156,7 +153,6 @@ impl TrialDependencies {
         }
     }
 
-    /// Puts the proxy before the last that was started.
     fn stand_before(
         &mut self,
         (site, order): (&Site, &TrialOrder),
@@ -170,8 +166,8 @@ impl TrialDependencies {
         proxy.open_link(&dependency.name, proxied, &behind)
     }
 
-    /// The network of the application and of dependencies without toxics: that of the first of
-    /// these, where there is one, else that of the proxy.
+    /// The network of the application and of dependencies without toxics: the first such
+    /// dependency's, else the proxy's.
     pub(crate) fn front_network(&self) -> ContainerNetwork {
         let mut all = (0..).zip(&self.running);
         let first = all.find(|(index, _)| !self.behind.contains(index));
@@ -197,12 +193,11 @@ impl TrialDependencies {
             .chain(proxy)
     }
 
-    /// The process that holds those that trials share: what it uses is loadline's own.
+    /// The process that holds shared dependencies: its usage counts as loadline's own.
     pub(crate) fn keeper_pid(&self) -> Option<u32> {
         self.keeper
     }
 
-    /// Whether one runs on the application's CPUs: that it waits there is the experiment.
     pub(crate) fn share_with_application(&self) -> bool {
         let mut all = self.running.iter();
         all.any(|one| one.evidence_so_far().beside == CpuNeighbours::Application)
@@ -238,7 +233,7 @@ impl TrialDependencies {
         self.for_each_counter(DependencyCounters::begin_window);
     }
 
-    /// Whether what is wrong on the way to them counts from the begin of the load.
+    /// Whether a fault is scheduled from the begin of the load.
     pub(crate) fn need_begin(&self) -> bool {
         self.proxy.is_some()
     }
@@ -259,8 +254,8 @@ impl TrialDependencies {
         self.for_each_counter(DependencyCounters::end_window);
     }
 
-    /// Ends them, the last started first, and hands over what was measured of each, in their order,
-    /// and of the proxy.
+    /// Ends them, the last started first, and returns the evidence of each, in start order, and of
+    /// the proxy.
     pub(crate) fn end_all(&mut self) -> (Vec<DependencyEvidence>, Option<ProxyEvidence>) {
         let ended = self.proxy.take().map(ProxyProcess::end_proxy);
         let all = std::mem::take(&mut self.running);
@@ -337,7 +332,7 @@ impl DependencyHandle {
     }
 }
 
-/// The network of an order's application where nobody has made one.
+/// The default network of an order's application.
 pub(crate) fn network_without_dependencies(order: &TrialOrder) -> ContainerNetwork {
     match order.network {
         NetworkMode::Own => ContainerNetwork::Own,

@@ -1,7 +1,7 @@
 //! One dependency of a trial: contained, started, ready, seeded, watched, ended.
 //!
-//! Owns what is done with one of them and what its record says. It is held by the same machinery as
-//! the application, so it dies with the trial as that does. All of a trial: [`crate::dependencies`].
+//! Owns its life cycle and its record. The same machinery as for the application contains it, so it
+//! dies with the trial in the same way. All dependencies: [`crate::dependencies`].
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -26,10 +26,8 @@ use crate::program::ProgramSpec;
 use crate::redactor::Redactor;
 use crate::site::Site;
 
-/// How long to wait for news at a time.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How long its last words may take once it is dead; milliseconds as a rule.
 const READ: Duration = Duration::from_secs(2);
 
 const LAST: usize = 3;
@@ -52,7 +50,6 @@ const RESET: SideCommand = SideCommand {
     hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
 };
 
-/// A shared dependency that has ended while it was needed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DependencyEnd {
     pub name: String,
@@ -62,7 +59,7 @@ pub struct DependencyEnd {
     pub failure: MeasurementFailure,
 }
 
-/// A dependency that runs. The fields are dropped in order: who watches before what is watched.
+/// A running dependency. The fields are dropped in order: watchers before the watched.
 pub(crate) struct RunningDependency {
     probing: Option<ProbeThread>,
     process: DependencyProcess,
@@ -70,8 +67,6 @@ pub(crate) struct RunningDependency {
 }
 
 impl RunningDependency {
-    /// Makes it with its limits, and starts it.
-    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn start_dependency(
         site: &Site,
         order: &TrialOrder,
@@ -94,7 +89,7 @@ impl RunningDependency {
         };
         let watched = match &dependency.readiness {
             Readiness::LogLine { contains } => Some(contains.clone()),
-            Readiness::Http { .. } | Readiness::Tcp { .. } | Readiness::Command { .. } => None,
+            _ => None,
         };
         let mut process = to.prepare_process(&dependency.app, watched)?;
         process.container.start_application()?;
@@ -121,8 +116,6 @@ impl RunningDependency {
         })
     }
 
-    /// Waits until it is ready.
-    /// Errors: [`HaltReason::Failed`] where it never gets there.
     pub(crate) fn await_ready(
         &mut self,
         dependency: &DependencySpec,
@@ -189,8 +182,6 @@ impl RunningDependency {
         Ok(())
     }
 
-    /// Runs its reset in the same way, between two trials; gives how long it took.
-    /// Errors: [`HaltReason::Refused`] with what a failed one said.
     pub(crate) fn run_reset(
         &mut self,
         of: (&Site, &TrialOrder),
@@ -281,7 +272,6 @@ impl RunningDependency {
         })
     }
 
-    /// Takes what it told, without waiting; why the trial cannot go on, if it has ended.
     pub(crate) fn poll_failure(&mut self) -> Option<MeasurementFailure> {
         self.process.take_notes(Duration::ZERO);
         let state = &self.process.state;
@@ -325,12 +315,10 @@ pub(crate) struct DependencyStart<'a> {
     pub(crate) site: &'a Site,
     pub(crate) order: &'a TrialOrder,
     pub(crate) dependency: &'a DependencySpec,
-    /// Tells its cgroup and files from those of others of the trial.
     pub(crate) suffix: String,
     pub(crate) limits: CgroupLimits,
     pub(crate) cpus: &'a [u32],
     pub(crate) network: ContainerNetwork,
-    /// CPUs of loadline's own threads.
     pub(crate) own: &'a [u32],
 }
 
@@ -370,6 +358,7 @@ impl DependencyStart<'_> {
             hidden: &self.order.hidden,
             gc_log: None,
             as_shipped: false,
+            run: None,
         };
         let mut state = InstanceState::default();
         let container = held.prepare_container(self.site, writer, &teller, &mut state.warnings)?;
@@ -383,7 +372,6 @@ impl DependencyStart<'_> {
     }
 }
 
-/// A contained process and what is known of it.
 pub(crate) struct DependencyProcess {
     pub(crate) container: Box<dyn AppContainer>,
     pub(crate) output: AppOutput,
@@ -393,7 +381,7 @@ pub(crate) struct DependencyProcess {
 }
 
 impl DependencyProcess {
-    /// Takes what it told; waits at most so long for something.
+    /// Takes its events; waits at most `patience` for the first.
     pub(crate) fn take_notes(&mut self, patience: Duration) {
         let first = self.notes.recv_timeout(patience).ok();
         for (_, note) in first.into_iter().chain(self.notes.try_iter()) {
@@ -419,12 +407,11 @@ impl DependencyProcess {
             .map_err(halt::step_failed("starting the probe"))
     }
 
-    /// Kills it, removes its group, and gives the last that it wrote.
     pub(crate) fn end_process(&mut self) -> Vec<String> {
         // What survives, or stays, is found by the next sweep.
         let _ = self.container.kill_container();
         if self.container.shut_down() {
-            // A process of nobody's that still holds its output is not waited for.
+            // A foreign process that still holds the output is not waited for.
             let _ = self.output.wait_for_end(READ);
         }
         let _ = self.container.remove_group();
@@ -453,7 +440,6 @@ fn dependency_limits(site: &Site, dependency: &DependencySpec, cpus: &[u32]) -> 
     }
 }
 
-/// The last lines of what something said, as the end of a sentence.
 pub(crate) fn quote_lines(lines: &[String]) -> String {
     let said: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let said: Vec<&str> = said.into_iter().filter(|line| !line.is_empty()).collect();

@@ -1,11 +1,11 @@
-//! The room on the disk that an application's files take: watched, so that none fills the machine's.
+//! Disk space for an application's files: watched, so that no application fills the machine's disk.
 //!
-//! Owns when a trial is ended for it and whose fault that was. The files of an application lie in the
-//! trial's directory; what an image writes elsewhere lies where its engine keeps containers, beside
-//! the layers of the image as far as they are known. Its own files are counted, while they are there:
-//! what is free changes with others too. Facts: statvfs(3); unlink(2), proc(5) (`fd`): a file without
-//! a name takes its room as long as it is open; podman's and docker's overlay drivers keep a
-//! container's own layer beside those of its image.
+//! Owns when a trial is ended for it and whose fault that was. The files of an application are in
+//! the trial's directory; files that an image writes elsewhere are where its engine keeps
+//! containers, next to the layers of the image as far as they are known. The application's own
+//! files are counted while they exist: free space changes with others too. Facts: statvfs(3);
+//! unlink(2), proc(5) (`fd`): a file without a name takes its space as long as it is open; podman's
+//! and docker's overlay drivers keep a container's own layer next to the image's layers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +17,11 @@ use loadline_files::measure_tree;
 use loadline_protocol::{AppSpec, TrialOrder};
 use loadline_sizing::Bytes;
 
-/// The rest of the machine keeps so much, or this share of a disk that is smaller than 20 times it.
+/// Reserve for the rest of the machine, or its share of a disk that is smaller than 20 times it.
 const RESERVE: Bytes = Bytes::from_mib(1024);
 const SHARE: u64 = 20;
 
-/// Entries of its directories that are looked at, some seconds of it; who makes more has filled
+/// Most directory entries to look at, which takes some seconds; an application with more has filled
 /// the disk with them.
 const MOST_ENTRIES: usize = 1_000_000;
 
@@ -50,8 +50,8 @@ pub(crate) struct NamelessFile {
 }
 
 impl DiskRoom {
-    /// Begins to watch; `place` is a directory that outlives the trial's. `None` where nobody says
-    /// what is free.
+    /// Begins to watch; `place` is a directory that outlives the trial's. `None` if free space is
+    /// unknown.
     pub(crate) fn watch_disk(place: &Path) -> Option<Self> {
         let (at_start, size) = free_space(place)?;
         let reserve = RESERVE.min(Bytes::from_bytes(size.as_bytes() / SHARE));
@@ -66,7 +66,7 @@ impl DiskRoom {
         })
     }
 
-    /// Whether the reserve has just been touched; says so once.
+    /// Whether free space has just fallen below the reserve; true once.
     pub(crate) fn has_run_short(&mut self) -> bool {
         if self.short.is_some() {
             return false;
@@ -77,8 +77,6 @@ impl DiskRoom {
         self.short.is_some()
     }
 
-    /// Counts what the application's files take of a disk that has run short, once the application is
-    /// killed and before its files are removed.
     pub(crate) fn count_files(&mut self, places: &[PathBuf], nameless: &[NamelessFile]) {
         if self.short.is_none() {
             return;
@@ -119,7 +117,6 @@ impl DiskRoom {
     }
 }
 
-/// The files without a name that these processes hold open, each once.
 pub(crate) fn nameless_files(processes: &[u32]) -> Vec<NamelessFile> {
     let directories = processes.iter().map(|pid| format!("/proc/{pid}/fd"));
     let entries = directories.flat_map(|directory| fs::read_dir(directory).into_iter().flatten());
@@ -136,7 +133,6 @@ pub(crate) fn nameless_files(processes: &[u32]) -> Vec<NamelessFile> {
         .collect()
 }
 
-/// The disks that a trial's application can fill, each once.
 pub(crate) fn disk_rooms(order: &TrialOrder) -> Vec<DiskRoom> {
     let layer = match &order.app {
         AppSpec::Image(image) => image.layers.first(),
@@ -154,7 +150,7 @@ pub(crate) fn disk_rooms(order: &TrialOrder) -> Vec<DiskRoom> {
     places.filter_map(DiskRoom::watch_disk).collect()
 }
 
-/// What programs without privilege may still write there, and the size of the disk.
+/// Space for unprivileged programs, and the size of the disk.
 fn free_space(place: &Path) -> Option<(Bytes, Bytes)> {
     let disk = rustix::fs::statvfs(place).ok()?;
     let bytes = |blocks: u64| Bytes::from_bytes(blocks.saturating_mul(disk.f_frsize));
@@ -167,7 +163,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A disk that ran short, with what is free of it now as the rest of the machine has it.
+    /// A disk that ran short, with the present free space as its reserve.
     fn short(place: &Path, went: u64) -> DiskRoom {
         DiskRoom {
             at_start: Bytes::from_bytes(went),
@@ -204,7 +200,8 @@ mod tests {
         assert!(evidence.failure.is_none());
         let disk = evidence.disk.expect("its fault");
         assert!(disk.written >= Bytes::from_bytes(3 * MIB), "{disk:?}");
-        // Gigabytes are free by now, whoever freed them; its files took next to nothing of what went.
+        // Gigabytes are free now, whoever freed them; the application's files took a negligible
+        // part of the loss.
         let mut room = short(place.path(), 100 * MIB);
         room.count_files(&places, &[]);
         let evidence = judged(&room);

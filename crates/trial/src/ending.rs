@@ -25,16 +25,13 @@ use crate::samples::{SampleRow, SampleRows};
 use crate::summary::{SummaryTimes, cpu_use, summarize_rows};
 use crate::{sight, watching};
 
-/// How long a JVM may take to write its thread dump.
 const DUMP: Duration = Duration::from_secs(1);
 
-/// When nothing was written for so long, the dump is complete.
 const DUMP_QUIET: Duration = Duration::from_millis(200);
 
 /// How long an application that was ready may take to answer once more, else it hangs.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How long the rest of the output may take to be read, once every writer should be dead.
 const READ: Duration = Duration::from_secs(5);
 
 /// Most that is taken over of a file of the application, in bytes: a start-up cache has some 100 MB.
@@ -45,8 +42,8 @@ const NOT_TOLD: &str = "its own process ended when it was told to (SIGTERM), and
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);
 
-/// Stops the applications and hands over what was measured of each, in their order. Of one that
-/// `is_given_up` it is known what it does: it is not asked whether it hangs.
+/// Stops the applications and returns the evidence of each, in their order. With `is_given_up` its
+/// behaviour is known already: it is not checked for a hang.
 pub(crate) fn end_instances(
     instances: &mut Instances,
     order: &TrialOrder,
@@ -87,7 +84,6 @@ fn before_stop(instance: &Instance) -> Evidence {
     }
 }
 
-/// Whether an application that was ready does not answer any more.
 fn is_hanging(instance: &Instance, order: &TrialOrder) -> bool {
     let (tell, told) = std::sync::mpsc::channel();
     let begin = Instant::now();
@@ -105,7 +101,6 @@ fn is_hanging(instance: &Instance, order: &TrialOrder) -> bool {
     true
 }
 
-/// What the JVM says to SIGQUIT: its threads, on its standard output.
 fn thread_dump(instances: &mut Instances, index: usize) -> Vec<String> {
     let before = instances.all[index].output.written_bytes();
     instances.all[index]
@@ -145,7 +140,6 @@ fn terminate(instances: &mut Instances, grace: Duration) {
     }
 }
 
-/// Kills what is left, in the groups and in the namespaces, until nothing is.
 fn kill_instances(instances: &mut Instances, parts: &mut [Evidence]) {
     for (instance, part) in instances.all.iter_mut().zip(&mut *parts) {
         part.failure = instance.container.outside_interference();
@@ -216,6 +210,9 @@ fn collect_evidence(
         log_line: line.map(Duration::from_nanos),
         ..state.start.take().unwrap_or_default()
     };
+    let run = order.run.as_ref();
+    evidence.run =
+        run.map(|run| std::mem::take(&mut state.run).into_evidence(run, &instance.output));
     evidence.failure = state.failure.take().or(evidence.failure.take());
     evidence.warnings.append(&mut instance.plan.warnings);
     evidence.warnings.append(&mut state.warnings);
@@ -266,13 +263,13 @@ fn evaluate_samples(
     evidence.failure = evidence.failure.take().or(ended.map(halt::own_failure));
 }
 
-/// A counter that was last read before the end knows of no kill that was the end.
+/// A counter last read before the end does not include a kill at the end.
 fn oom_kills(seen: Option<u64>, has_end: bool) -> Option<u64> {
     seen.filter(|kills| has_end || *kills > 0)
 }
 
-/// Fills in what follows from the samples of an instance, read from the log as often as it takes;
-/// gives what is to be said about them.
+/// Fills in the figures derived from an instance's samples, rereading the log as often as
+/// necessary; returns warnings.
 fn evaluate(
     log: &EventLog,
     instance: u32,
@@ -292,8 +289,8 @@ fn evaluate(
     warnings
 }
 
-/// Adds the GC figures and when threads stood; none where there is no log or nothing in it. A JVM
-/// that did not see its limits is a warning.
+/// Adds the GC figures and safepoints; none without a log. A JVM that did not see its limits is a
+/// warning.
 fn add_gc_evidence(
     instance: &mut Instance,
     (order, program): (&TrialOrder, &ProgramSpec),
@@ -328,7 +325,6 @@ fn add_gc_evidence(
     }
 }
 
-/// What the application wrote down about itself; most applications write nothing.
 fn application_pauses(instance: &Instance, evidence: &mut Evidence) {
     let Some(pauses) = &mut evidence.pauses else {
         return;
@@ -359,7 +355,6 @@ fn application_pauses(instance: &Instance, evidence: &mut Evidence) {
     }
 }
 
-/// Copies a file that is wanted into the log.
 fn hand_over(
     instance: &Instance,
     content: ChunkContent,
@@ -450,7 +445,7 @@ mod tests {
         assert_eq!(oom_kills(Some(1), false), Some(1));
     }
 
-    /// Peaks are of a whole process, so this is one of its own.
+    /// Peaks cover a whole process, so this test needs its own.
     #[test]
     fn an_hour_of_samples_at_1_ms_stays_below_64_mib() {
         if let Some(path) = std::env::var_os(CHILD) {

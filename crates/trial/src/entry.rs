@@ -1,11 +1,11 @@
-//! loadline in an image of its own: it steps out into the machine that started the image, and goes on
-//! there as a program of that machine.
+//! loadline in its own image: it leaves its container for the host, and goes on there as a program
+//! of the host.
 //!
-//! Owns that step. In the image there is neither an engine nor the cgroups of others; the machine, on
-//! a laptop the virtual machine of its engine, has both. What it needs is the sight of the process
-//! that holds its container, which is the machine's (`--pid=host`; conmon with podman, a shim with
-//! docker), and the right to enter its namespaces (`--privileged`). It goes there in memory, so nothing
-//! of it lies there. Facts: setns(2), pid_namespaces(7), memfd_create(2).
+//! Owns that step. The image has neither an engine nor the host's cgroups; the host (on a laptop
+//! the engine's virtual machine) has both. It needs to see the process that holds its container in
+//! the host's PID namespace (`--pid=host`; conmon with podman, a shim with docker), and the right
+//! to enter its namespaces (`--privileged`). The program moves in memory, so it leaves no file
+//! there. Facts: setns(2), pid_namespaces(7), memfd_create(2).
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 const LINE: &str = "podman run --rm --privileged --pid=host --network=host --cgroupns=host --pids-limit=-1 IMAGE size --image ...";
 
-/// Namespaces of the machine, that of files last: with it everything else is out of sight.
+/// Namespaces of the host, the mount namespace last: after it everything else is out of sight.
 const NAMESPACES: [(&str, LinkNameSpaceType); 5] = [
     ("cgroup", LinkNameSpaceType::ControlGroup),
     ("ipc", LinkNameSpaceType::InterProcessCommunication),
@@ -70,7 +70,6 @@ pub fn step_out() -> Result<Infallible, RunRefusal> {
     Err(refused(format!("executing it there: {error}")))
 }
 
-/// The namespaces of the nearest process above that sees other files than this one.
 fn find_holder() -> Option<PathBuf> {
     let files = |namespaces: &Path| fs::read_link(namespaces.join("mnt")).ok();
     let own = files(Path::new("/proc/self/ns"))?;
@@ -109,10 +108,10 @@ fn leave_its_groups() {
     }
 }
 
-/// The program in memory, under no name that could be left behind or changed. Its time is that of
-/// the image's, so that a result goes on with the same one.
+/// The program in memory, without a name that could be left behind or changed. It keeps the image's
+/// time stamp, so that a result continues with the same program.
 fn in_memory(program: &mut File) -> io::Result<OwnedFd> {
-    // Kernels before 6.3 do not know the flag, and let all of them be executed.
+    // Kernels before 6.3 do not know the flag, and make every memfd executable.
     let create = |flags| memfd_create("loadline", MemfdFlags::CLOEXEC | flags);
     let made = match create(EXECUTABLE) {
         Err(Errno::INVAL) => create(MemfdFlags::empty()),

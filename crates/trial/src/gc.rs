@@ -17,17 +17,15 @@ use crate::clock::{monotonic_ns, wall_ahead_ns};
 use crate::container::AppContainer;
 use crate::gc_evidence::KEPT_PAUSES;
 
-/// More of a log is not kept: a trial of minutes writes a few MiB.
 const CAP: u64 = 256 << 20;
 
-/// A longer log of which the disk holds less than this part is mostly a hole: nobody has written it.
+/// A longer log with less than this on the disk is mostly a hole: nothing was written there.
 const HOLLOW: u64 = 16 << 20;
 const LEAST_HELD: u64 = 64;
 
 /// A wall clock that moved by more between two looks at it was set.
 const SET_NS: i64 = 1_000_000;
 
-/// A clock that was set more often than this tells nothing.
 const MOST_SETS: usize = 1_000;
 
 #[derive(Debug)]
@@ -39,7 +37,6 @@ pub(crate) struct GcLogTail {
     taken: u64,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC before the application was started, ns.
     ahead_ns: i64,
-    /// When the wall clock was set since then.
     set: Vec<ClockAdjustment>,
     looked_ns: u64,
 }
@@ -71,15 +68,13 @@ impl GcLogTail {
         self.looked_ns = now;
     }
 
-    /// Copies what was written since the last time.
-    /// Errors: A log that is not there yet, or cannot be read.
+    /// Copies new bytes. Errors: A log that does not exist yet, or cannot be read.
     pub(crate) fn copy_new_bytes(&mut self, container: &dyn AppContainer) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(container.open_file(&self.seen)?),
         };
-        // A start script may ask a JVM something before it starts the one that serves: each of them
-        // begins the file anew.
+        // A start script may run another JVM before the server: each truncates the file.
         let found = file.metadata()?;
         if found.len() < file.stream_position()? {
             file.rewind()?;
@@ -103,9 +98,9 @@ impl GcLogTail {
         }
     }
 
-    /// Reads the copy; the application was executed at `exec_ns`, `measure` is the measure phase, both
-    /// on CLOCK_MONOTONIC. What is wrong with a log that should be there is a warning; `is_jvm` is
-    /// whether one should be there at all.
+    /// Reads the copy; the application was executed at `exec_ns`, `measure` is the measure phase,
+    /// both on CLOCK_MONOTONIC. Problems of an expected log are warnings; `is_jvm` tells whether a
+    /// log is expected at all.
     pub(crate) fn read(
         &mut self,
         container: &dyn AppContainer,
@@ -147,7 +142,7 @@ impl GcLogTail {
         Some(log)
     }
 
-    /// Where the wall clock lay during the trial; `None` when nobody can say.
+    /// The offset of the wall clock during the trial; `None` if unknown.
     fn wall_clock(&self, exec_ns: u64) -> Option<WallClock> {
         (self.set.len() < MOST_SETS).then(|| WallClock {
             ahead_ns: self.ahead_ns,

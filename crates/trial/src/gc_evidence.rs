@@ -1,7 +1,7 @@
 //! From a JVM's own log to the GC figures of a record.
 //!
-//! Owns when the figures of the measure phase are known, and what is said of pauses that found no
-//! room in a record. Knows no log format, and does not add up; that is `loadline_jvm::gclog`'s.
+//! Owns when the figures of the measure phase are known, and the warning about pauses that did not
+//! fit into a record. Knows no log format, and does not add up; `loadline_jvm::gclog` does both.
 
 use std::time::Duration;
 
@@ -10,14 +10,12 @@ use loadline_analysis::record::{GcEvidence, HeapAfter, SecondEvidence};
 use loadline_jvm::gclog::{AllocationStall, GcLog, GcPause, Safepoint};
 use loadline_sizing::Bytes;
 
-/// Pauses that a record keeps one by one; more are only counted.
 pub const KEPT_PAUSES: usize = 10_000;
 
-/// Heaps after a collection that a record keeps, but for full collections.
 const KEPT_HEAPS: usize = 500;
 
-/// The GC figures; the window of the log is the measure phase. `None` for a log that has nothing of
-/// a collector in it.
+/// The GC figures; the window of the log is the measure phase. `None` for a log without a
+/// collector.
 pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
     let collector = log.header.collector?;
     // A pause without the trial's clock may lie in the measure phase or not: then nothing is known.
@@ -50,7 +48,7 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
     })
 }
 
-/// Heap in use after collections, every full one and so many others that they stand for the rest.
+/// Heap in use after collections: all full ones, and an even sample of the others.
 fn heaps_after(log: &GcLog) -> Vec<HeapAfter> {
     let after = |pause: &GcPause| {
         Some(HeapAfter {
@@ -66,8 +64,8 @@ fn heaps_after(log: &GcLog) -> Vec<HeapAfter> {
     kept.map(|(_, heap)| heap).take(2 * KEPT_HEAPS).collect()
 }
 
-/// Puts the pauses of a log into the seconds in which they ended; nothing of a log some of whose pauses
-/// found no room or have no clock.
+/// Assigns the pauses of a log to the seconds in which they ended; nothing if some pauses did not
+/// fit or have no clock.
 pub fn add_pauses(log: &GcLog, seconds: &mut [SecondEvidence]) {
     let spans = || log.pauses.iter().filter_map(GcPause::monotonic_span);
     if spans().count() as u64 != log.summary.stw.count {

@@ -1,7 +1,7 @@
-//! Load from a process of its own: `loadline load-part`.
+//! Load from a separate process: `loadline load-part`.
 //!
 //! Owns the translation of a load phase into the generator's order and of its messages into
-//! evidence, and the life of the process. How load is made is `loadline-load`'s.
+//! evidence, and the life of the process. `loadline-load` makes the load.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -33,13 +33,11 @@ use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
 use crate::output::plain_text;
 use crate::spawner;
 
-/// Beyond the phase and its drain, so long may the generator take before it counts as stuck.
+/// After the phase and its drain, the generator may take this long before it counts as stuck.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// After SIGTERM the result comes as soon as answers stop coming.
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// Memory of a front, which holds back 512 MiB at most.
 pub(crate) const FRONT_MEMORY: Bytes = Bytes::from_mib(1024);
 
 /// What Rust's allocator says before it gives up (`handle_alloc_error`).
@@ -47,8 +45,6 @@ const NO_MEMORY: &str = "memory allocation of";
 
 const COMPLAINT: u64 = 4096;
 
-/// The process itself, `loadline load-part`: dies with the loadline that started it, instead of
-/// going on for the rest of the phase.
 pub fn run_load_process(
     mut orders: impl BufRead + std::os::fd::AsFd,
     messages: impl std::io::Write,
@@ -68,18 +64,14 @@ pub fn run_load_process(
 }
 
 pub(crate) struct GeneratorSetup<'a> {
-    /// The program with the subcommand `load-part`; loadline itself.
     pub(crate) loadline: &'a Path,
     pub(crate) trial: &'a str,
     pub(crate) group: Option<&'a ControlGroup>,
     pub(crate) part: LoadPart,
     pub(crate) users: &'a [User],
-    /// From this moment on CLOCK_MONOTONIC, or at once.
     pub(crate) from_ns: Option<u64>,
     pub(crate) cpus: &'a CpuPlan,
-    /// The application's network namespace; `None` is the host's.
     pub(crate) network: Option<PathBuf>,
-    /// Who makes the load in the place of the process, which only drives them.
     pub(crate) generators: Option<&'a Generators>,
     /// The program that makes it in the place of the process, which only stands before the service.
     pub(crate) command: Option<&'a LoadCommandSpec>,
@@ -88,7 +80,6 @@ pub(crate) struct GeneratorSetup<'a> {
 /// One instance's share of a load phase under way. Dropping it kills the generator.
 pub(crate) struct GeneratorProcess {
     child: Child,
-    /// Of a front, which gets an order a phase.
     orders: Option<ChildStdin>,
     begin: Instant,
     allowed: Duration,
@@ -98,7 +89,6 @@ pub(crate) struct GeneratorProcess {
     seconds: Vec<SecondEvidence>,
     result: Option<Box<ResultMessage>>,
     observed: Option<Box<ObservedMessage>>,
-    /// The network of a front.
     standing: Option<PathBuf>,
     failed: Option<(RemoteLoadFailure, String)>,
     complaint: Option<String>,
@@ -167,7 +157,6 @@ impl GeneratorProcess {
         Ok(generator)
     }
 
-    /// Orders a phase; a front may have carried out others before.
     pub(crate) fn begin_phase(
         &mut self,
         load: &LoadPhase,
@@ -193,17 +182,14 @@ impl GeneratorProcess {
         Ok(())
     }
 
-    /// The network in which a front stands, once it does.
     pub(crate) fn front_network(&self) -> Option<&Path> {
         self.standing.as_deref()
     }
 
-    /// Whether it is a front, and can carry out another phase.
     pub(crate) fn is_front(&self) -> bool {
         self.orders.is_some() && self.complaint.is_none()
     }
 
-    /// How long the phase under way has been ordered.
     pub(crate) fn ordered_for(&self) -> Duration {
         self.begin.elapsed()
     }
@@ -219,8 +205,8 @@ impl GeneratorProcess {
         Ok(())
     }
 
-    /// Memory of its own that it may take. Where it has a group, that counts the kernel's part too;
-    /// where it has none (pods, engines apart), this is what holds.
+    /// Limits its own memory. If it has a group, that counts the kernel's part too; without a group
+    /// (pods, remote engines) this is the only limit.
     fn limit_memory(&self) -> Result<(), HaltReason> {
         let allowed = getrlimit(Resource::Data).maximum.unwrap_or(u64::MAX);
         let most = Some(self.memory.as_bytes().min(allowed));
@@ -268,7 +254,7 @@ impl GeneratorProcess {
         &self.seconds
     }
 
-    /// Whether its output has come to its end. Also after the result it is read so far: what is left
+    /// Whether its output has ended. Even after the result it must be read to the end: a remainder
     /// would reach the next phase.
     pub(crate) fn is_over(&self) -> bool {
         self.complaint.is_some() || self.observed.is_some()
@@ -294,7 +280,6 @@ impl GeneratorProcess {
             && (self.begin.elapsed() > self.allowed || self.stopped.is_some_and(is_late))
     }
 
-    /// What it gave, once it is over; `group` is its own.
     pub(crate) fn finish_share(
         &mut self,
         load: &LoadPhase,
@@ -321,10 +306,9 @@ impl GeneratorProcess {
         })
     }
 
-    /// Why it gave nothing.
     pub(crate) fn gave_nothing(&mut self, group: Option<&ControlGroup>) -> HaltReason {
         let complaint = self.complaint.take().unwrap_or_default();
-        // In a pod it has that of the container, which is as old as the trial.
+        // In a pod it has the container's cgroup, which is as old as the trial.
         let container = || ControlGroup::of_process(Path::new("/proc"), std::process::id()).ok();
         let group = group.cloned().or_else(container);
         let sample = group.and_then(|group| group.read().ok());
@@ -359,7 +343,6 @@ fn no_load_halt(how: RemoteLoadFailure, detail: String) -> HaltReason {
     HaltReason::Failed(MeasurementFailure { cause, detail })
 }
 
-/// Memory that the generator of an instance may take in a phase, in whole MiB.
 pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
     let plan = LoadPlan {
         connections: part.share_of(load.plan.connections),
@@ -368,20 +351,16 @@ pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
     Bytes::from_mib(plan.max_memory().div_ceil(1 << 20))
 }
 
-/// What one instance's share of a load phase gave.
+/// The result of one instance's share of a load phase.
 pub(crate) struct LoadShare {
     pub(crate) load: LoadEvidence,
-    /// One entry a second, load fields only.
     pub(crate) seconds: Vec<SecondEvidence>,
-    /// When it began, CLOCK_MONOTONIC ns.
     pub(crate) start_ns: u64,
-    /// When it ended, CLOCK_MONOTONIC ns.
     pub(crate) end_ns: u64,
     pub(crate) users: Vec<User>,
     pub(crate) cut_pauses: u64,
 }
 
-/// So long may a generator take before it counts as stuck.
 pub fn generator_deadline(plan: &LoadPlan) -> Duration {
     let length = match plan.model {
         // Requests that all time out, one after the other on each connection.
@@ -510,7 +489,6 @@ fn due_evidence(totals: RequestMessage) -> DueEvidence {
     }
 }
 
-/// Requests by their names.
 pub(crate) fn named_requests(
     names: impl Iterator<Item = String>,
     totals: Vec<RequestMessage>,

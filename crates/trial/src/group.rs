@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_cgroup::{CgroupError, CgroupLayout, CgroupLimits, ControlGroup, Controller};
-use loadline_sizing::CpuSet;
+use loadline_sizing::{CpuSet, Cpus};
 
 use crate::cpus::CpuPlan;
 
 /// Tasks where the configuration names no limit: room for any server, none for a fork bomb.
 pub(crate) const TASKS: u64 = 16_384;
 
-/// How long killing and removing may take; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
 
-/// A group that is killed and removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TrialGroup {
     group: ControlGroup,
@@ -60,6 +58,16 @@ impl Drop for TrialGroup {
     }
 }
 
+/// Weight of a group without one.
+const DEFAULT_SHARES: f64 = 1024.0;
+
+/// The weight that buys a request of the CPUs while a neighbour of the default weight takes the rest.
+fn request_shares(request: Cpus, cpus: usize) -> u64 {
+    let (request, cpus) = (request.as_f64(), cpus as f64);
+    let rest = (cpus - request).max(0.01);
+    ((DEFAULT_SHARES * request / rest) as u64).clamp(2, 262_144)
+}
+
 /// The limits of a configuration, on the CPUs of the plan. Where the kernel has no cpuset
 /// controller, only a configuration that asks for one gets one (and is refused); otherwise the
 /// application's CPU mask alone keeps it there.
@@ -74,7 +82,10 @@ pub(crate) fn limits_for_configuration(
         cpu_quota: configuration.cpu,
         cpu_period: configuration.cpu_period,
         cpu_burst: configuration.cpu_burst,
-        cpu_shares: configuration.cpu_shares,
+        cpu_shares: configuration
+            .cpu_request
+            .map(|request| request_shares(request, plan.application.len()))
+            .or(configuration.cpu_shares),
         cpuset: cpuset.then(|| plan.application.iter().copied().collect::<CpuSet>()),
         memory: configuration.memory,
         pids: Some(configuration.pids.unwrap_or(TASKS)),

@@ -1,6 +1,6 @@
-//! Why a trial does not go on: the host cannot, the measurement failed, or it was told to stop.
+//! Why a trial cannot go on: the host cannot, the measurement failed, or it was asked to stop.
 //!
-//! Owns the type and the short ways to make one.
+//! Owns the type and its constructors.
 
 use std::fmt::Display;
 
@@ -12,7 +12,6 @@ use loadline_protocol::RunRefusal;
 /// evidence.
 #[derive(Debug, thiserror::Error)]
 pub enum HaltReason {
-    /// The host cannot do what the trial needs; another attempt would come to the same.
     #[error(transparent)]
     Refused(#[from] RunRefusal),
     #[error("{}", .0.detail)]
@@ -21,7 +20,6 @@ pub enum HaltReason {
     Stopped,
 }
 
-/// Whether the trial must stop now.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
 pub fn refusal_halt(what: &str, why: impl ToString, hint: &str) -> HaltReason {

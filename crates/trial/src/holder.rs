@@ -1,13 +1,13 @@
-//! What holds a program of a trial: namespaces and a cgroup of loadline's own, or an engine's
+//! The container of a trial's program: loadline's own namespaces and cgroup, or an engine's
 //! container.
 //!
-//! Owns the choice, and nothing of how either is done. The application, its dependencies and their
-//! seeds are all held this way.
+//! Owns the choice, not the implementations. The application, its dependencies and their seeds are
+//! all contained this way.
 
 use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
 
-use loadline_protocol::{AppSpec, EngineKind};
+use loadline_protocol::{AppSpec, EngineKind, RunSpec};
 
 use crate::container::{AppContainer, ContainerBase};
 use crate::halt::{HaltReason, refusal_halt};
@@ -24,19 +24,17 @@ pub(crate) struct ContainedProgram<'a> {
     pub trial: &'a str,
     pub program: &'a ProgramSpec,
     pub cpus: &'a [u32],
-    /// Directories of the machine that it sees as empty ones of its own.
     pub directories: &'a [PathBuf],
-    /// Directories that it must not see.
     pub hidden: &'a [PathBuf],
-    /// The JVM's GC log, as the application sees it.
     pub gc_log: Option<&'a Path>,
     pub as_shipped: bool,
+    pub run: Option<&'a RunSpec>,
 }
 
 impl ContainedProgram<'_> {
-    /// Makes its container; remarks for the record go to `warnings`.
-    /// Errors: [`HaltReason::Refused`] when this machine or the engine cannot; what was made is
-    /// gone again.
+    /// Makes its container; remarks for the record go to `warnings`. Errors:
+    /// [`HaltReason::Refused`] when this machine or the engine cannot; everything made so far is
+    /// removed.
     pub(crate) fn prepare_container(
         &self,
         site: &Site,
@@ -55,6 +53,7 @@ impl ContainedProgram<'_> {
                     cpus: self.cpus,
                     directories: self.directories,
                     hidden: self.hidden,
+                    run: self.run,
                     loadline: &site.options.program,
                 };
                 Box::new(NamespaceContainer::prepare_in_namespaces(

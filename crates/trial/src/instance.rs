@@ -1,7 +1,7 @@
-//! One instance of a trial: its container, what watches it, and what is known of it so far.
+//! One instance of a trial: its container, its watchers, and its state.
 //!
 //! Owns how one is made, and the rules of its start. All instances of a trial are driven together
-//! ([`crate::instances`]); whatever holds the application is a [`AppContainer`].
+//! ([`crate::instances`]); the container is an [`AppContainer`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ use crate::probe::{ProbeFinding, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
+use crate::run_watch::{OUT_OF_MEMORY, RunWatch};
 use crate::site::Site;
 use crate::watching;
 
@@ -45,11 +46,10 @@ const NO_GENERATOR_LIMIT: &str = "the load generator's cgroup has no memory limi
 const START_HINT: &str =
     "the program must be executable for the application's user; another user: --user";
 
-/// One application of a trial. The fields are dropped in order: who watches before what is watched.
+/// One application of a trial. The fields are dropped in order: watchers before the watched.
 pub(crate) struct Instance {
     pub(crate) part: LoadPart,
     pub(crate) plan: CpuPlan,
-    /// Its quota is all the CPUs it has.
     pub(crate) is_never_throttled: bool,
     pub(crate) is_jvm: bool,
     pub(crate) pace: Pace,
@@ -70,7 +70,7 @@ pub(crate) struct ProcessEnd {
     pub(crate) signal: Option<i32>,
 }
 
-/// What is known of it so far. Times are CLOCK_MONOTONIC ns.
+/// Its state. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceState {
     pub(crate) exec_ns: Option<u64>,
@@ -79,25 +79,21 @@ pub(crate) struct InstanceState {
     pub(crate) ended: Option<ProcessEnd>,
     pub(crate) is_gone: bool,
     is_oom: bool,
-    /// Why the command could not be executed.
     pub(crate) stage_failure: Option<String>,
     pub(crate) last_probe: String,
     pub(crate) foreign_listener: bool,
     pub(crate) start: Option<StartEvidence>,
-    /// Ends of the generator's seconds.
     pub(crate) load_ends: Vec<u64>,
     pub(crate) measure: Option<(u64, u64)>,
-    /// The users that the last load phase has left.
     pub(crate) users: Vec<User>,
-    /// RSS and PSS right after the measure phase.
     pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
     pub(crate) parts: Option<MemoryParts>,
     pub(crate) warnings: Vec<String>,
     pub(crate) failure: Option<MeasurementFailure>,
+    pub(crate) run: RunWatch,
 }
 
 impl InstanceState {
-    /// Takes a note. Notes of the generator are for whoever drives it.
     pub(crate) fn take_note(&mut self, note: InstanceNote) {
         match note {
             InstanceNote::Told(ContainerEvent::Exec { at_ns }) => self.exec_ns = Some(at_ns),
@@ -145,7 +141,6 @@ impl InstanceState {
         self.exec_ns.is_some() && !self.is_over()
     }
 
-    /// Whether it became ready, as its start was judged.
     pub(crate) fn was_ready(&self) -> bool {
         self.start
             .as_ref()
@@ -154,8 +149,6 @@ impl InstanceState {
 }
 
 impl Instance {
-    /// Makes everything but the application's process.
-    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn prepare_instance(
         site: &Site,
         order: &TrialOrder,
@@ -185,6 +178,10 @@ impl Instance {
         let output = output.map_err(halt::step_failed(
             "starting the thread that reads the output",
         ))?;
+        if let Some(run) = &order.run {
+            let texts = [Some(OUT_OF_MEMORY.to_owned()), run.output.clone()];
+            output.look_for(texts.into_iter().flatten());
+        }
         let scratch = order.scratch.with_file_name(numbered_name(
             &order
                 .scratch
@@ -213,12 +210,13 @@ impl Instance {
             hidden: &order.hidden,
             gc_log: order.gc_log.as_deref(),
             as_shipped: order.as_shipped,
+            run: order.run.as_ref(),
         };
         let container = held.prepare_container(site, writer, &teller, &mut state.warnings)?;
         let gc = order.gc_log.clone();
         Ok(Self {
             part,
-            // A start script has no JDK of its own, but the caller may know better.
+            // A start script has no JDK, but the caller may know it.
             is_jvm: container.jdk_path().is_some() || order.gc_log.is_some(),
             pace: watching::sampling_pace(order, is_never_throttled),
             is_never_throttled,
@@ -272,6 +270,13 @@ impl Instance {
                 "the process that was to become the application ended before ({how})"
             )));
         }
+        if let (Some(run), Some(ended), None) = (&order.run, self.state.ended, self.state.ready_ns)
+        {
+            let now = monotonic_ns();
+            let seen = (&self.output, &*self.container);
+            let is_success = self.state.run.is_success(run, ended.code, seen);
+            self.state.ready_ns = is_success.then_some(now);
+        }
         let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
         if is_decided || self.state.is_over() {
             self.settle_start(order);
@@ -289,7 +294,8 @@ impl Instance {
     /// What the JVM of an image or of a start script runs with is seen only from its running: without
     /// the options that were ordered, another configuration would be measured.
     fn refuse_other_options(&self, order: &TrialOrder) -> Result<(), HaltReason> {
-        if !self.state.was_ready() {
+        // A run has ended by now, and with it what would be looked at.
+        if !self.state.was_ready() || order.run.is_some() {
             return Ok(());
         }
         let other = match &order.app {
@@ -319,7 +325,6 @@ impl Instance {
         }
     }
 
-    /// The start as it is now, once; nobody asks any more.
     pub(crate) fn settle_start(&mut self, order: &TrialOrder) {
         if self.state.start.is_none() {
             self.probing = None;
@@ -327,7 +332,6 @@ impl Instance {
         }
     }
 
-    /// Asks the application whether it answers, until dropped; `None` where only its output tells.
     pub(crate) fn start_probing(
         &self,
         order: &TrialOrder,
@@ -356,7 +360,9 @@ impl Instance {
             Some(cpu.and_then(counter)?.saturating_sub(earlier))
         };
         // An application that has ended was never ready, even if a probe got through first.
-        let ready = state.ready_ns.filter(|_| !state.is_over());
+        let ready = state
+            .ready_ns
+            .filter(|_| order.run.is_some() || !state.is_over());
         let last_probe = match &order.readiness {
             Readiness::LogLine { contains } if ready.is_none() => {
                 format!("no line with `{contains}`")
@@ -380,7 +386,6 @@ impl Instance {
         }
     }
 
-    /// Whether the kernel has killed in its cgroup for memory by now.
     pub(crate) fn was_too_large(&self) -> bool {
         let sample = self.container.application_group().read().ok();
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
@@ -411,7 +416,6 @@ impl Instance {
         }
     }
 
-    /// Looks at what may change while it runs and is needed to read its log.
     pub(crate) fn look_at_clock(&mut self) {
         if let Some(gc) = &mut self.gc {
             gc.look_at_clock();
@@ -421,9 +425,15 @@ impl Instance {
     pub(crate) fn copy_output(&mut self) {
         self.output.flush_to_log();
         if let Some(gc) = &mut self.gc {
-            // Not there yet, or never: that is told when the trial ends.
+            // Not there yet, or never: reported at the end of the trial.
             let _ = gc.copy_new_bytes(self.container.as_ref());
         }
+    }
+
+    pub(crate) fn look_at_jvms(&mut self, elapsed: Duration) {
+        let group = self.container.application_group();
+        let processes = || group.process_ids().unwrap_or_default();
+        self.state.run.look_at_jvms(processes, elapsed);
     }
 
     /// Takes RSS and PSS of the application now, from smaps_rollup, and its parts; `requests` were
@@ -459,9 +469,9 @@ fn numbered_name(name: &str, index: u32) -> String {
     }
 }
 
-/// A group of its own for the generator: what it uses is known not to be noise, it keeps its schedule
-/// beside the application, and its memory has a limit, because a server is not trusted. In a pod the
-/// group is the container's.
+/// A separate group for the generator: its usage is not noise, it keeps its schedule next to the
+/// application, and its memory is limited, because servers are not trusted. In a pod it uses the
+/// container's group.
 fn generator_group(
     site: &Site,
     order: &TrialOrder,
@@ -516,7 +526,7 @@ fn ready_line_watch(order: &TrialOrder, teller: &NoteSender) -> Option<LineWatch
 fn foreign_listener_halt(readiness: &Readiness) -> HaltReason {
     let port = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
-        Readiness::LogLine { .. } | Readiness::Command { .. } => 0,
+        Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit => 0,
     };
     halt::measurement_failed(format_args!(
         "port {port} is served by a process that is not part of the trial; nothing was sent to it"

@@ -1,8 +1,8 @@
 //! All instances of a trial, driven by one thread.
 //!
-//! Owns the queue of what they tell, what is done for each of them again and again (the rule of
-//! out-of-memory kills, copies into the event log), the window in which the machine is watched, and
-//! the progress of the trial. One instance is the case n = 1.
+//! Owns the queue of their notes, the periodic work for each (the rule of out-of-memory kills,
+//! copies into the event log), the window in which the machine is watched, and the progress of the
+//! trial. A single instance is the case n = 1.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,26 +25,22 @@ use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
 use crate::program::ProgramSpec;
 use crate::site::Site;
 
-/// How long a trial waits for news before it looks around.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Distance of copies into the log: so much is lost at most when the trial is killed.
+/// Interval of copies into the log: a killed trial loses at most this much.
 const COPY: Duration = Duration::from_secs(1);
 
-/// Distance of progress where nothing but time passes.
 const PROGRESS: Duration = Duration::from_millis(250);
 
-/// The instances of a trial, and what is beside them. The fields are dropped in order.
+/// The instances of a trial, and their surroundings. The fields are dropped in order.
 pub(crate) struct Instances {
     pub(crate) all: Vec<Instance>,
     neighbour: Option<BusyNeighbour>,
     pub(crate) dependencies: TrialDependencies,
-    /// What makes the load in the place of generators.
     pub(crate) load_tool: Option<LoadTool>,
     layout: CgroupLayout,
     log: Arc<EventLog>,
     notes: Receiver<(usize, InstanceNote)>,
-    /// Keeps the queue open, whoever has ended.
     _queue: Sender<(usize, InstanceNote)>,
     pub(crate) rooms: Vec<DiskRoom>,
     meter: Option<NoiseMeter>,
@@ -55,8 +51,7 @@ pub(crate) struct Instances {
 }
 
 impl Instances {
-    /// Prepares all of them; starts none.
-    /// Errors: [`HaltReason`]; what was made is gone again.
+    /// Prepares all; starts none. Errors: [`HaltReason`], after cleaning up.
     pub(crate) fn prepare_all(
         site: &Site,
         order: &TrialOrder,
@@ -79,7 +74,12 @@ impl Instances {
             )
         };
         let all = (0..of).map(instance).collect::<Result<Vec<_>, _>>()?;
-        let neighbour = match (order.configuration.neighbour_threads, all.first()) {
+        let configuration = &order.configuration;
+        let all_cpus = all
+            .first()
+            .map_or(0, |first| first.plan.application.len() as u32);
+        let threads = configuration.cpu_request.map(|_| all_cpus);
+        let neighbour = match (threads.or(configuration.neighbour_threads), all.first()) {
             (Some(threads), Some(first)) => {
                 let cpus = &first.plan.application;
                 Some(BusyNeighbour::start_neighbour(
@@ -109,8 +109,8 @@ impl Instances {
         })
     }
 
-    /// Waits for the next note, at most a tick, takes all that are there, and does what is due.
-    /// Hands out what the generators said.
+    /// Waits for the next note, at most a tick, takes all pending ones, and does the due work.
+    /// Returns the generators' lines.
     pub(crate) fn wait_tick(&mut self) -> Vec<(usize, GeneratorLine)> {
         let first = self.notes.recv_timeout(TICK).ok();
         let mut lines = Vec::new();
@@ -133,7 +133,7 @@ impl Instances {
         lines
     }
 
-    /// Ends the applications for the room that is left, and counts what their files took of it.
+    /// Ends the applications because the disk is nearly full, and counts their files.
     fn end_for_room(&mut self) {
         let processes = |i: &Instance| {
             i.container
@@ -181,7 +181,6 @@ impl Instances {
         at_ns
     }
 
-    /// Says how long a phase lasts, now and then.
     pub(crate) fn report_elapsed(&mut self, phase: TrialPhase, elapsed: Duration) {
         if self.told.is_none_or(|told| told.elapsed() >= PROGRESS) {
             self.told = Some(Instant::now());
@@ -198,7 +197,7 @@ impl Instances {
         self.log_event(&TrialEvent::Progress(progress));
     }
 
-    /// A log without room loses what is live; its last event counts.
+    /// A full log loses live events; its last event counts.
     fn log_event(&self, event: &TrialEvent) {
         let _ = self.log.append_event(event);
     }
@@ -244,7 +243,6 @@ impl Instances {
     }
 }
 
-/// A window's noise as a record has it.
 fn noise_evidence(noise: Noise) -> NoiseEvidence {
     NoiseEvidence {
         steal: noise.steal,

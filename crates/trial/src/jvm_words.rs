@@ -1,7 +1,7 @@
-//! Asks a JDK what it is, by starting it once.
+//! Asks a JDK for its properties, by starting it once.
 //!
-//! Owns the process: without environment, without root's rights where loadline has them, killed
-//! when it takes too long. What is asked and how the answer is read: `loadline_jvm::detect::words`.
+//! Owns the process: without environment, without root's rights if loadline has them, killed when
+//! it takes too long. `loadline_jvm::detect::words` owns the question and reads the answer.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -21,8 +21,8 @@ const LARGEST: u64 = 64 << 10;
 /// The kernel's account that owns nothing.
 const NOBODY: u32 = 65_534;
 
-/// What an OpenJ9 says of itself; `None` for other JVMs, whose files say it, and for one that does
-/// not answer (it is damaged, or its files can only be read by root).
+/// An OpenJ9's own properties; `None` for other JVMs, which have them in files, and without an
+/// answer (it is damaged, or only root can read its files).
 pub fn openj9_words(jdk: &InstalledJdk) -> Option<JavaProperties> {
     if jdk.kind != Vm::OpenJ9 {
         return None;
@@ -39,7 +39,7 @@ pub fn openj9_words(jdk: &InstalledJdk) -> Option<JavaProperties> {
         command.uid(NOBODY).gid(NOBODY);
     }
     let mut child = command.spawn().ok()?;
-    // The answer is smaller than a pipe: a JVM that ends has written all of it.
+    // The answer is smaller than a pipe: a JVM that ends has written all its output.
     let has_ended = wait_or_kill(&mut child);
     let mut text = Vec::new();
     let said = child.stderr.take()?;
@@ -47,7 +47,7 @@ pub fn openj9_words(jdk: &InstalledJdk) -> Option<JavaProperties> {
     has_ended.then(|| JavaProperties::from_output(&String::from_utf8_lossy(&text)))?
 }
 
-/// Until it ends by itself; `false` when it had to be killed.
+/// Waits for the exit; `false` when it had to be killed.
 fn wait_or_kill(child: &mut Child) -> bool {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,9 +1,10 @@
 //! `loadline keeper-part`: holds the dependencies that the trials of a result share.
 //!
-//! Owns when they start, are seeded, are reset, start anew, and end. loadline starts this process for
-//! a slot, asks it before each trial and once after, and the trial joins what it is told of
-//! ([`crate::counted::JoinedDependency`]). It dies with loadline, and all that it holds dies with it, by the
-//! same chain that holds a trial. Between two questions it does nothing. Measures nothing.
+//! Owns when they start, are seeded, are reset, restart, and end. loadline starts this process for
+//! a slot, asks it before each trial and once after, and the trial joins the dependencies in its
+//! answer ([`crate::counted::JoinedDependency`]). It dies with loadline, and its dependencies die
+//! with it, by the same chain as in a trial. Between two questions it does nothing. Measures
+//! nothing.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub use crate::dependency::DependencyEnd;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
 pub enum KeeperRequest {
-    /// A trial is about to begin: have those of its dependencies ready that outlive it.
+    /// A trial is about to begin: prepare its shared dependencies.
     Trial(Box<TrialOrder>),
     Look,
 }
@@ -39,12 +40,11 @@ pub enum KeeperRequest {
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum KeeperAnswer {
     Kept(SharedDependencies),
-    /// One did not start, or never got ready: what is known of each.
+    /// A dependency did not start, or never became ready: the evidence of each.
     Failed {
         failure: MeasurementFailure,
         dependencies: Vec<DependencyEvidence>,
     },
-    /// This machine cannot, or a seed or reset failed.
     Refused(RunRefusal),
     Looked {
         ended: Vec<DependencyEnd>,
@@ -78,7 +78,7 @@ pub fn run_keeper_process(
     Ok(())
 }
 
-/// Reads on a thread of its own: a start under way must see that nobody waits for it any more.
+/// Reads on a separate thread: a start under way must notice that its client has gone.
 fn read_requests(
     requests: impl Read + Send + 'static,
     is_over: Arc<AtomicBool>,
@@ -118,7 +118,6 @@ struct SharingTerms {
     hosts: Vec<String>,
 }
 
-/// A start that came to nothing, and what is known of each that had begun.
 struct SharedStartFailure(HaltReason, Vec<DependencyEvidence>);
 
 impl<T: Into<HaltReason>> From<T> for SharedStartFailure {
@@ -194,7 +193,7 @@ impl KeeperState {
     }
 }
 
-/// Ends them, the last started first, and says what is known of each, in their order.
+/// Ends them, the last started first, and returns the evidence of each, in start order.
 fn end_dependencies(running: Vec<RunningDependency>) -> Vec<DependencyEvidence> {
     let mut all: Vec<_> = running
         .into_iter()
@@ -239,8 +238,8 @@ fn start_dependencies(
     })
 }
 
-/// The network of the next: those with toxics are in another one than those without, and the first
-/// of either makes it.
+/// The network of the next: dependencies with toxics use a separate one, and the first of either
+/// kind makes it.
 fn network_for_next(
     order: &TrialOrder,
     before: &[DependencySpec],
@@ -257,7 +256,6 @@ fn network_for_next(
 }
 
 impl HeldDependencies {
-    /// Why the next trial cannot have them as they are.
     fn mismatch_reason(&mut self, wanted: &SharingTerms) -> Option<String> {
         let ended = self
             .running
@@ -324,7 +322,7 @@ impl SharingTerms {
     fn from_order(site: &Site, order: &TrialOrder, plan: &CpuPlan) -> Result<Self, RunRefusal> {
         let shared = order.dependencies.iter();
         let shared = shared.filter(|dependency| dependency.scope == DependencyScope::Result);
-        // What is drawn on the way to it is each trial's own.
+        // Random numbers of toxics differ per trial.
         let plain = |dependency: &DependencySpec| DependencySpec {
             proxied: (dependency.proxied.clone()).map(|proxied| ProxiedLink { seed: 0, ..proxied }),
             ..dependency.clone()

@@ -1,26 +1,27 @@
 //! One whole trial on one host and one clock: `loadline trial-part`.
 //!
-//! Owns what happens between an order and the end of its event log: the containment of the
-//! application, its start, the load, the sampling, its stop. What a trial's processes are and who
-//! starts whom:
+//! Owns everything between an order and the end of its event log: the containment of the
+//! application, its start, the load, the sampling, its stop. The processes of a trial, and their
+//! parents:
 //!
 //! ```text
 //! loadline ── trial-part ── holder ── init (PID 1) ── application
-//!    │            └──────── load generator, on CPUs of its own
-//!    └─ keeper-part ── holder ── init ── dependency that trials share
+//!    │            └──────── load generator, on separate CPUs
+//!    └─ keeper-part ── holder ── init ── shared dependency
 //! ```
 //!
 //! Judges nothing and knows no store. Read in this order: [`part`] (order in, events out), `trial`
-//! (the phases), `instance` (one application of a trial), `container` (what holds it), `own` (how
-//! loadline holds it itself), `oci` (how an engine does), [`pod`] (what runs beside
-//! an application that somebody else holds: a kubelet, or [`apart`] an engine out of sight), `ending` (the stop). Facts and measurements behind the design:
-//! ARCHITECTURE.md, "Containment".
+//! (the phases), `instance` (one application of a trial), `container` (the interface), `own`
+//! (loadline's own containers), `oci` (an engine's), [`pod`] (next to an application that a kubelet
+//! or a remote engine, [`apart`], contains), `ending` (the stop). Facts and measurements behind the
+//! design: ARCHITECTURE.md, "Containment".
 
 pub mod apart;
 pub mod application_pauses;
 mod at_ready;
 pub mod clock;
 pub mod container;
+mod copies;
 mod counted;
 mod cpus;
 mod dependencies;
@@ -40,6 +41,7 @@ pub mod jvm_words;
 pub mod keeper;
 mod listener;
 mod load_command;
+mod metrics;
 mod neighbour;
 pub mod networks;
 mod notes;
@@ -57,6 +59,7 @@ mod proxy;
 mod recording;
 mod redactor;
 pub mod rootless;
+mod run_watch;
 pub mod samples;
 mod scratch;
 mod sight;

@@ -12,7 +12,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 pub enum Listener {
     None,
     Ours,
-    /// At least one socket that no process of the trial has.
     Foreign,
 }
 

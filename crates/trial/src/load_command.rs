@@ -29,21 +29,20 @@ use crate::group::TASKS;
 use crate::halt::{HaltReason, refusal_halt};
 use crate::site::Site;
 
-/// What it may leave in its own /tmp.
+/// Most bytes that it may leave in its /tmp.
 const MOST_FILES: u64 = 1 << 30;
 const MOST_ENTRIES: usize = 100_000;
 
-/// Distance of looks at its threads and files.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// It was starved where its threads waited for a CPU longer than they ran, and for this share of the
-/// time: what it sent then is not what it was written to send.
+/// It was starved if its threads waited for a CPU longer than they ran, and for this share of the
+/// time: it then did not send the intended load.
 const MAX_WAIT: f64 = 0.1;
 
-/// The last part of a phase that it need not be there for: it counts from its own start.
+/// Share at the end of a phase during which it may already have ended: it counts from its own
+/// start.
 const LAST_PART: f64 = 0.1;
 
-/// A load command under way; dropping it ends it.
 pub(crate) struct LoadTool {
     process: DependencyProcess,
     /// As the experiment says it.
@@ -51,15 +50,11 @@ pub(crate) struct LoadTool {
     begin: Instant,
     looked: Instant,
     waits: CpuWaits,
-    /// CPU time used before the phase.
     used: Duration,
-    /// What it broke of its limits.
     broken: Option<String>,
 }
 
 impl LoadTool {
-    /// Starts it in this network.
-    /// Errors: [`HaltReason`]; what was made is gone again.
     pub(crate) fn start_tool(
         site: &Site,
         order: &TrialOrder,
@@ -99,12 +94,10 @@ impl LoadTool {
         })
     }
 
-    /// Its cgroup: what it uses is part of the trial, not noise.
     pub(crate) fn tool_group(&self) -> &ControlGroup {
         self.process.container.application_group()
     }
 
-    /// A phase of load begins.
     pub(crate) fn begin_phase(&mut self) {
         self.waits.read_threads(&self.process_ids());
         self.waits.total = CpuTime::default();
@@ -142,12 +135,11 @@ impl LoadTool {
         Ok(())
     }
 
-    /// Whether it is not there any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.process.state.is_over()
     }
 
-    /// Whether it ended as it should, when so much of a phase of this length had passed.
+    /// Whether it ended in time: with code 0 and not before the last part of a phase of `length`.
     pub(crate) fn is_done(&self, passed: Duration, length: Duration) -> bool {
         let ended = self.process.state.ended;
         let missing = length.saturating_sub(passed);
@@ -157,7 +149,6 @@ impl LoadTool {
             && ended.is_some_and(|end| end.code == Some(0))
     }
 
-    /// Why it ended too early; the time that it was asked to go on for stands in its words.
     pub(crate) fn early_end(&mut self, needed: Duration) -> MeasurementFailure {
         let kills = self.tool_group().read().ok();
         let kills = kills.and_then(|sample| sample.memory?.oom_kill);
@@ -178,16 +169,14 @@ impl LoadTool {
         command_failure(why)
     }
 
-    /// That it sent nothing, in words.
     pub(crate) fn sent_nothing(&mut self, port: u16) -> MeasurementFailure {
         command_failure(format!(
-            "sent no request to http://localhost:{port} within {} s of its start{}; give it that address, or write {{url}} where its command names one; one that is slow to start needs a longer start-deadline (--start-deadline)",
+            "sent no request to http://localhost:{port} within {} s of its start{}; give it that address, or write {{url}} in its command; a slow start needs a longer start-deadline (--start-deadline)",
             self.begin.elapsed().as_secs(),
             quote_lines(&self.process.output.last_lines()),
         ))
     }
 
-    /// Adds what it used in the phase to what was seen of its load.
     pub(crate) fn add_usage(&mut self, load: &mut LoadEvidence) {
         self.waits.read_threads(&self.process_ids());
         let CpuTime { ran, waited } = self.waits.total;
@@ -203,7 +192,6 @@ impl LoadTool {
             .or_else(|| starvation(ran.max(used), waited, load.duration));
     }
 
-    /// Ends it with all that it started.
     pub(crate) fn end_tool(mut self) {
         self.process.end_process();
     }
@@ -220,7 +208,6 @@ impl LoadTool {
     }
 }
 
-/// Why it did not get the CPU that its load needed.
 fn starvation(ran: Duration, waited: Duration, length: Duration) -> Option<String> {
     let is_starved = waited > ran && waited > length.mul_f64(MAX_WAIT);
     is_starved.then(|| {
@@ -232,7 +219,6 @@ fn starvation(ran: Duration, waited: Duration, length: Duration) -> Option<Strin
     })
 }
 
-/// A trial that says nothing because of its load command.
 fn command_failure(why: String) -> MeasurementFailure {
     MeasurementFailure {
         cause: InvalidReason::LoadCommand,
@@ -240,7 +226,6 @@ fn command_failure(why: String) -> MeasurementFailure {
     }
 }
 
-/// What the front saw of a load that others sent.
 pub(crate) fn observed_share(
     load: &LoadPhase,
     observed: ObservedMessage,
@@ -302,7 +287,6 @@ pub(crate) fn observed_share(
     })
 }
 
-/// As something that is contained like a dependency: its limits are given apart.
 fn as_dependency(command: &LoadCommandSpec) -> DependencySpec {
     DependencySpec {
         name: "load-command".to_owned(),
@@ -322,7 +306,6 @@ fn as_dependency(command: &LoadCommandSpec) -> DependencySpec {
     }
 }
 
-/// Time that threads ran, and waited for a CPU.
 #[derive(Debug, Default, Clone, Copy)]
 struct CpuTime {
     ran: Duration,

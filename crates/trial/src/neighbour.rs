@@ -1,7 +1,7 @@
-//! A busy neighbour: threads that take every CPU they get, in a cgroup beside the application's.
+//! A busy neighbour: threads that take every CPU they get, in a cgroup next to the application's.
 //!
-//! Owns the process, `loadline neighbour`, and its end. Relative shares mean nothing while nobody
-//! else wants the CPUs: experiments on them need somebody who does.
+//! Owns the process, `loadline neighbour`, and its end. Relative shares have no effect while the
+//! CPUs are free: experiments on them need a competitor.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -16,15 +16,13 @@ use crate::halt::{self, HaltReason};
 use crate::site::Site;
 use crate::spawner;
 
-/// The running neighbour; dropping it kills it, then its group goes.
 pub(crate) struct BusyNeighbour {
     child: Child,
     group: TrialGroup,
 }
 
 impl BusyNeighbour {
-    /// Starts so many threads on the application's CPUs, with the weight that every group has unless
-    /// it is given another.
+    /// Starts this many threads on the application's CPUs, with the default weight of a group.
     pub(crate) fn start_neighbour(
         site: &Site,
         trial: &str,
@@ -78,9 +76,9 @@ impl Drop for BusyNeighbour {
     }
 }
 
-/// The process itself: waits for a byte, then keeps so many threads busy on these CPUs until its
-/// standard input ends. Dies with the loadline that started it.
-/// Errors: What the kernel says to reading and to starting threads.
+/// The process itself: waits for a byte, then keeps `threads` threads busy on these CPUs until its
+/// standard input ends. Dies with the loadline that started it. Errors: What the kernel says to
+/// reading and to starting threads.
 pub fn run_neighbour(threads: u32, own: &[u32], mut input: impl Read) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     input.read_exact(&mut [0])?;

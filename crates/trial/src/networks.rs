@@ -1,10 +1,11 @@
-//! Whether application and dependencies can share the networks that a trial gives them: asked before
-//! anything starts.
+//! Whether application and dependencies can share the networks of a trial: checked before anything
+//! starts.
 //!
-//! Owns what an engine can join. Makes no network; who makes which is
-//! [`dependencies`](crate::dependencies)' order, which this follows: the first that is in one makes it,
-//! and the proxy that of the application where a dependency with toxics comes first. Facts: docker-run(1),
-//! `--network container:NAME`; podman-run(1), `--network ns:PATH`.
+//! Owns the networks that an engine can join. Makes no network;
+//! [`dependencies`](crate::dependencies) decides who makes which, and this follows its order: the
+//! first member of a network makes it, and the proxy makes the application's if a dependency with
+//! toxics comes first. Facts: docker-run(1), `--network container:NAME`; podman-run(1), `--network
+//! ns:PATH`.
 
 use loadline_protocol::{EngineKind, NetworkMode, RunRefusal};
 
@@ -23,8 +24,8 @@ enum NetworkMaker {
     Container(EngineKind),
 }
 
-/// Checks the networks of a trial whose application this engine holds (`None`: a program).
-/// Errors: [`RunRefusal`] names the first that could not join.
+/// Checks the networks of a trial with an application in this engine (`None`: a program). Errors:
+/// [`RunRefusal`] names the first that could not join.
 pub fn check_networks(
     network: NetworkMode,
     dependencies: &[NetworkMember<'_>],
@@ -61,7 +62,6 @@ fn join_network(
     }
 }
 
-/// Why docker's containers join so few networks.
 pub(crate) fn docker_cannot() -> RunRefusal {
     RunRefusal::new(
         "joining the network of the dependencies",
@@ -113,7 +113,7 @@ mod tests {
         assert!(own(&[(DOCKER, false), (DOCKER, true)], DOCKER));
         assert!(
             !own(&[(DOCKER, true), (DOCKER, false)], None),
-            "one of its own comes too late"
+            "a separate one comes too late"
         );
         assert!(
             !own(&[(None, true), (DOCKER, true)], None),

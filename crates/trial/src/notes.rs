@@ -1,7 +1,7 @@
-//! What the threads of a trial tell the one that runs it.
+//! Messages from the threads of a trial to its main loop.
 //!
-//! Owns the messages. Containers, probes, outputs and generators each have a thread; everything
-//! they learn arrives in one queue, with the instance it is about.
+//! Owns the messages. Containers, probes, outputs and generators each have a thread; all their
+//! messages arrive in one queue, with the number of the instance.
 
 use std::sync::mpsc::Sender;
 
@@ -11,15 +11,8 @@ use loadline_load::part::LoadMessage;
 
 pub(crate) enum InstanceNote {
     Told(ContainerEvent),
-    /// The line that the experiment names was written; it does not decide.
-    LogLine {
-        /// CLOCK_MONOTONIC.
-        at_ns: u64,
-    },
-    LineFound {
-        /// CLOCK_MONOTONIC.
-        at_ns: u64,
-    },
+    LogLine { at_ns: u64 },
+    LineFound { at_ns: u64 },
     Probe(ProbeFinding),
     Generator(GeneratorLine),
 }
@@ -37,12 +30,10 @@ pub(crate) struct NoteSender {
 }
 
 impl NoteSender {
-    /// For an instance, from 0.
     pub(crate) fn new(instance: usize, queue: Sender<(usize, InstanceNote)>) -> Self {
         Self { instance, queue }
     }
 
-    /// Tells it. When the trial is over nobody wants to know.
     pub(crate) fn send_note(&self, note: InstanceNote) {
         let _ = self.queue.send((self.instance, note));
     }

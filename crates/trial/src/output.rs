@@ -15,20 +15,21 @@ use loadline_protocol::log::{ChunkContent, EventLog, PIECE};
 use crate::cpus;
 use crate::redactor::Redactor;
 
-/// Of the output, so much is kept in memory.
 const TAIL: usize = 64 << 10;
 
-/// Of the output, so much goes into the event log; the rest is counted.
+/// Output copied to the event log; the rest is only counted.
 pub const LOG_CAP: u64 = 16 << 20;
 
-/// Lines shown to people, and the longest of them in characters.
+/// Longest line in which a text is searched.
+const LONGEST_OPEN_LINE: usize = 8 << 10;
+
+/// Most lines shown to people, and their longest length in characters.
 const LINES: usize = 200;
 const LINE_LENGTH: usize = 2000;
 
 pub struct AppOutput {
     state: Arc<Mutex<OutputState>>,
     to: Option<OutputCopy>,
-    /// Tells by its end that the reader has ended.
     reader: Receiver<()>,
 }
 
@@ -37,19 +38,18 @@ struct OutputState {
     tail: VecDeque<u8>,
     total: u64,
     waiting: Vec<u8>,
+    first_lines: Vec<(String, Option<String>)>,
+    open_line: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
 pub struct OutputCopy {
     pub log: Arc<EventLog>,
-    /// Whose output it is, from 0.
     pub instance: u32,
 }
 
 pub struct LineWatch {
-    /// The text; a line that contains it was written.
     pub text: String,
-    /// Called once, from the reading thread.
     pub found: Box<dyn FnOnce() + Send>,
 }
 
@@ -81,12 +81,22 @@ impl AppOutput {
         self.with_state(|state| state.total)
     }
 
-    /// The last lines, without control characters.
+    pub fn look_for(&self, texts: impl IntoIterator<Item = String>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.first_lines = texts.into_iter().map(|text| (text, None)).collect();
+    }
+
+    pub fn first_line_with(&self, text: &str) -> Option<String> {
+        self.with_state(|state| {
+            let found = state.first_lines.iter().find(|(of, _)| of == text);
+            found.and_then(|(_, line)| line.clone())
+        })
+    }
+
     pub fn last_lines(&self) -> Vec<String> {
         last_lines_of(&self.tail(), LINES)
     }
 
-    /// All lines that are still in memory and were written after the first `total` bytes.
     pub fn lines_since(&self, total: u64) -> Vec<String> {
         let (tail, written) = self.with_state(|state| (state.tail.len(), state.total));
         let new = usize::try_from(written.saturating_sub(total)).unwrap_or(usize::MAX);
@@ -103,16 +113,15 @@ impl AppOutput {
         }
     }
 
-    /// What the copy in the log lacks, if it lacks something.
     pub fn cut_notice(&self) -> Option<String> {
         let total = self.written_bytes();
         (total > LOG_CAP)
             .then(|| format!("the application wrote {total} bytes; the first {LOG_CAP} are kept"))
     }
 
-    /// Waits for the end of the output, so long at most; whether it came. Call when every process
-    /// of the application is dead. One that is none of them may hold the pipe too: the application
-    /// can hand a descriptor to whoever takes it.
+    /// Waits for the end of the output, at most `patience`; returns whether it came. Call when
+    /// every process of the application is dead. A foreign process may hold the pipe too: the
+    /// application can pass a descriptor to any process.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         // Nothing is ever sent: it is the end of the reader that is waited for.
         let has_ended = self.reader.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);
@@ -146,7 +155,7 @@ fn drain_pipe(
             Err(_) => return,
         };
         keep_chunk(&chunk, to, shared);
-        // Only now: whoever is told may look at the output at once.
+        // Only now: a receiver may look at the output at once.
         if let Some(watching) = watch.take() {
             watch = find_text(watching, &mut seam, &chunk);
         }
@@ -159,6 +168,7 @@ fn keep_chunk(chunk: &[u8], to: Option<&OutputCopy>, shared: &Mutex<OutputState>
         to.copy_chunk(&mut state, chunk);
     }
     state.total += chunk.len() as u64;
+    state.find_first_lines(chunk);
     state.tail.extend(chunk);
     let excess = state.tail.len().saturating_sub(TAIL);
     state.tail.drain(..excess);
@@ -176,8 +186,32 @@ fn find_text(watch: LineWatch, seam: &mut Vec<u8>, chunk: &[u8]) -> Option<LineW
     Some(watch)
 }
 
+impl OutputState {
+    fn find_first_lines(&mut self, chunk: &[u8]) {
+        if self.first_lines.iter().all(|(_, line)| line.is_some()) {
+            return;
+        }
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST_OPEN_LINE.saturating_sub(self.open_line.len());
+            self.open_line.extend(&part[..part.len().min(room)]);
+            for (text, line) in self
+                .first_lines
+                .iter_mut()
+                .filter(|(_, line)| line.is_none())
+            {
+                if memchr::memmem::find(&self.open_line, text.as_bytes()).is_some() {
+                    let found = String::from_utf8_lossy(&self.open_line);
+                    *line = Some(plain_text(found.trim_end()));
+                }
+            }
+            if part.ends_with(b"\n") {
+                self.open_line.clear();
+            }
+        }
+    }
+}
+
 impl OutputCopy {
-    /// Takes as much of a chunk as the log has room for.
     fn copy_chunk(&self, state: &mut OutputState, chunk: &[u8]) {
         let room = usize::try_from(LOG_CAP.saturating_sub(state.total)).unwrap_or(usize::MAX);
         state.waiting.extend(&chunk[..chunk.len().min(room)]);

@@ -1,9 +1,8 @@
-//! Takes the application's files out of the page cache, so that each trial pays for its own.
+//! Evicts the application's files from the page cache, so that each trial pays for its own.
 //!
 //! Page cache is charged to the first cgroup that touches it: with a warm cache a search for the
 //! smallest memory ends about 20 MB too low (facts: applications.md, rule 1). Owns the walk and the
-//! eviction; which trees they are is the container's to say. Facts: posix_fadvise(2): only clean
-//! pages that nobody has mapped go.
+//! eviction; the container names the trees. Facts: posix_fadvise(2): only clean unmapped pages go.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,13 +22,11 @@ pub const NEAR: WalkExtent = WalkExtent {
     depth: 6,
 };
 
-/// A layer of an image, with a distribution in it.
 pub const WHOLE: WalkExtent = WalkExtent {
     files: 200_000,
     depth: 24,
 };
 
-/// Evicts the files below a path. Files that cannot be opened are left alone.
 pub fn evict_from_page_cache(root: &Path, extent: WalkExtent) {
     let files = files_below(root, extent);
     files.iter().for_each(|path| evict_file(path));

@@ -1,8 +1,8 @@
 //! `loadline trial-part`: an order in, an event log out.
 //!
-//! Owns the process: whose death ends it, where its log goes, what its last event is. The log is a
-//! file that it appends to and reads again: what the samples say is computed from them, not from
-//! memory. When this process dies, everything of its trial dies with it.
+//! Owns the process: its parent, the place of its log, its last event. The log is a file that it
+//! appends to and reads again: figures are computed from the logged samples, not from memory. When
+//! this process dies, everything of its trial dies with it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,7 +22,6 @@ use crate::trial;
 
 pub use crate::spawner::ParentError;
 
-/// The variable with the process id of the loadline that started it.
 pub const PARENT: &str = "LOADLINE_PARENT";
 
 pub const NODE: &str = "LOADLINE_NODE";
@@ -77,10 +76,9 @@ pub fn run(
         .map_err(TrialProcessError::Log)
 }
 
-/// The same in the pod of a trial, whose application the kubelet starts once it is let; what is
-/// logged comes out as lines on `output`.
-/// Errors: [`TrialProcessError::Parent`] outside of a pod; [`TrialProcessError::Log`] when nothing
-/// can be told.
+/// The same in the pod of a trial, where the kubelet starts the application after a signal; the log
+/// is written as lines to `output`. Errors: [`TrialProcessError::Parent`] outside of a pod;
+/// [`TrialProcessError::Log`] when the log fails.
 pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), TrialProcessError> {
     let mut order: TrialOrder = std::fs::read(&place.order)
         .ok()

@@ -1,7 +1,7 @@
-//! Where the memory of an application is now: the parts of all its processes, and the disk behind them.
+//! The memory of an application by part: all its processes, and the disk behind them.
 //!
 //! Owns the readings of /proc, of HotSpot's counter file and of the cgroup, each bounded: the
-//! application writes part of them. What a mapping is for is `loadline_jvm::footprint`'s. Sources:
+//! application writes part of these. `loadline_jvm::footprint` classifies mappings. Sources:
 //! proc_pid_smaps(5); `sun.gc.*` of hsperfdata; kernel Documentation/admin-guide/sysfs-rules and
 //! ABI/stable/sysfs-block (`read_ahead_kb`).
 
@@ -44,8 +44,7 @@ const OPTION_VARIABLES: [&str; 5] = [
     "IBM_JAVA_OPTIONS=",
 ];
 
-/// The parts of all processes of a group; `requests` were answered by now. `None` where the kernel
-/// shows nothing of them.
+/// The parts of all processes of a group after `requests` answers. `None` if the kernel shows none.
 pub(crate) fn read_parts(
     processes: &[u32],
     group: &ControlGroup,
@@ -75,7 +74,7 @@ pub(crate) fn read_parts(
     let memory = group.read().ok().and_then(|sample| sample.memory);
     let memory = memory.unwrap_or_default();
     parts.kernel = memory.kernel.unwrap_or_default();
-    // What is shared and in no mapping now: committed heap of ZGC, or files of a tmpfs.
+    // Shared and unmapped: committed heap of ZGC, or files of a tmpfs.
     let unmapped = memory.shmem.unwrap_or_default().saturating_sub(shared);
     let part = match has_shared_heap {
         true => &mut parts.heap,
@@ -85,7 +84,7 @@ pub(crate) fn read_parts(
     (seen > 0).then_some(parts)
 }
 
-/// The parts of one process; `None` where the kernel shows nothing of it.
+/// The parts of one process; `None` where the kernel does not show its mappings.
 pub(crate) fn read_process(pid: u32) -> Option<MemoryParts> {
     let smaps = read_smaps(pid, LARGEST_SMAPS)?;
     let counters = HsperfCounters::for_jvm(pid).ok();
@@ -142,7 +141,7 @@ fn heap_hint(pid: u32, counters: Option<&HsperfCounters>) -> HeapHint {
     let generation = |n| counters?.counter_number(&format!("sun.gc.generation.{n}.maxCapacity"));
     let generations: Vec<u64> = (0..GENERATIONS).filter_map(generation).collect();
     let page = rustix::param::page_size() as u64;
-    // Serial and Parallel divide the heap; of the others each generation may become all of it.
+    // Serial and Parallel divide the heap; in other collectors each generation may take all.
     let all = generations.iter().copied().fold(0, u64::saturating_add);
     let sizes = generations.into_iter().chain([all]);
     let sizes = sizes.map(|size| Bytes::from_bytes(size / page * page));
@@ -169,7 +168,7 @@ fn option_words(pid: u32) -> Vec<String> {
     words.map(str::to_owned).chain(read("cmdline")).collect()
 }
 
-/// At most so many bytes of a process's smaps.
+/// Reads at most this many bytes of a process's smaps.
 fn read_smaps(pid: u32, most: u64) -> Option<String> {
     read_bounded(&format!("/proc/{pid}/smaps"), most).filter(|text| !text.is_empty())
 }
@@ -181,8 +180,8 @@ fn read_bounded(path: &str, most: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Read-ahead of the disk that holds the files of an application; `places` are directories of its
-/// container. `None` where no disk is told: a tmpfs, or a file system of several disks.
+/// Read-ahead of the disk under the application's files; `places` are directories of its container.
+/// `None` if no disk is known: a tmpfs, or a file system on several disks.
 pub(crate) fn read_ahead(order: &TrialOrder, places: &[PathBuf]) -> Option<Bytes> {
     let words = match &order.app {
         AppSpec::Command { command, .. } => command.as_slice(),
@@ -201,7 +200,7 @@ pub(crate) fn read_ahead(order: &TrialOrder, places: &[PathBuf]) -> Option<Bytes
     })
 }
 
-/// A partition has no queue of its own: its disk's is one directory up.
+/// A partition has no queue: its disk's is one directory up.
 fn disk_read_ahead(devices: &Path, major: u32, minor: u32) -> Option<Bytes> {
     let device = fs::canonicalize(devices.join(format!("{major}:{minor}"))).ok()?;
     let disk = [Some(device.as_path()), device.parent()];

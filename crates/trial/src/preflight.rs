@@ -10,7 +10,6 @@ use crate::site::{Site, SiteOptions};
 use crate::{cpus, own};
 
 impl Site {
-    /// Tries what a trial does, without an application. Takes a second or two.
     pub fn run_preflight(&self) -> Vec<PreflightCheck> {
         preflight_checks(&self.options)
     }
@@ -36,7 +35,7 @@ fn check_namespaces(options: &SiteOptions) -> PreflightCheck {
     }
 }
 
-const WORKS: &str = "process, mount, IPC, host name and network, with an init of its own";
+const WORKS: &str = "process, mount, IPC, host name and network, with a separate init";
 
 fn broken_check(name: &'static str, detail: String) -> PreflightCheck {
     let fix = "run as root; in a container: with CAP_SYS_ADMIN and without a seccomp profile that forbids unshare and mount";

@@ -5,7 +5,7 @@
 //! good response, whatever the application logs.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -28,20 +28,16 @@ use crate::oci;
 /// Pause between two attempts: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// An answer that takes longer is given up and asked for again.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How often a waiting read looks whether it is still wanted.
 const SLICE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeMethod {
-    /// `GET` with a whole head and a status below 400.
     Http {
         path: String,
     },
     Tcp,
-    /// A command in the container ends with 0.
     Command {
         engine: ContainerEngine,
         container: String,
@@ -53,19 +49,14 @@ pub enum ProbeMethod {
 pub type Processes = Box<dyn Fn() -> Vec<u32> + Send>;
 
 pub struct ReadinessProbe {
-    /// Port on the loopback interface.
     pub port: u16,
     pub question: ProbeMethod,
-    /// The application's network namespace; `None` is the machine's.
     pub network: Option<OwnedFd>,
-    /// On the machine's network: whose listener may be spoken to.
     pub processes: Option<Processes>,
     pub cpus: Vec<u32>,
 }
 
 impl ReadinessProbe {
-    /// Of an application in its container, from these CPUs; `None` where only its output tells.
-    /// Errors: A network namespace that cannot be opened.
     pub fn for_container(
         readiness: &Readiness,
         container: &dyn AppContainer,
@@ -74,7 +65,7 @@ impl ReadinessProbe {
         let (port, question) = match readiness {
             Readiness::Http { port, path } => (*port, ProbeMethod::Http { path: path.clone() }),
             Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
-            Readiness::LogLine { .. } => return Ok(None),
+            Readiness::LogLine { .. } | Readiness::Exit => return Ok(None),
             Readiness::Command { command } => (0, command_in_container(container, command)?),
         };
         let group = container.application_group().clone();
@@ -99,9 +90,7 @@ impl ReadinessProbe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeFinding {
     Ready {
-        /// CLOCK_MONOTONIC when it was there.
         at_ns: u64,
-        /// `HTTP 200`, `connected`.
         detail: String,
     },
     /// Not yet: `HTTP 503`, `connection refused`. Told when it changes.
@@ -115,15 +104,12 @@ pub enum ProbeFinding {
     },
 }
 
-/// A probing thread; dropping it ends it.
 pub struct ProbeThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ProbeThread {
-    /// Starts asking; `tell` gets each new finding and nothing after `Ready`, `Foreign`, `Broken`.
-    /// Errors: When no thread can be started.
     pub fn start_probing(
         probe: ReadinessProbe,
         tell: impl Fn(ProbeFinding) + Send + 'static,
@@ -190,8 +176,7 @@ impl ReadinessProbe {
                 Listener::Foreign => return ProbeFinding::Foreign,
             }
         }
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let stream = match TcpStream::connect_timeout(&address, ANSWER) {
+        let stream = match self.connect_loopback() {
             Ok(stream) => stream,
             Err(error) => return not_yet(connect_error(&error)),
         };
@@ -203,6 +188,15 @@ impl ReadinessProbe {
                 Err(detail) => not_yet(detail),
             },
         }
+    }
+
+    /// At `::1` where nothing listens at 127.0.0.1; the error is always the latter's.
+    fn connect_loopback(&self) -> io::Result<TcpStream> {
+        let connect = |address: IpAddr| {
+            TcpStream::connect_timeout(&SocketAddr::new(address, self.port), ANSWER)
+        };
+        let four = connect(Ipv4Addr::LOCALHOST.into());
+        four.or_else(|why| connect(Ipv6Addr::LOCALHOST.into()).map_err(|_| why))
     }
 
     fn get_status(
@@ -479,7 +473,7 @@ mod tests {
         let tell = move |finding| drop(tell.send(finding));
         let _probing = ProbeThread::start_probing(probe, tell).expect("a thread");
         assert_eq!(told.iter().collect::<Vec<_>>(), [ProbeFinding::Foreign]);
-        assert!(listener.accept().is_err(), "nobody may have connected");
+        assert!(listener.accept().is_err(), "there must be no connection");
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use loadline_protocol::{Account, AppSpec, TrialOrder};
 
-/// Whether an interpreter runs a file. Source: execve(2), "Interpreter scripts".
 pub fn is_script(path: &Path) -> bool {
     let mut begin = [0; 2];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
@@ -17,9 +16,7 @@ pub fn is_script(path: &Path) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProgramSpec {
     pub command: Vec<String>,
-    /// Environment, complete.
     pub env: BTreeMap<String, String>,
-    /// Working directory, absolute.
     pub directory: PathBuf,
     pub uid: u32,
     pub gid: u32,

@@ -1,8 +1,8 @@
 //! The proxy of a trial: `loadline proxy-part`, between the application and its dependencies.
 //!
-//! Owns the process, its cgroup and what it is told. It stands on the CPUs of the load generator,
-//! with the same weight: neither may wait for a dependency. What it does to bytes is
-//! `loadline-proxy`'s; how it comes to listen where a dependency would is told there, in `network`.
+//! Owns the process, its cgroup and its orders. It runs on the CPUs of the load generator, with the
+//! same weight: neither may wait for a dependency. `loadline-proxy` handles the bytes; its module
+//! `network` makes it listen at a dependency's address.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -42,7 +42,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 const COMPLAINT: u64 = 4096;
 
-/// The process itself, `loadline proxy-part`: dies with the loadline that started it.
 pub fn run_proxy_process(
     orders: impl BufRead + std::os::fd::AsFd,
     answers: impl Write,
@@ -84,7 +83,6 @@ pub(crate) fn scheduled_outages(order: &loadline_protocol::TrialOrder) -> Vec<Ou
     all
 }
 
-/// The running proxy; dropping it kills it, then its group goes.
 pub(crate) struct ProxyProcess {
     child: Child,
     orders: Option<ChildStdin>,
@@ -92,7 +90,6 @@ pub(crate) struct ProxyProcess {
     group: TrialGroup,
     front: ContainerNetwork,
     evidence: ProxyEvidence,
-    /// What was counted last, by link, with the names of their dependencies.
     links: Vec<(String, LinkEvidence)>,
     stubs: Vec<String>,
     in_window: bool,
@@ -100,14 +97,12 @@ pub(crate) struct ProxyProcess {
 
 pub(crate) struct ProxyFigures {
     pub(crate) proxy: ProxyEvidence,
-    /// By the name of its dependency.
     pub(crate) links: Vec<(String, LinkEvidence)>,
     pub(crate) stubs: Vec<(String, StubEvidence)>,
 }
 
 impl ProxyProcess {
-    /// Starts it in this network, which it makes where there is none.
-    /// Errors: [`HaltReason`]; what was made is gone again.
+    /// Starts it in this network, or in a new one. Errors: [`HaltReason`], after cleaning up.
     pub(crate) fn start_proxy(
         site: &Site,
         trial: &str,
@@ -188,13 +183,11 @@ impl ProxyProcess {
         self.front.clone()
     }
 
-    /// Its cgroup: what it uses is part of the trial, not noise.
     pub(crate) fn own_group(&self) -> &ControlGroup {
         self.group.as_group()
     }
 
-    /// Listens for a dependency that is in this network of its own.
-    /// Errors: [`HaltReason::Refused`] where it cannot.
+    /// Listens for a dependency in its network. Errors: [`HaltReason::Refused`] where it cannot.
     pub(crate) fn open_link(
         &mut self,
         name: &str,
@@ -220,8 +213,6 @@ impl ProxyProcess {
         Ok(())
     }
 
-    /// Answers in the place of a dependency.
-    /// Errors: [`HaltReason::Refused`] where it cannot.
     pub(crate) fn open_stub(&mut self, stub: &StubSpec) -> Result<(), HaltReason> {
         let is_behind = !stub.toxics.is_empty();
         let order = ProxyOrder::Stub(StubOrder {
@@ -259,7 +250,6 @@ impl ProxyProcess {
         self.expect_done(&order, "beginning to count")
     }
 
-    /// It ends; the last one counts. A proxy that is gone is found by [`ProxyProcess::check_running`].
     pub(crate) fn end_window(&mut self) {
         if !std::mem::take(&mut self.in_window) {
             return;
@@ -280,8 +270,6 @@ impl ProxyProcess {
         }
     }
 
-    /// Whether it is still there.
-    /// Errors: [`HaltReason::Failed`] where it has ended, with what it said.
     pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),

@@ -22,10 +22,9 @@ const RSS_EVERY: u64 = 1_000_000_000;
 
 const ROWS: usize = 1000;
 
-/// Most time in a piece, ns: so much is lost at most when the trial is killed.
+/// Longest piece, ns: a killed trial loses at most this much.
 const TIME: u64 = 10_000_000_000;
 
-/// A running recording; dropping it stops it.
 pub struct SampleRecording {
     shared: Arc<RecordingState>,
     sampler: Option<CgroupSampler>,
@@ -37,9 +36,7 @@ struct RecordingState {
     is_oom: AtomicBool,
 }
 
-/// What a recording gave, beside the rows in the log.
 pub struct RecordingResult {
-    /// When the last sample was taken.
     pub end_ns: u64,
     /// Whether that was after the application ended. An engine may remove the group first.
     pub has_end: bool,
@@ -56,7 +53,6 @@ pub struct RowSpool {
 }
 
 impl RowSpool {
-    /// For the rows of an instance, from 0.
     pub fn new(log: Arc<EventLog>, instance: u32) -> Self {
         Self {
             log,
@@ -107,7 +103,7 @@ impl SampleRecording {
         self.shared.is_oom.load(Ordering::Relaxed)
     }
 
-    /// Stops sampling, adds a last sample where there is one, and hands over.
+    /// Stops sampling, adds a last sample if there is one, and returns the result.
     pub fn finish_recording(
         mut self,
         last: impl FnOnce() -> Option<CgroupSample>,
@@ -162,16 +158,16 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// RSS of processes, from /proc/PID/status: the high-water mark of a single one, the sum of the
-/// present values of several. Not from smaps_rollup: that walks the page tables of the heap with
-/// the address space locked, in the middle of what is measured.
+/// RSS of processes, from /proc/PID/status: the high-water mark of a single process, the sum of
+/// present values for several. Not from smaps_rollup: that walks the page tables of the heap with
+/// the address space locked, during the measurement.
 fn read_rss(pids: &[u32]) -> Option<Bytes> {
     let field = if pids.len() == 1 { "VmHWM:" } else { "VmRSS:" };
     let of = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         status_field(&status, field)
     };
-    // A kernel thread or zombie has no such line; one that ended has no file.
+    // A kernel thread or zombie has no such line; an ended process has no file.
     pids.iter().filter_map(of).reduce(Bytes::saturating_add)
 }
 

@@ -1,6 +1,6 @@
-//! Credentials taken out of what a trial's programs write, before anything is kept.
+//! Removes credentials from the output of a trial's programs, before it is stored.
 //!
-//! Owns the search for them across reads. Their values come with the order and stand in no file.
+//! Owns the search across reads. The values come with the order and are in no file.
 
 const REDACTED: &[u8] = b"[redacted]";
 
@@ -10,12 +10,10 @@ const SHORTEST: usize = 4;
 #[derive(Debug, Default)]
 pub struct Redactor {
     secrets: Vec<Vec<u8>>,
-    /// The end of what came, which may be the begin of a credential.
     held: Vec<u8>,
 }
 
 impl Redactor {
-    /// For these values; those of fewer than four bytes are left alone.
     pub fn new(secrets: &[String]) -> Self {
         let mut secrets: Vec<Vec<u8>> = secrets.iter().map(|s| s.clone().into_bytes()).collect();
         secrets.retain(|secret| secret.len() >= SHORTEST);
@@ -27,7 +25,6 @@ impl Redactor {
         }
     }
 
-    /// What may be kept of the stream so far, credentials replaced.
     pub fn redact_chunk(&mut self, chunk: &[u8]) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(chunk);
@@ -59,7 +56,6 @@ fn replace_secret(text: &[u8], secret: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How many bytes at the end of a text are the begin of a credential.
 fn partial_secret_length(text: &[u8], secret: &[u8]) -> usize {
     let longest = text.len().min(secret.len() - 1);
     let is_begin = |length: &usize| secret.starts_with(&text[text.len() - length..]);

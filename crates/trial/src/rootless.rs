@@ -1,10 +1,9 @@
-//! Trials without root: loadline itself enters a user namespace of its own, in which it may make
-//! all the others and enter them, as the probe and the load generator must.
+//! Trials without root: loadline enters a new user namespace, in which it may make all other
+//! namespaces and enter them, as the probe and the load generator must.
 //!
-//! Owns that step. In the namespace loadline is the same user with the same files; the rights it
-//! gains are over namespaces made from there, and over nothing else. They are inherited by the
-//! processes loadline starts; the application gives them up like root's. Facts:
-//! user_namespaces(7), capabilities(7) "Ambient".
+//! Owns that step. In the namespace loadline is the same user with the same files; it gains rights
+//! over namespaces made from there, and no others. Child processes inherit them; the application
+//! drops them like root's. Facts: user_namespaces(7), capabilities(7) "Ambient".
 
 use std::fs;
 

@@ -1,14 +1,15 @@
 //! The raw samples of a trial as pieces of its event log: how rows become bytes and rows again.
 //!
-//! Owns the columns, their names and units. A piece is read by itself, without those before it:
+//! Owns the columns, their names and units. A piece can be read alone, without the earlier ones:
 //!
 //! ```text
 //! piece  := u32le length of names , names , u32le rows , column*
 //! names  := JSON array of the columns' names
 //! column := rows x LEB128( zigzag( value - previous ) ), previous starts at 0
 //! ```
-//! A reader goes by names: a column that it does not know is passed over, one that is missing has no
-//! values. The log packs pieces; columns of differences shrink to a few bytes a row.
+//!
+//! A reader goes by names: it skips unknown columns, and a missing one has no values. The log packs
+//! pieces; columns of differences shrink to a few bytes a row.
 
 use std::io::Read;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use loadline_cgroup::{CgroupSample, MemorySample};
 use loadline_protocol::log::{ChunkContent, EventLogReader};
 use loadline_sizing::Bytes;
 
-/// CPUs whose usage has a column of its own; a sum of all is always there.
+/// Most CPUs with a separate column; the sum of all is always recorded.
 const MOST_CPUS: usize = 512;
 
 /// Stands for a number that this kernel does not give, or that was not read this time.
@@ -26,16 +27,11 @@ const NONE: i64 = -1;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SampleRow {
-    /// CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// CPU time used by all CPUs.
     pub cpu: Option<Duration>,
-    /// The same on each CPU; empty where the kernel does not give it.
     pub per_cpu_ns: Vec<u64>,
-    /// Periods with runnable tasks.
     pub nr_periods: Option<u64>,
     pub nr_throttled: Option<u64>,
-    /// Throttled time, a sum over CPUs.
     pub throttled: Option<Duration>,
     pub memory: Option<MemorySample>,
 }
@@ -172,7 +168,6 @@ fn bytes_to_column(bytes: Bytes) -> i64 {
     bytes.as_bytes().cast_signed()
 }
 
-/// The samples of one instance in an event log, in order; ends where the log cannot be read.
 #[derive(Debug)]
 pub struct SampleRows<R> {
     log: EventLogReader<R>,

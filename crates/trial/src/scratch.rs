@@ -16,21 +16,21 @@ use std::path::{Path, PathBuf};
 use loadline_cgroup::GroupName;
 use loadline_files::remove_tree;
 use loadline_jvm::beneath;
-use loadline_protocol::ContainerEngine;
+use loadline_protocol::{ContainerEngine, RunSpec};
 use rustix::fs::{Mode, OFlags};
 
+use crate::copies;
 use crate::halt::{self, HaltReason};
 use crate::oci;
+use crate::program::ProgramSpec;
 
 /// In a scratch directory: who runs the trial.
 const OWNER: &str = "owner";
 
-/// Directories that every user may write, and the trial's own in their place.
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
 const CONTAINER: &str = "container";
 
-/// The accounts of a machine. Source: passwd(5).
 const ACCOUNTS: &str = "/etc/passwd";
 const HOSTS: &str = "/etc/hosts";
 
@@ -46,18 +46,18 @@ pub struct ScratchError {
 #[derive(Debug)]
 pub struct Scratch {
     root: PathBuf,
-    /// Names of files that were put into its /tmp.
     given: Vec<OsString>,
+    /// Copies of directories: (visible path, copy).
+    copies: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Scratch {
-    /// Makes the directories for a trial.
-    /// Errors: A directory or file that cannot be made.
     pub fn make_scratch(root: &Path, owner: &GroupName) -> Result<Self, ScratchError> {
         mark_owner(root, &owner.to_string())?;
         let scratch = Self {
             root: root.to_owned(),
             given: Vec::new(),
+            copies: Vec::new(),
         };
         let private = root.join("private");
         make_directory(&private, 0o700)?;
@@ -99,15 +99,13 @@ impl Scratch {
         Ok(place)
     }
 
-    /// Writes down that an engine is going to make a container of this name, for the sweep.
-    /// Errors: A file that cannot be written.
     pub fn note_container(&self, engine: &ContainerEngine, name: &str) -> Result<(), ScratchError> {
         let text = serde_json::json!({ "engine": engine, "name": name });
         write_new(&self.root.join(CONTAINER), &text.to_string())
     }
 
-    /// Writes variables into a file for an engine; nobody else may read it.
-    /// Errors: A variable with a line break, a file that cannot be written.
+    /// Writes variables into a file for an engine, readable by its owner only. Errors: A variable
+    /// with a line break, a file that cannot be written.
     pub fn write_env_file(&self, env: &BTreeMap<String, String>) -> Result<PathBuf, ScratchError> {
         let path = self.root.join("env");
         let written = create_new(&path).and_then(|mut file| oci::write_variables(&mut file, env));
@@ -115,7 +113,6 @@ impl Scratch {
         Ok(path)
     }
 
-    /// The shared directories of this machine, each with the trial's own in its place.
     pub fn replaced_directories(&self) -> Vec<(PathBuf, PathBuf)> {
         let is_directory =
             |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
@@ -126,14 +123,15 @@ impl Scratch {
             .collect()
     }
 
-    /// The machine's list of accounts with the application's added, to be seen in the list's place;
-    /// `None` where the list has it, or there is none. A JVM whose user has no name keeps no
-    /// counters (HotSpot, perfMemory_posix.cpp: `get_user_name`).
-    /// Errors: A list that cannot be read, a copy that cannot be made.
+    /// The machine's list of accounts plus the application's, shown in its place; `None` if the
+    /// list has it, or does not exist. A JVM with a nameless user keeps no counters (HotSpot,
+    /// perfMemory_posix.cpp: `get_user_name`). Errors: A list that cannot be read, a copy that
+    /// cannot be made.
     pub fn passwd_with_account(
         &self,
         uid: u32,
         gid: u32,
+        home: Option<&Path>,
     ) -> Result<Option<(PathBuf, PathBuf)>, ScratchError> {
         let seen = PathBuf::from(ACCOUNTS);
         if !seen.is_file() {
@@ -141,16 +139,15 @@ impl Scratch {
         }
         // Bytes: names of people may be in any encoding.
         let list = fs::read(&seen).map_err(file_failed("read", &seen))?;
-        let Some(list) = with_account(list, uid, gid) else {
+        let Some(list) = with_account(list, uid, gid, home) else {
             return Ok(None);
         };
         self.write_copy("passwd", list)
             .map(|copy| Some((seen, copy)))
     }
 
-    /// The machine's list of hosts with these names for its loopback, to be seen in the list's place;
-    /// `None` where there are none.
-    /// Errors: A list that cannot be read, a copy that cannot be made.
+    /// The machine's list of hosts plus these names for its loopback, shown in its place; `None`
+    /// without names. Errors: A list that cannot be read, a copy that cannot be made.
     pub fn hosts_with_names(
         &self,
         names: &[String],
@@ -166,7 +163,6 @@ impl Scratch {
             .map(|copy| Some((seen, copy)))
     }
 
-    /// A file that everybody may read and the application cannot write.
     fn write_copy(&self, name: &str, content: Vec<u8>) -> Result<PathBuf, ScratchError> {
         let copy = self.root.join("private").join(name);
         fs::write(&copy, content).map_err(file_failed("create", &copy))?;
@@ -198,10 +194,31 @@ impl Scratch {
         seen.iter().enumerate().map(make).collect()
     }
 
-    /// Opens a file by its path as the application sees it, below one of its own directories.
-    /// Nothing that the application may have planted is followed.
-    /// Errors: A file that is not there, is not below such a directory, has a link on its way or is
-    /// no regular file.
+    /// Copies what a run is to have for itself, and resets the copy of its working directory; gives each
+    /// as it is seen and where it lies.
+    /// Errors: A directory that cannot be copied, a reset that fails.
+    pub fn restore_copies(
+        &mut self,
+        run: &RunSpec,
+        program: &ProgramSpec,
+    ) -> Result<Vec<(PathBuf, PathBuf)>, ScratchError> {
+        for (number, seen) in run.copies.iter().enumerate() {
+            let real = self.root.join(format!("private/copy-{number}"));
+            let owner = (program.uid, program.gid);
+            copies::copy_tree(seen, &real, owner, &self.root).map_err(file_failed("copy", seen))?;
+            self.copies.push((seen.to_owned(), real));
+        }
+        let directory = copies::inside_copy(&self.copies, &program.directory);
+        let directory = directory.map(|(copy, below)| copy.join(below));
+        let directory = directory.as_deref().unwrap_or(&program.directory);
+        copies::run_reset(&run.reset, directory, program)
+            .map_err(file_failed("run the reset command in", &program.directory))?;
+        Ok(self.copies.clone())
+    }
+
+    /// Opens a file by its path as the application sees it, below one of its directories. Follows
+    /// no link that the application may have planted. Errors: A file that does not exist, is not
+    /// below such a directory, has a link on its way or is no regular file.
     pub fn open_seen(&self, seen: &Path) -> io::Result<File> {
         let (directory, name) = self.place_of(seen)?;
         open_beneath(&directory, &name)
@@ -216,6 +233,9 @@ impl Scratch {
 
     /// The real directory and the name in it of a path that the application sees.
     fn place_of(&self, seen: &Path) -> io::Result<(PathBuf, PathBuf)> {
+        if let Some(inside) = copies::inside_copy(&self.copies, seen) {
+            return Ok(inside);
+        }
         let found = self
             .replaced_directories()
             .into_iter()
@@ -234,8 +254,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the containers that are written down in directories below `root` whose owner is dead.
-/// Returns what could not be removed.
+/// Removes the containers noted in directories below `root` with a dead owner. Returns the
+/// failures.
 pub fn sweep_containers(root: &Path, proc_root: &Path) -> Vec<ScratchError> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let directories = entries.map(|entry| entry.path());
@@ -246,8 +266,8 @@ pub fn sweep_containers(root: &Path, proc_root: &Path) -> Vec<ScratchError> {
     removed.filter_map(Result::err).collect()
 }
 
-/// Removes the scratch directories below `root` whose owner is dead. Returns their paths, and
-/// those that could not be removed with the reason.
+/// Removes the scratch directories below `root` with a dead owner. Returns their paths, and the
+/// failures with reasons.
 pub fn sweep_scratch(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<ScratchError>) {
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     // No directory, no leftovers.
@@ -271,9 +291,7 @@ pub fn sweep_scratch(root: &Path, proc_root: &Path) -> (Vec<PathBuf>, Vec<Scratc
     (removed, failures)
 }
 
-/// A list of accounts with this one at its end; `None` when it is there. Its home is /, as container
-/// engines write it for a user without an entry (podman-run(1), `--passwd`).
-fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
+fn with_account(mut list: Vec<u8>, id: u32, gid: u32, home: Option<&Path>) -> Option<Vec<u8>> {
     let uid = id.to_string();
     let has = |line: &[u8]| line.split(|b| *b == b':').nth(2) == Some(uid.as_bytes());
     if list.split(|b| *b == b'\n').any(has) {
@@ -282,7 +300,8 @@ fn with_account(mut list: Vec<u8>, id: u32, gid: u32) -> Option<Vec<u8>> {
     if !list.is_empty() && !list.ends_with(b"\n") {
         list.push(b'\n');
     }
-    let line = format!("loadline-{uid}:*:{uid}:{}::/:/sbin/nologin\n", gid);
+    let home = home.unwrap_or(Path::new("/")).display();
+    let line = format!("loadline-{uid}:*:{uid}:{gid}::{home}:/sbin/nologin\n");
     list.extend(line.into_bytes());
     Some(list)
 }
@@ -324,8 +343,8 @@ fn mark_owner(root: &Path, owner: &str) -> Result<(), ScratchError> {
     }
 }
 
-/// Removes a scratch directory, its owner last: what was not removed in time still has one.
-/// Errors: What cannot be removed; it stays with its owner, for the next sweep.
+/// Removes a scratch directory, its owner file last: after an interruption it still has an owner.
+/// Errors: The path that cannot be removed; it stays with its owner, for the next sweep.
 pub fn remove_scratch(root: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;
@@ -346,7 +365,6 @@ fn is_leftover(directory: &Path, proc_root: &Path) -> bool {
     owner.is_some_and(|owner| matches!(owner.is_owner_alive(proc_root), Ok(false)))
 }
 
-/// A regular file below a directory that someone else may write.
 pub(crate) fn open_beneath(directory: &Path, name: &Path) -> io::Result<File> {
     beneath::open_beneath(open_directory(directory)?, name)
 }
@@ -419,7 +437,7 @@ mod tests {
     #[test]
     fn a_user_without_a_name_gets_one_and_nobody_else_is_changed() {
         let text = |list: &[u8]| {
-            let list = with_account(list.to_vec(), 7, 8)?;
+            let list = with_account(list.to_vec(), 7, 8, None)?;
             Some(String::from_utf8_lossy(&list).into_owned())
         };
         // Neither a group nor a part of a number is the user's.

@@ -1,8 +1,9 @@
-//! Whether the JVM of a trial saw the trial's limits. Some do not: then the trial says so.
+//! Whether the JVM of a trial saw the trial's limits. If not, the trial has a warning.
 //!
-//! Owns the warning. Takes the JVM's own word, the lines `Memory` and `CPUs` of its GC log (JDK 16
-//! and later), and where it has none the prediction of `loadline_sizing::sight`. Changes nothing:
-//! in a container on this kernel the same JVM is as blind. Facts: JDK-8346874, gcInit.cpp.
+//! Owns the warning. Uses the JVM's own report, the lines `Memory` and `CPUs` of its GC log (JDK 16
+//! and later), otherwise the prediction of `loadline_sizing::sight`. Changes nothing: in a
+//! container on this kernel the same JVM does not see its limits either. Facts: JDK-8346874,
+//! gcInit.cpp.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,14 +16,12 @@ use loadline_sizing::{Bytes, JdkRelease, JvmOptionSet, Vm, sight};
 
 use crate::program::ProgramSpec;
 
-/// What to do about it, for those who only look at trials.
 const REMEDY: &str = "in a container on such a kernel it is as blind: set -Xmx and -XX:ActiveProcessorCount, start it through loadline-launch, or take JDK 25";
 
-/// The same for OpenJ9. Source: `isRunningInContainer` of omr, and the grid of `loadline_sizing::openj9`,
-/// whose rows it printed with its groups mounted as a container has them.
+/// The same for OpenJ9. Source: `isRunningInContainer` of omr, and the grid of
+/// `loadline_sizing::openj9`, with rows that it printed with its groups mounted as in a container.
 const REMEDY_OPENJ9: &str = "OpenJ9 takes the root of cgroup v1 for its own group where PID 1 is neither init nor systemd; in a container it sees its limits; for trials here set -Xmx and -XX:ActiveProcessorCount";
 
-/// Why this JDK reads no cgroup on this machine, if it does not, and what to do about it.
 pub fn blindness(jdk: &Installed) -> Option<(String, &'static str)> {
     if jdk.kind != Vm::HotSpot {
         return None;
@@ -32,7 +31,6 @@ pub fn blindness(jdk: &Installed) -> Option<(String, &'static str)> {
     Some((reason, REMEDY))
 }
 
-/// Files of this machine: the cgroup mounts of a trial are the same.
 pub(super) struct MachineFiles;
 
 impl FileSource for MachineFiles {
@@ -82,7 +80,6 @@ pub(super) fn blindness_warning(
     })
 }
 
-/// What the JVM took for its memory and its processors, where that is more than it may use.
 fn limit_differences(
     configuration: &Configuration,
     memory: Bytes,
@@ -108,7 +105,6 @@ fn limit_differences(
     wrong
 }
 
-/// The limits of the configuration in words; `None` when there is nothing to be blind to.
 fn describe_limits(configuration: &Configuration) -> Option<String> {
     let memory = configuration.memory.map(|limit| format!("{limit} memory"));
     let cpu = configuration.cpu.map(|limit| format!("{limit} CPU"));
@@ -116,7 +112,6 @@ fn describe_limits(configuration: &Configuration) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-/// The command and the options that a JVM takes from its environment, roughly split.
 fn command_words(program: &ProgramSpec) -> Vec<String> {
     const VARIABLES: [&str; 4] = [
         "JAVA_TOOL_OPTIONS",

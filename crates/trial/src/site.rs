@@ -1,7 +1,7 @@
-//! The machine that trials run on: its cgroups, its CPUs, and what is chosen about trials there.
+//! The machine that trials run on: its cgroups, its CPUs, and settings for trials there.
 //!
-//! Owns the look at it; makes nothing. What it refuses for all instances of a trial together is here
-//! too: a limit around loadline, a memory that is full.
+//! Owns the inspection; makes nothing. Also refuses orders for all instances of a trial together: a
+//! limit around loadline, a memory that is full.
 
 use std::path::{Path, PathBuf};
 
@@ -18,21 +18,14 @@ use crate::pod::PodPaths;
 
 #[derive(Debug, Clone)]
 pub struct SiteOptions {
-    /// The program with the subcommands `trial-part`, `init`, `load-part` and `neighbour`; loadline
-    /// itself.
     pub program: PathBuf,
-    /// Directory with the scratch directories of trials, for [`Site::sweep_leftovers`].
     pub scratch_root: Option<PathBuf>,
-    /// Whether the application's files leave the page cache before each trial.
     pub evict_page_cache: bool,
-    /// Open files the application may have; lowered to what loadline itself may have.
     pub open_files: u64,
-    /// Memory of the machine that trials must leave alone.
     pub memory_reserve: Bytes,
     /// In a pod of Kubernetes, or its like at an engine apart: limits and memory are not loadline's to
     /// give.
     pub is_pod: bool,
-    /// Where things lie in the pod of a trial.
     pub pod: Option<PodPaths>,
 }
 
@@ -71,8 +64,6 @@ pub struct Site {
 }
 
 impl Site {
-    /// Looks at the machine's cgroups and CPUs.
-    /// Errors: [`RunRefusal`] when no cgroup may be made.
     pub fn detect_site(options: SiteOptions) -> Result<Self, RunRefusal> {
         let what = "finding the cgroups of this machine";
         let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"))
@@ -119,8 +110,8 @@ impl Site {
         }
     }
 
-    /// The CPUs of one instance, from 0, those that no instance of the trial has, for the
-    /// generators, and those of the dependencies.
+    /// The CPUs of one instance, from 0; the CPUs without an instance, for the generators; and the
+    /// CPUs of the dependencies.
     pub(crate) fn plan_cpus(
         &self,
         order: &TrialOrder,
@@ -133,7 +124,7 @@ impl Site {
         let configuration = &order.configuration;
         let available = self.without_dependencies(order)?;
         let plan = |wanted: Option<&[u32]>| {
-            let (quota, instances) = (configuration.cpu, configuration.instances);
+            let (quota, instances) = (configuration.sure_cpu(), configuration.instances);
             let plan = CpuPlan::new(&available, quota, wanted, instances);
             match order.dependencies.iter().any(|d| d.cpuset.is_none()) {
                 true => plan.with_dependencies(quota, wanted.is_some()),
@@ -150,7 +141,6 @@ impl Site {
         })
     }
 
-    /// The CPUs that no dependency names; all where they name every one.
     fn without_dependencies(&self, order: &TrialOrder) -> Result<Vec<u32>, RunRefusal> {
         let mut left = self.cpus.clone();
         for sets in order.dependencies.iter().filter_map(|d| d.cpuset.as_ref()) {
@@ -164,7 +154,6 @@ impl Site {
         })
     }
 
-    /// The CPUs of a dependency: those that it names, else those of the plan.
     pub(crate) fn dependency_cpus(
         &self,
         dependency: &DependencySpec,
@@ -176,7 +165,6 @@ impl Site {
         }
     }
 
-    /// The CPUs of these sets, sorted; all of them CPUs of this machine.
     fn cpus_of(&self, sets: &CpuSets) -> Result<Vec<u32>, RunRefusal> {
         let wanted: Vec<u32> = sets.all_cpus().iter().collect();
         if wanted.iter().any(|cpu| !self.cpus.contains(cpu)) {
@@ -190,7 +178,7 @@ impl Site {
         Ok(wanted)
     }
 
-    /// Refuses what does not fit beside everything else here: so many instances with these limits.
+    /// Refuses instances that do not fit next to everything else here, with these limits.
     pub(crate) fn refuse_too_large(
         &self,
         own: &CgroupLimits,
@@ -225,7 +213,6 @@ impl Site {
     }
 }
 
-/// What all instances together may take of the machine.
 fn in_all(own: &CgroupLimits, instances: u32) -> CgroupLimits {
     let times = |cpus: Cpus| Cpus::from_millis(cpus.as_millis().saturating_mul(instances));
     CgroupLimits {

@@ -29,7 +29,6 @@ const MOST_ASKED: usize = 20_000;
 
 const GENERATIONS: u32 = 3;
 
-/// Distance of points around an outage.
 const AROUND: Duration = Duration::from_secs(1);
 
 /// GC log that is read at once, in bytes.
@@ -87,7 +86,7 @@ impl SoakRun {
     /// Asks the JVM where its memory is, while nothing is judged; the last time also what malloc can
     /// give back.
     pub(crate) fn probe_jvms(&mut self, instances: &[Instance], is_last: bool) {
-        // A sum that one of them is not in would be growth where it is there again.
+        // A sum without one instance would look like growth once it is back.
         let asked = instances.iter().map(|instance| {
             let processes = instance.process_ids();
             processes.iter().find_map(|pid| probe_jvm(*pid, is_last))
@@ -117,7 +116,6 @@ impl SoakRun {
     }
 }
 
-/// Points of a trial around an outage, one a second of its measured load.
 #[derive(Default)]
 pub(crate) struct OutagePoints {
     due: Option<Instant>,
@@ -155,8 +153,8 @@ impl OutagePoints {
     }
 }
 
-/// Puts the heap before and after collections into the points that follow them. The log is read in
-/// parts, because that of a day does not fit into memory.
+/// Assigns the heap before and after collections to the points that follow. The log is read in
+/// parts, because a day's log does not fit into memory.
 pub fn fold_collections(points: &mut [SoakPoint], log: impl Read) {
     let mut lines = BufReader::new(log);
     let mut part = Vec::with_capacity(CHUNK + 1024);
@@ -236,13 +234,11 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
     }
 }
 
-/// `VmRSS:\t  1234 kB`, `Threads:\t12`: the number.
 pub(crate) fn status_number(status: &str, name: &str) -> Option<u64> {
     let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
-/// Open descriptors of a process, and how many are sockets.
 fn descriptors(pid: u32) -> Option<(u64, u64)> {
     let (mut all, mut sockets) = (0, 0);
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
@@ -265,8 +261,9 @@ pub(crate) fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
     (0..GENERATIONS).filter_map(of).reduce(|a, b| a + b)
 }
 
-/// Its mappings, then a collection and what it left, then what malloc gives back. `None` for what is no
-/// JVM. Native memory tracking would say more and takes 10 to 15 MiB, which the limit does not have.
+/// Reads the mappings of a JVM, its live set after a collection, and the last time how much malloc gives
+/// back. `None` for other programs. Native memory tracking would tell more, but takes 10 to 15 MiB that
+/// the limit does not have.
 fn probe_jvm(pid: u32, is_last: bool) -> Option<SoakLook> {
     let histogram = run_jcmd(pid, "GC.class_histogram").ok()?;
     let seen = read_process(pid)?;
@@ -292,7 +289,6 @@ fn probe_jvm(pid: u32, is_last: bool) -> Option<SoakLook> {
     })
 }
 
-/// What two JVMs have together, at the time of the later look.
 fn add_looks(a: SoakLook, b: SoakLook) -> SoakLook {
     let both = |a: Option<Bytes>, b: Option<Bytes>| Some(a?.saturating_add(b?));
     let buffers = a.direct_buffers.zip(b.direct_buffers);

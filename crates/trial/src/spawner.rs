@@ -28,8 +28,6 @@ pub enum ParentError {
     Signal(#[source] io::Error),
 }
 
-/// Starts a process that is killed when loadline ends, if it asks for that.
-/// Errors: What [`Command::spawn`] says.
 pub fn spawn_command(command: Command) -> io::Result<Child> {
     static JOBS: OnceLock<Sender<SpawnJob>> = OnceLock::new();
     let (reply, answer) = channel();
@@ -41,7 +39,7 @@ pub fn spawn_command(command: Command) -> io::Result<Child> {
 
 fn start_spawner() -> Sender<SpawnJob> {
     let (jobs, queue) = channel::<SpawnJob>();
-    // If the thread cannot start, the queue is dropped with the closure and `spawn` says so.
+    // If the thread cannot start, the queue is dropped with the closure and `spawn` reports it.
     let _ = std::thread::Builder::new()
         .name("spawner".to_owned())
         .spawn(move || {

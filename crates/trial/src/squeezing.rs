@@ -24,29 +24,29 @@ const LOOK: Duration = Duration::from_millis(100);
 /// After the wall the application gets its memory back for so long, under load.
 const RECOVERY: Duration = Duration::from_secs(2);
 
-/// So often the kernel may find no memory for a step down to the limit of the phase behind.
+/// Attempts for a step in which the kernel finds no memory, on the way to the limit of the phase
+/// behind.
 const MOST_BUSY: u32 = 3;
 
-/// A step leaves so many hundredths of the limit while there is room, and so many near the wall.
+/// A step's new limit in hundredths of the old one, far from the wall and near it.
 const COARSE: u64 = 97;
 const FINE: u64 = 99;
 
-/// Room above unreclaimable memory, in hundredths of it, below which the wall is near.
+/// Room above unreclaimable memory, in hundredths, below which the wall is near.
 const NEAR: u64 = 8;
 
-/// Least room above unreclaimable memory, in bytes and in thousandths of it. Two kills were seen, with
+/// Least room above unreclaimable memory, in bytes and in thousandths. Two kills were seen, with
 /// 2.7 and less than 2 MiB of room.
 const LEAST_ROOM: Bytes = Bytes::from_mib(4);
 const LEAST_SHARE: u64 = 15;
 
-/// Growth of unreclaimable memory within a step, in thousandths of it, that the next step waits for.
+/// Growth of unreclaimable memory within a step, in thousandths, that the next step waits for.
 const GROWTH: u64 = 5;
 
 /// Seconds without an answer, and requests that there must have been.
 const SILENT_SECONDS: usize = 2;
 const SILENT_REQUESTS: u64 = 5;
 
-/// A squeeze under way. Dropping it gives the application its limit back.
 pub(crate) struct Squeezing {
     group: ControlGroup,
     reader: CgroupReader,
@@ -60,7 +60,6 @@ pub(crate) struct Squeezing {
     steps: Vec<SqueezeStep>,
     seconds: Vec<SecondEvidence>,
     end: Option<SqueezeEnd>,
-    /// The limit of the phase behind, once it is in force.
     after: Option<Bytes>,
 }
 
@@ -74,19 +73,12 @@ struct Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Lowering,
-    /// The limit is what it was, since then.
     Recovering(Instant),
-    /// On the way to the limit of the phase behind.
-    Settling {
-        target: Bytes,
-        busy: u32,
-    },
+    Settling { target: Bytes, busy: u32 },
     Settled,
 }
 
 impl Squeezing {
-    /// Begins one.
-    /// Errors: Why the limit of this group cannot be lowered, in words.
     pub(crate) fn begin(group: &ControlGroup) -> Result<Self, String> {
         let told = |error: CgroupError| error.to_string();
         let whole = group.in_force().map_err(told)?.1;
@@ -140,12 +132,10 @@ impl Squeezing {
         }
     }
 
-    /// Whether the application has had its memory back for a while.
     pub(crate) fn has_recovered(&self) -> bool {
         matches!(self.stage, Stage::Recovering(since) if since.elapsed() >= RECOVERY)
     }
 
-    /// Goes on to the limit of the phase behind, in steps; `None` is none.
     pub(crate) fn settle_at(&mut self, target: Option<Bytes>) {
         let memory = self.reader.read_memory().ok();
         let used = memory.and_then(|memory| memory.usage).unwrap_or(self.whole);
@@ -162,13 +152,10 @@ impl Squeezing {
         self.stage == Stage::Settled
     }
 
-    /// The limit of the phase behind; `None` where it is not in force.
     pub(crate) fn limit_after(&self) -> Option<Bytes> {
         self.after
     }
 
-    /// Ends it where it stands. `ended` is how the application ended, if it did, and whether the kernel
-    /// killed it for memory.
     pub(crate) fn end(&mut self, ended: Option<(String, bool)>) {
         let end = match ended {
             Some((_, true)) => SqueezeEnd::Killed,
@@ -182,7 +169,6 @@ impl Squeezing {
         self.stage = Stage::Settled;
     }
 
-    /// The steps with the requests of their seconds, and why it went no further.
     pub(crate) fn told(&self) -> (Vec<SqueezeStep>, Option<SqueezeEnd>) {
         let mut steps = self.steps.clone();
         for second in &self.seconds {
@@ -201,7 +187,6 @@ impl Squeezing {
         (steps, self.end.clone())
     }
 
-    /// One look at a step under way; ends it when its time has passed or the wall is there.
     fn look(&mut self) -> Result<(), CgroupError> {
         let memory = self.reader.read_memory()?;
         if memory.oom_kill.is_some_and(|kills| kills > self.kills) {
@@ -298,8 +283,6 @@ impl Squeezing {
         };
     }
 
-    /// Gives the application its memory back; what waits for some must find it before the kernel may
-    /// kill again.
     fn release(&mut self) {
         if self.is_pressed {
             // A group that is gone needs none.
@@ -354,12 +337,10 @@ fn wall_of(step: &SqueezeStep) -> Option<SqueezeEnd> {
     (is_storm.then_some(SqueezeEnd::Storm)).or(is_pressed.then_some(SqueezeEnd::Pressure))
 }
 
-/// The least limit that is safe above so much unreclaimable memory.
 fn least_limit(held: Bytes) -> Bytes {
     held.saturating_add(LEAST_ROOM.max(held.mul_ratio(LEAST_SHARE, 1000)))
 }
 
-/// The limit of the next step; `None` where it would leave too little room.
 fn next_limit(limit: Bytes, held: Bytes) -> Option<Bytes> {
     let is_near = limit <= held.saturating_add(held.mul_ratio(NEAR, 100));
     let next = limit.mul_ratio(if is_near { FINE } else { COARSE }, 100);

@@ -1,7 +1,7 @@
-//! The study of a start's memory behind its judged load: ageing, the live set, the squeeze.
+//! The study of a start's memory after its judged load: ageing, the live set, the squeeze.
 //!
-//! Owns when each of them ends. The load of its phases is the order's; lowering the limit is
-//! [`crate::squeezing`]'s. Whatever goes wrong in it leaves what was judged before as it is.
+//! Owns when each part ends. The order has the load of its phases; [`crate::squeezing`] lowers the
+//! limit. Problems here never change the earlier judgement.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use crate::parts::{memory_now, read_ahead};
 use crate::soaking::old_in_use;
 use crate::squeezing::Squeezing;
 
-/// An application that has answered so many may stop to grow before its burst is over...
+/// After this many answers an application may stop growing before its burst is over...
 const FEWEST: u64 = 2_000;
 
-/// ... that is, its anonymous memory has grown by less than so many thousandths for so long, and its old
-/// objects by less than so many. A touched heap hides from the kernel what lives in it: a store of
-/// 10,000 spans filled a heap that was chosen after 4,000 requests.
+/// ... that is, for this long its anonymous memory has grown by less than `STILL_SHARE` thousandths
+/// and its old generation by less than `OLD_SHARE`. The kernel does not see objects fill a touched
+/// heap: a store of 10,000 spans filled a heap that was chosen after 4,000 requests.
 const STILL: Duration = Duration::from_secs(5);
 const STILL_SHARE: u64 = 2;
 const OLD_SHARE: u64 = 20;
@@ -37,7 +37,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Most of a GC log that is read for the live set, bytes.
 const LARGEST_LOG: u64 = 32 << 20;
 
-/// Collections whose smallest heap counts as the live set, where the JVM cannot be asked.
+/// Number of last collections; their smallest heap counts as the live set if the JVM cannot be
+/// asked.
 const COLLECTIONS: usize = 5;
 
 pub(crate) struct StudyCourse {
@@ -50,12 +51,10 @@ pub(crate) struct StudyCourse {
     before: Evidence,
 }
 
-/// Since when memory stands still, and where.
 #[derive(Clone, Copy)]
 struct StandStill {
     since: Instant,
     anon: Bytes,
-    /// In use in the old generations of its JVMs.
     old: Bytes,
 }
 
@@ -96,7 +95,7 @@ impl StudyCourse {
         }
     }
 
-    /// Does what is due; `true` when the phase has served its purpose.
+    /// Does the due work; `true` when the phase has served its purpose.
     pub(crate) fn pass(&mut self, phase: TrialPhase, instance: &Instance) -> bool {
         match phase {
             TrialPhase::Age => {
@@ -154,7 +153,7 @@ impl StudyCourse {
         squeezing.is_settled()
     }
 
-    /// Before the squeeze; `before` is what was measured so far. `false`: there can be none.
+    /// Before the squeeze; `before` is the evidence so far. `false` if no squeeze is possible.
     pub(crate) fn begin_squeeze(
         &mut self,
         instances: &[Instance],
@@ -194,13 +193,12 @@ impl StudyCourse {
         }
     }
 
-    /// Whether the limit of the phase behind the squeeze is in force.
     pub(crate) fn is_settled(&self) -> bool {
         self.seen.limit_after.is_some()
     }
 
-    /// Asks for a collection and what it leaves, where the start is not squeezed; `None` where nobody
-    /// can say.
+    /// Requests a collection and reads the live heap, if the start is not squeezed; `None` if
+    /// unknown.
     pub(crate) fn ask_live_set(&self, instance: &Instance, order: &TrialOrder) -> Option<Bytes> {
         if self.study.is_squeezed || !instance.is_jvm || !instance.container.is_within_reach() {
             return None;

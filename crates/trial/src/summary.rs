@@ -1,9 +1,9 @@
-//! The cgroup of one trial over time: rows of samples to seconds, peaks and the measure phase's
-//! counters.
+//! The cgroup of one trial over time: from rows of samples to seconds, peaks and the measure
+//! phase's counters.
 //!
-//! Owns the arithmetic, in one pass over the rows: an hour of them does not fit into memory. A
-//! counter at a moment is the one of the last sample before it, and samples are at most 100 ms apart:
-//! a difference is off by 100 ms of growth at most.
+//! Owns the arithmetic, in one pass over the rows: an hour of rows does not fit into memory. The
+//! value of a counter at a moment is its last sample before it, and samples are at most 100 ms
+//! apart: a difference is off by 100 ms of growth at most.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,6 @@ use crate::samples::SampleRow;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The times that a summary is about, CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryTimes<'a> {
     pub start: u64,
@@ -257,7 +256,7 @@ mod tests {
         let cpu: Duration = seconds.iter().filter_map(|s| s.cpu).sum();
         assert_eq!(cpu, Duration::from_secs(3));
         assert_eq!(seconds[0].working_set, Some(Bytes::from_mib(9)));
-        // Its last row has no memory of its own.
+        // The last row has no memory value.
         assert_eq!(seconds[2].memory, Some(Bytes::from_mib(24)));
     }
 

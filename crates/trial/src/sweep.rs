@@ -13,14 +13,12 @@ use loadline_protocol::{ContainerEngine, RunRefusal};
 use crate::site::Site;
 use crate::{halt, oci, scratch};
 
-/// How long one group may take to die, and to be removed.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub struct SiteSweep {
     pub groups: Vec<String>,
     pub killed: usize,
-    /// Containers that no directory told of and that are gone now.
     pub containers: Vec<String>,
     pub directories: Vec<PathBuf>,
     pub failures: Vec<String>,
@@ -49,10 +47,11 @@ impl Site {
     }
 
     /// The same, and every container of these engines that a dead loadline of this machine made,
-    /// whichever state directory it had: one that was killed while an engine worked for it may be in
-    /// none.
+    /// whichever state directory it had: if it was killed while an engine worked for it, the
+    /// container may not be noted anywhere.
     ///
     /// # Errors
+    ///
     /// As [`Site::sweep_leftovers`].
     pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
         let (mut containers, mut failures) = (Vec::new(), Vec::new());
@@ -73,7 +72,7 @@ impl Site {
     }
 }
 
-/// This machine, in sixteen hexadecimal digits: what it makes elsewhere says whose it is.
+/// This machine, in sixteen hexadecimal digits: marks its objects elsewhere.
 pub fn client_id() -> String {
     let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let name = rustix::system::uname()
@@ -85,16 +84,15 @@ pub fn client_id() -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Whether the owner in a name was a process of this machine since it was started, and is dead: what
-/// may be removed from a place that other machines share. What this machine made before it was started
-/// anew cannot be told from what a clone of it makes.
+/// Whether the owner in a name was a process of this machine since boot, and is dead: only such
+/// objects may be removed from a place shared with other machines. Objects from before the boot
+/// cannot be distinguished from a clone's.
 pub fn is_dead_of_ours(name: &str) -> bool {
     let proc = Path::new("/proc");
     let owner = name.parse::<GroupName>();
     owner.is_ok_and(|owner| owner.is_of_this_boot(proc)) && is_dead(name, proc)
 }
 
-/// Whether the owner in a name of something on this machine is dead. Unknown is alive.
 pub fn is_dead(name: &str, proc: &Path) -> bool {
     name.parse::<GroupName>()
         .and_then(|name| name.is_owner_alive(proc))

@@ -1,7 +1,9 @@
-//! The phases of one trial: prepare, start, the load, stop, and what was measured on the way.
+//! The phases of one trial: prepare, start, the load, stop, and the evidence on the way.
 //!
 //! Owns their order and their times. Knows no cgroup and no verdict.
 
+mod metrics;
+mod run;
 mod start_watch;
 mod study;
 mod tool;
@@ -11,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, PhaseSpan, ProxyEvidence, SecondEvidence,
-    TrialPhase,
+    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, MetricEvidence, PhaseSpan, ProxyEvidence,
+    SecondEvidence, TrialPhase,
 };
 use loadline_analysis::{early, together};
 use loadline_protocol::log::EventLog;
@@ -32,20 +34,20 @@ use crate::studying::StudyCourse;
 use crate::{ending, listener, proxy};
 use start_watch::StartWatch;
 
-/// Grace for an application that never got ready, or whose trial is told to stop.
+/// Grace for an application that never became ready, or in a stopped trial.
 const SHORT_GRACE: Duration = Duration::from_secs(1);
 
-/// From the order to the first request of several generators, and of one whose begin something else
-/// counts from: time for each to start and connect.
+/// From the order to the first request, for several generators and for a load with an external
+/// start time: time for each to start and connect.
 const LEAD_NS: u64 = 500_000_000;
 
-/// From the end of the load to the last look of a soak: what is under way ends.
+/// From the end of the load to the last look of a soak: requests under way end.
 const DRAINED: Duration = Duration::from_secs(2);
 
 const KEPT_SECONDS: usize = 3600;
 
-/// From the failure of a generator whose application is gone until that is seen: an engine may take a
-/// second and more to say so.
+/// From the failure of a generator without an application until that end is seen: an engine may
+/// take a second and more to report it.
 const END_IS_SEEN: Duration = Duration::from_secs(5);
 
 struct OngoingTrial<'a> {
@@ -55,19 +57,18 @@ struct OngoingTrial<'a> {
     instances: Instances,
     phases: Vec<PhaseSpan>,
     load: Vec<LoadEvidence>,
-    /// The front of a load command, from one phase to the next.
     front: Option<GeneratorProcess>,
     seconds: Vec<SecondEvidence>,
     ended_early: Option<EarlyEnd>,
     soaking: Option<SoakRun>,
     study: Option<StudyCourse>,
     around: Option<OutagePoints>,
+    metrics: Vec<MetricEvidence>,
 }
 
-/// Carries an order out. A failing application is evidence, not an error.
-/// Errors: [`HaltReason::Refused`] when this host cannot, whichever phase finds it out;
-/// [`HaltReason::Stopped`] when it was told to stop before the application was stopped. Nothing is
-/// left running in either case.
+/// Carries an order out. A failing application is evidence, not an error. Errors:
+/// [`HaltReason::Refused`] when this host cannot, in whichever phase; [`HaltReason::Stopped`] when
+/// it was asked to stop before the application was stopped. No process is left in either case.
 pub(crate) fn run(
     site: &Site,
     order: &TrialOrder,
@@ -102,6 +103,7 @@ pub(crate) fn run(
         soaking: order.soak.map(|soak| SoakRun::new(soak, log)),
         study: order.memory_study.map(StudyCourse::new),
         around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
+        metrics: Vec::new(),
     };
     trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
     let halted = trial.start_trial().and_then(|()| trial.drive_all()).err();
@@ -118,7 +120,7 @@ impl OngoingTrial<'_> {
     }
 
     fn go_on(&mut self) -> Result<(), HaltReason> {
-        // An application that has ended is evidence, whoever is told to go after it.
+        // The end of an application is evidence, even after a request to stop.
         let is_over = self.instances.all.iter().all(|i| i.state.is_over());
         match (self.stop)() && !is_over {
             true if self.cut_soak() => Ok(()),
@@ -127,7 +129,7 @@ impl OngoingTrial<'_> {
         }
     }
 
-    /// What a soak has seen is worth keeping: it ends in order, at once. `false` where there is none.
+    /// A soak's data are worth keeping: it ends in order, at once. `false` if there is none.
     fn cut_soak(&mut self) -> bool {
         let Some(soaking) = self.soaking.as_mut() else {
             return false;
@@ -174,6 +176,7 @@ impl OngoingTrial<'_> {
             }
             self.instances
                 .report_elapsed(TrialPhase::Start, begin.elapsed());
+            self.look_at_runs(begin.elapsed());
             self.go_on()?;
             if let Some(slo) = &self.order.give_up
                 && let Some(reason) =
@@ -186,6 +189,7 @@ impl OngoingTrial<'_> {
         for instance in &mut self.instances.all {
             instance.settle_start(self.order);
         }
+        self.end_runs(begin.elapsed());
         self.instances.end_window();
         if self.instances.all.iter().all(|i| i.state.was_ready()) {
             self.instances.start_noise = Some(self.instances.noise.clone());
@@ -271,6 +275,7 @@ impl OngoingTrial<'_> {
         if !is_studied {
             self.instances.begin_window(&alone);
         }
+        let readers = self.start_metrics(load.phase)?;
         let (begin, mut live) = (Instant::now(), LiveFigures::new(generators.len()));
         while !generators.iter().all(GeneratorProcess::is_over) {
             for (index, line) in self.instances.wait_tick() {
@@ -331,6 +336,7 @@ impl OngoingTrial<'_> {
         if !is_studied {
             self.instances.end_window();
         }
+        self.finish_metrics(readers)?;
         Ok(generators)
     }
 
@@ -360,7 +366,7 @@ impl OngoingTrial<'_> {
             } = match driven {
                 Ok(driven) => driven,
                 Err(_) if self.has_ended(index) => continue,
-                // What was judged stands without it.
+                // The judged part is valid without it.
                 Err(HaltReason::Failed(failure)) if self.is_studied(load.phase) => {
                     let warnings = &mut self.instances.all[index].state.warnings;
                     warnings.push(format!("the {} phase: {}", load.phase, failure.detail));
@@ -455,7 +461,7 @@ impl OngoingTrial<'_> {
         evidence.noise = std::mem::take(&mut self.instances.noise);
         evidence.start_noise = self.instances.start_noise.take();
         (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end_all();
-        // Removes what is left of the containers.
+        // Removes the remains of the containers.
         let rooms = std::mem::take(&mut self.instances.rooms);
         drop(self.instances);
         rooms
@@ -473,6 +479,7 @@ impl OngoingTrial<'_> {
         }
         evidence.phases = self.phases;
         evidence.load = self.load;
+        evidence.metrics = self.metrics;
         evidence.outages = proxy::scheduled_outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
@@ -487,8 +494,8 @@ impl OngoingTrial<'_> {
     }
 }
 
-/// Why a load under way cannot keep the SLO any more, where that ends it: in the measure phase of an
-/// open model, whose requests can be counted in advance.
+/// Why a load under way can no longer keep the SLO, if that ends it: in the measure phase of an
+/// open model, where the number of requests is known in advance.
 fn cannot_pass(
     order: &TrialOrder,
     load: &LoadPhase,
@@ -520,10 +527,11 @@ fn not_begun(
     }
 }
 
-/// Refuses to start an application whose port another server has: its answers would be measured.
+/// Refuses to start an application if another server has its port: that server would be measured.
 fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
     let port = match (order.network, &order.readiness) {
-        (NetworkMode::Own, _) | (_, Readiness::LogLine { .. } | Readiness::Command { .. }) => {
+        (NetworkMode::Own, _)
+        | (_, Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit) => {
             return Ok(());
         }
         (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
@@ -538,7 +546,6 @@ fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
     }
 }
 
-/// The latest figures of each instance, shown as one.
 struct LiveFigures(Vec<Option<SecondEvidence>>);
 
 impl LiveFigures {
@@ -546,7 +553,6 @@ impl LiveFigures {
         Self(vec![None; instances])
     }
 
-    /// 99th percentile and rate, once for all: when the first instance says something.
     fn update_second(
         &mut self,
         index: usize,
@@ -559,7 +565,6 @@ impl LiveFigures {
         (index == 0).then(|| (p99, rates.sum::<u64>() as f64))
     }
 }
-/// Puts the load's figures into the second of the instance's series that ends nearest to theirs.
 fn merge_seconds(series: &mut Vec<SecondEvidence>, load: Vec<SecondEvidence>) {
     const HALF: u64 = 500_000_000;
     for second in load {

@@ -26,7 +26,6 @@ const FLATLINE_UP_TO: Duration = Duration::from_millis(20);
 /// where the use of the CPU shows what throttling would do elsewhere.
 const FINE: Duration = Duration::from_millis(10);
 
-/// Name of the estimator that tells CPUs apart.
 const FLATLINE_PER_CPU: &str = "flatline-per-cpu";
 
 /// When the counters are read. Of a soak as rarely as can be: its samples are kept for a day.
@@ -45,7 +44,6 @@ fn at_pace(sampling: SamplingRate, configuration: &Configuration, is_fine: bool)
     }
 }
 
-/// The same, with how often memory is read.
 pub(crate) fn sampler_options(pace: Pace) -> SamplerOptions {
     SamplerOptions {
         pace,
@@ -53,8 +51,8 @@ pub(crate) fn sampler_options(pace: Pace) -> SamplerOptions {
     }
 }
 
-/// What watching gave and cost, with what is to be said about it. `counters` reads the samples from
-/// the first on, each time it is called; `cpus` is how many the application may run on, `measure` the
+/// Evidence and cost of watching, with warnings. `counters` reads the samples from the first on,
+/// each time it is called; `cpus` is the number of CPUs the application may run on, `measure` the
 /// measure phase on CLOCK_MONOTONIC.
 pub(crate) fn pause_evidence<C: Iterator<Item = estimate::CounterSample>>(
     counters: impl Fn() -> C,
@@ -99,7 +97,6 @@ pub(crate) fn pause_evidence<C: Iterator<Item = estimate::CounterSample>>(
     (evidence, warnings)
 }
 
-/// The first spans, those of the measure phase before others, and how many of these are left out.
 fn kept_spans(spans: &TimeSpans, measure: Option<TimeSpan>) -> (Vec<(u64, u64)>, u64) {
     let is_inside =
         |s: &TimeSpan| measure.is_none_or(|measure| measure.start < s.end && s.start < measure.end);
@@ -124,7 +121,7 @@ fn unplaced_warning(
         return None;
     }
     let (from, to) = measure.map_or((0, u64::MAX), |m| (m.start, m.end));
-    // The last counters before each end; the first of all where there is none before.
+    // The last counters before each end; the first of all if there is none before.
     let (mut begin, mut end) = (None, None);
     for counter in counters {
         if counter.at <= from || begin.is_none() {

@@ -32,7 +32,7 @@ const fn mode(name: &'static str, what: &'static str, run: fn(&Settings) -> u8) 
 pub const MODES: [Mode; 49] = [
     mode(
         "serve",
-        "answers; port status slow_ms ready_ms heap_mib; badly after `good` answers: `answer`=half drip endless close garbage",
+        "answers; at port status slow_ms ready_ms heap_mib; badly after `good` answers: `answer`=half drip endless close garbage",
         server::serve,
     ),
     mode(

@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use crate::{Settings, memory};
 
-/// Serves for ever. `ready_ms` waits first, `heap_mib` touches memory first, `slow_ms` delays
+/// Serves for ever, at the address `at`. `ready_ms` waits first, `heap_mib` touches memory first, `slow_ms` delays
 /// each answer, `status` is the answer. With `calls` (a port) each request asks a server on the
 /// loopback for `/prices/7` first, up to `tries` times, and is answered 503 where that never works.
 /// With `answer` all but the first `good` requests are answered badly: [`badly`]. Each request takes
-/// `work_ms` of CPU; where `count` names a file, in every third start only.
+/// `work_ms` of CPU; where `count` names a file, in every third start only. GET /metrics answers with the
+/// text `metrics`, in which `{n}` counts these requests.
 pub(crate) fn serve(settings: &Settings) -> u8 {
     let _held = memory::touch(settings.number("heap_mib", 0));
     std::thread::sleep(settings.millis("ready_ms"));
     let port = u16::try_from(settings.number("port", 8080)).unwrap_or(8080);
-    let Ok(listener) = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)) else {
+    let at = settings.text("at", "0.0.0.0");
+    let Ok(listener) = TcpListener::bind((at.as_str(), port)) else {
         return 98;
     };
     let (status, slow) = (settings.number("status", 200), settings.millis("slow_ms"));
@@ -28,7 +30,12 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
         true => u64::MAX,
         false => settings.number("good", 0),
     });
-    let course = Arc::new(Course { bad, good });
+    let course = Arc::new(Course {
+        bad,
+        good,
+        metrics: settings.text("metrics", "ok"),
+        scrapes: AtomicU64::new(0),
+    });
     let works = match settings.text("count", "") {
         file if file.is_empty() => true,
         file => starts(&file).is_multiple_of(3),
@@ -99,9 +106,19 @@ struct Course {
     bad: String,
     /// Requests that are still answered well.
     good: AtomicU64,
+    metrics: String,
+    scrapes: AtomicU64,
 }
 
 impl Course {
+    fn body(&self, request: &str) -> String {
+        if !request.starts_with("GET /metrics") {
+            return "ok\n".to_owned();
+        }
+        let number = self.scrapes.fetch_add(1, Ordering::Relaxed).to_string();
+        self.metrics.replace("{n}", &number) + "\n"
+    }
+
     fn is_bad_now(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
         let taken = self
@@ -138,9 +155,13 @@ fn badly(mut stream: &TcpStream, how: &str) -> std::io::Result<()> {
 fn answer(stream: &TcpStream, slow: Duration, course: &Course, mut status: impl FnMut() -> u64) {
     let _ = stream.set_nodelay(true);
     let mut lines = BufReader::new(stream).lines();
+    let mut request = String::new();
     // A request ends with an empty line; bodies are not expected.
     while let Some(Ok(line)) = lines.next() {
         if !line.is_empty() {
+            if request.is_empty() {
+                request = line;
+            }
             continue;
         }
         std::thread::sleep(slow);
@@ -149,7 +170,9 @@ fn answer(stream: &TcpStream, slow: Duration, course: &Course, mut status: impl 
             return;
         }
         let status = status();
-        let response = format!("HTTP/1.1 {status} zoo\r\nContent-Length: 3\r\n\r\nok\n");
+        let body = course.body(&std::mem::take(&mut request));
+        let length = body.len();
+        let response = format!("HTTP/1.1 {status} zoo\r\nContent-Length: {length}\r\n\r\n{body}");
         let mut writer = stream;
         if writer.write_all(response.as_bytes()).is_err() {
             return;

@@ -1,8 +1,8 @@
 //! The rule against circles: files of a crate that can only be understood all at once.
 //!
-//! An arrow leads from a file to each file that it names in a path of `crate`, `super`, `self` or of
-//! a module of its own. A name that the file behind a path has from elsewhere (`use`, `pub use`)
-//! leads to the file that defines it. What a method call needs is not seen.
+//! An arrow leads from a file to each file that it names in a path of `crate`, `super`, `self` or a
+//! child module. A name that the file behind a path imports (`use`, `pub use`) leads to the file
+//! that defines it. Method calls are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,6 @@ pub fn small(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Crate and module path of a file; the crate's root has an empty one.
 fn module_of(path: &str) -> Option<(&str, Vec<String>)> {
     let (name, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let mut place: Vec<String> = file
@@ -58,11 +57,9 @@ fn module_of(path: &str) -> Option<(&str, Vec<String>)> {
     Some((name, place))
 }
 
-/// A file: where it stands among the modules, and what it names.
 struct Module<'a> {
     path: &'a str,
     place: Vec<String>,
-    /// Names that it has from elsewhere, with the path behind each.
     imports: Vec<(String, Vec<String>)>,
     paths: Vec<Vec<String>>,
 }
@@ -162,7 +159,6 @@ fn read_use(tokens: &[&str], above: &[String], found: &mut Vec<(String, Vec<Stri
     }
 }
 
-/// What commas separate up to the brace that ends the list.
 fn parts<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     let (mut found, mut depth, mut begin) = (Vec::new(), 0, 0);
     for (at, token) in tokens.iter().enumerate() {
@@ -209,7 +205,6 @@ impl<'a> Crate<'a> {
         self.modules.iter().enumerate().map(of).collect()
     }
 
-    /// The file that defines what a path in the file `from` leads to.
     fn follow(&self, from: usize, path: &[String], hops: usize) -> Option<usize> {
         let mut place = self.modules[from].place.clone();
         let mut rest = path;

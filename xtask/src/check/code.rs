@@ -32,8 +32,8 @@ const IMPURE: &[&str] = &[
     "TcpStream",
 ];
 
-/// Only `cli` prints. The launcher is a program of its own: its run function has to say why it
-/// cannot start, and what it would start when it is asked.
+/// Only `cli` prints. The launcher is a separate program: its run function has to say why it cannot
+/// start, and what it would start when it is asked.
 pub fn prints(project: &Project) -> Vec<Finding> {
     let allowed =
         |path: &str| path.starts_with("crates/cli/") || path == "crates/launcher/src/lib.rs";
@@ -189,7 +189,6 @@ pub fn file_length(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Lines of shipped code with one of the words; one finding a line.
 fn find(
     project: &Project,
     applies: impl Fn(&File) -> bool,
@@ -207,7 +206,6 @@ fn find(
     findings
 }
 
-/// Whether the line has the word, not as the tail of a longer name.
 fn contains_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line[..at].chars().next_back();

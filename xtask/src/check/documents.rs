@@ -1,15 +1,13 @@
-//! Rules over every text file: no developer's paths, no dead links. Rules over pages: each opens with
-//! the question it answers, and is in the table of contents.
+//! Rules over every text file: no developer's paths, no dead links.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use super::tree::File;
 use super::{Finding, Project};
 
-/// No absolute path of the machine that someone worked on. The forbidden words come from where
-/// this checkout lies and from `$HOME`, so the rule knows every developer without a list. Of the
-/// checkout it is the whole path: its first directory alone may be one that images have, too.
+/// No absolute path of a developer's machine. The forbidden words come from the checkout's place
+/// and from `$HOME`, so the rule knows every developer without a list. For the checkout it is the
+/// whole path: its first directory alone may exist in images, too.
 pub fn machine_paths(project: &Project) -> Vec<Finding> {
     let home = std::env::var("HOME").unwrap_or_default();
     let words = forbidden(&project.tree.root, &home);
@@ -43,7 +41,7 @@ fn forbidden(root: &Path, home: &str) -> Vec<String> {
     if let (Some(homes @ ("home" | "Users")), Some(person)) = (first, second) {
         words.push(format!("/{homes}/{person}/"));
     }
-    // /root alone is no secret; the hidden files below a home are somebody's.
+    // /root alone is no secret; the hidden files below a home are a user's.
     if home.len() > 1 {
         words.push(format!("{}/.", home.trim_end_matches('/')));
     }
@@ -91,66 +89,6 @@ pub fn links(project: &Project) -> Vec<Finding> {
     findings
 }
 
-const SUMMARY: &str = "docs/SUMMARY.md";
-
-/// The first line of a page has at most this many words: a reader who searches skims it.
-const OPENING_WORDS: usize = 25;
-
-/// Every page in `docs` opens with one line that says which question it answers.
-pub fn openings(project: &Project) -> Vec<Finding> {
-    let finding = |page: &File| Finding {
-        path: page.path.clone(),
-        line: 3,
-        message: format!(
-            "say in one line of at most {OPENING_WORDS} words, below the heading, which question the page answers"
-        ),
-    };
-    pages(project)
-        .filter(|page| !has_opening(&page.text))
-        .map(finding)
-        .collect()
-}
-
-/// A heading, then one sentence as a paragraph of one line. No words are prescribed, so whether it
-/// names the question is for a reviewer to see.
-fn has_opening(page: &str) -> bool {
-    let lines: Vec<&str> = page.lines().take(5).collect();
-    let &[heading, "", opening, ref rest @ ..] = lines.as_slice() else {
-        return false;
-    };
-    let is_alone = rest.first().is_none_or(|line| line.is_empty());
-    let is_sentence = opening.starts_with(|c: char| c.is_alphanumeric() || c == '`')
-        && opening.ends_with(['.', '?']);
-    let is_short = opening.split_whitespace().count() <= OPENING_WORDS;
-    heading.starts_with("# ") && is_alone && is_sentence && is_short
-}
-
-pub fn summary(project: &Project) -> Vec<Finding> {
-    let files = project.tree.files.iter();
-    let summary = files.clone().find(|file| file.path == SUMMARY);
-    let lines = summary.map_or("", |file| file.text.as_str()).lines();
-    let named: BTreeSet<String> = lines
-        .flat_map(targets)
-        .map(|target| resolve(SUMMARY, target))
-        .collect();
-    let finding = |page: &File| Finding {
-        path: SUMMARY.to_owned(),
-        line: 0,
-        message: format!("it does not name {}", page.path),
-    };
-    pages(project)
-        .filter(|page| !named.contains(&page.path))
-        .map(finding)
-        .collect()
-}
-
-fn pages(project: &Project) -> impl Iterator<Item = &File> {
-    let is_page = |file: &&File| {
-        file.path.starts_with("docs/") && file.path.ends_with(".md") && file.path != SUMMARY
-    };
-    project.tree.files.iter().filter(is_page)
-}
-
 /// Relative targets of `[text](target)` in a line, fragments cut off.
 pub fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
@@ -161,7 +99,6 @@ pub fn targets(line: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty())
 }
 
-/// The path of a link, relative to the checkout.
 pub fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -232,39 +169,5 @@ mod tests {
         ]));
         let places: Vec<_> = found.iter().map(|f| f.to_string()).collect();
         assert_eq!(places, ["docs/b.md:1: the link to `gone.md` leads nowhere"]);
-    }
-
-    #[test]
-    fn a_page_opens_with_one_short_sentence() {
-        assert!(has_opening("# A\n\nWhat a size costs.\n\nMore.\n"));
-        assert!(has_opening("# A\n\nDoes it hold?\n"));
-        let long = format!("# A\n\n{}end.\n", "word ".repeat(OPENING_WORDS));
-        for page in [
-            "# A\n",
-            "# A\n\n## B\n",
-            "# A\n\n- a list.\n",
-            "# A\n\nTwo lines\nof text.\n",
-            "# A\n\n```\nloadline size\n```\n",
-            long.as_str(),
-        ] {
-            assert!(!has_opening(page), "{page}");
-        }
-    }
-
-    #[test]
-    fn a_page_has_an_opening_and_a_place_in_the_summary() {
-        let project = project(&[
-            (
-                "docs/SUMMARY.md",
-                "# all\n\n[read me](../README.md)\n- [a](a.md)\n",
-            ),
-            ("docs/a.md", "# A\n\nWhat it is.\n"),
-            ("docs/guides/b.md", "# B\n\n```\nb\n```\n"),
-            ("README.md", "# loadline\n"),
-        ]);
-        let found: Vec<_> = openings(&project).into_iter().map(|f| f.path).collect();
-        assert_eq!(found, ["docs/guides/b.md"]);
-        let found: Vec<_> = summary(&project).into_iter().map(|f| f.message).collect();
-        assert_eq!(found, ["it does not name docs/guides/b.md"]);
     }
 }

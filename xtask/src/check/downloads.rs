@@ -5,7 +5,7 @@
 use super::{Finding, Project};
 use crate::check::tree::Tree;
 
-/// What fetches bytes of an address that somebody may change.
+/// Commands that fetch bytes from a changeable address.
 const BARE: [&str; 6] = [
     "curl ",
     "wget ",
@@ -36,7 +36,7 @@ fn unpinned_actions(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding {
                     path: file.path.clone(),
                     line: index + 1,
-                    message: "an action whose tag somebody may move: name its commit".to_owned(),
+                    message: "the tag of an action can be moved: name its commit".to_owned(),
                 });
             }
         }

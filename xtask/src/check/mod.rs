@@ -11,6 +11,7 @@ mod names;
 mod packages;
 mod source;
 mod tree;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -22,7 +23,6 @@ use tree::Tree;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub path: String,
-    /// Line, from 1; 0 is the whole file.
     pub line: usize,
     pub message: String,
 }
@@ -77,11 +77,9 @@ const RULES: &[(&str, Rule)] = &[
         documents::machine_paths,
     ),
     ("links in documents lead somewhere", documents::links),
-    (
-        "every page opens with the question it answers",
-        documents::openings,
-    ),
-    ("every page is in the summary", documents::summary),
+    ("every page is listed with its question", words::questions),
+    ("documents are short", words::lengths),
+    ("house phrases are rare", words::phrases),
     ("what scripts fetch is pinned", downloads::pinned),
     (
         "sizing depends on nothing, the launcher on sizing and libc",
@@ -95,7 +93,6 @@ const RULES: &[(&str, Rule)] = &[
     ),
 ];
 
-/// Checks every rule, prints what it finds, and gives whether nothing was found.
 pub fn run(root: &Path) -> Result<bool, Error> {
     let project = Project {
         tree: Tree::read(root)?,

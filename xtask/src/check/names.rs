@@ -15,7 +15,7 @@ const ONE_WORD_FUNCTIONS: usize = 35;
 
 const DEFINITIONS: usize = 5;
 
-/// Names that the standard library or serde gave; nobody here chose them.
+/// Names that the standard library or serde prescribes.
 const GIVEN: &[&str] = &[
     "new",
     "fmt",

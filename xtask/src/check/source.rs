@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-/// The text with blanks for comments and for what stands in string and character literals. Every
+/// The text with blanks for comments and for the content of string and character literals. Every
 /// line keeps its number and every byte its place.
 pub fn blank_literals(text: &str) -> String {
     let bytes = text.as_bytes();
@@ -199,7 +199,7 @@ fn after_attributes(plain: &str, start: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What is left when the test items are cut out.
+    /// The remainder without test items.
     fn shipped(text: &str) -> String {
         let plain = blank_literals(text);
         let (mut left, mut at) = (String::new(), 0);

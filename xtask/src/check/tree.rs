@@ -13,16 +13,13 @@ pub struct File {
     /// Path relative to the checkout, with `/`.
     pub path: String,
     pub text: String,
-    /// Of Rust: the content with blanks for comments, for what stands in literals and for what
-    /// exists in tests only.
+    /// For Rust: the content with blanks for comments, literals and test-only items.
     pub plain: String,
-    /// Of Rust: the first and the last line of each test-only item.
     test_lines: Vec<RangeInclusive<usize>>,
 }
 
 pub struct Tree {
     pub root: PathBuf,
-    /// Sorted by path. Binary files are left out.
     pub files: Vec<File>,
     /// Paths without `.rs` of modules that are declared for tests only.
     test_modules: Vec<String>,
@@ -66,8 +63,8 @@ impl Tree {
         }
     }
 
-    /// The Rust sources below `crates/*/src`: what is shipped. `tests.rs`, `tests/` and what is
-    /// declared below `#[cfg(test)]` are modules of tests.
+    /// The Rust sources below `crates/*/src`: the shipped code. `tests.rs`, `tests/` and modules
+    /// below `#[cfg(test)]` are tests.
     pub fn shipped(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| {
             let mut parts = file.path.split('/');
@@ -112,13 +109,12 @@ impl File {
         }
     }
 
-    /// Numbered lines of code: without comments, and without items that exist in tests only.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.without_tests()
             .filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    /// Numbered lines that stand in no item that exists in tests only.
+    /// Numbered lines outside test-only items.
     pub fn without_tests(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self.text.lines().enumerate();
         lines
@@ -126,7 +122,6 @@ impl File {
             .filter(|(number, _)| !self.test_lines.iter().any(|item| item.contains(number)))
     }
 
-    /// Paths without `.rs` of the modules that it declares for tests only.
     fn test_modules(&self) -> Vec<String> {
         let folder = match self.path.rsplit_once('/') {
             Some((folder, "mod.rs" | "lib.rs" | "main.rs")) => folder,

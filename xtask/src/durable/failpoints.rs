@@ -1,11 +1,11 @@
 //! `cargo xtask failpoints`: every system call by which loadline changes files or starts something,
-//! broken in every way that it can break.
+//! and the first calls by which it reads, broken in every possible way.
 //!
-//! Owns which commands are broken, in which ways, and what must hold afterwards. What breaks a call
-//! is tests/faults/fault.c, from outside: the program is the one that is shipped, its trials are
-//! real ones of a fraction of a second. After each fault the same is asked: it says what was wrong,
-//! nothing of it lives, the store is whole with all that was finished, the command comes to its
-//! answer when it is called again, and after `clean` nothing is left.
+//! Owns which commands are broken, in which ways, and the requirements afterwards.
+//! tests/faults/fault.c breaks a call, from outside: the program is the shipped one, its trials are
+//! real ones of a fraction of a second. The requirements are the same after each fault: it reports
+//! the error, none of its processes lives, the store is whole with all finished trials, the command
+//! completes when it is repeated, and after `clean` nothing is left.
 
 mod lab;
 
@@ -24,20 +24,33 @@ use lab::{Lab, SCENARIOS, Scenario};
 /// So many faults in `make test`.
 const SAMPLE: usize = 24;
 
-/// Beside them what was wrong once: the process that is about to become the application is killed, a
-/// thread cannot be had. Who makes the call, which, and how it breaks.
+/// In addition, earlier defects: the process that is about to become the application is killed, a
+/// thread cannot be started. Who makes the call, which, and how it breaks.
 const ONCE_WRONG: [(&str, &str, &str); 2] =
     [("init-part", "execve", "kill"), ("run", "clone3", "error")];
 
-/// At once; trials mostly wait.
 const WORKERS: usize = 8;
 
 #[derive(Debug, Clone)]
 struct Fault {
     scenario: Scenario,
+    calls: Calls,
     at: usize,
     kind: &'static str,
 }
+
+/// Which calls are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// What changes files or starts something.
+    Changes,
+    /// What reads, lists or connects.
+    Reads,
+}
+
+/// So many of the calls by which a process reads one thing are broken: samplers read for as long as a
+/// trial lasts.
+const READS: usize = 4;
 
 #[derive(Debug)]
 struct Point {
@@ -55,6 +68,21 @@ impl Point {
             role: word()?,
             what: word()?,
         })
+    }
+
+    /// What it reads, whoever's process that is of.
+    fn what_is_read(&self) -> (String, String, String) {
+        let what = self.what.split(|c: char| c.is_ascii_digit());
+        let what = what.filter(|part| !part.is_empty()).collect();
+        (self.role.clone(), self.name.clone(), what)
+    }
+
+    fn kinds_of_read(&self) -> Vec<&'static str> {
+        match self.name.as_str() {
+            "open" | "openat" => vec!["EMFILE", "unread"],
+            "read" | "pread64" => vec!["unread", "half"],
+            _ => vec!["unread"],
+        }
     }
 
     fn kinds(&self, base: &Path) -> Vec<&'static str> {
@@ -85,13 +113,11 @@ impl Point {
 }
 
 struct Outcome {
-    /// What was broken; `None` where the command made fewer calls this time.
+    /// The broken call; `None` if the command made fewer calls this time.
     point: Option<Point>,
     wrong: Vec<String>,
 }
 
-/// The step of a test run: a sample, the same one each time while the calls are the same. Other ones:
-/// `cargo xtask failpoints COUNT SEED`.
 pub fn step(root: &Path) -> Result<Counts, Error> {
     if let Some(reason) = missing() {
         return Ok(Counts::one_skipped("failpoints", &reason));
@@ -111,7 +137,6 @@ pub fn step(root: &Path) -> Result<Counts, Error> {
     Ok(counts)
 }
 
-/// The chore: all of them, or a sample of so many from a seed.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let number = |place: usize| -> Result<Option<u64>, Error> {
         let parse = |text: &String| text.parse().map_err(|_| usage(text));
@@ -131,17 +156,33 @@ fn usage(text: &str) -> Error {
     Error::Usage(format!("`{text}` is no number\nhint: {hint}"))
 }
 
-/// What was wrong after a fault, each told as it was found.
+/// Violations after a fault, in the order found.
 fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String>, Error> {
     let begin = Instant::now();
     let lab = Lab::new(programs)?;
     let (mut faults, mut known) = (Vec::new(), Vec::new());
     let mut unmet = Vec::from(ONCE_WRONG);
-    for scenario in SCENARIOS {
-        let points = lab.points(scenario)?;
-        println!("{scenario:?}: {} calls", points.len());
+    for (scenario, calls) in SCENARIOS
+        .iter()
+        .flat_map(|s| [(*s, Calls::Changes), (*s, Calls::Reads)])
+    {
+        let points = lab.points(scenario, calls)?;
+        println!("{scenario:?}, {calls:?}: {} calls", points.len());
+        let mut times = BTreeMap::new();
         for (place, point) in points.iter().enumerate() {
-            for kind in point.kinds(&lab.base) {
+            let kinds = match calls {
+                Calls::Changes => point.kinds(&lab.base),
+                Calls::Reads => {
+                    let time = times.entry(point.what_is_read()).or_insert(0);
+                    *time += 1;
+                    if *time > READS {
+                        Vec::new()
+                    } else {
+                        point.kinds_of_read()
+                    }
+                }
+            };
+            for kind in kinds {
                 let what = (&*point.role, &*point.name, kind);
                 unmet.retain(|known| *known != what);
                 let of = match ONCE_WRONG.contains(&what) {
@@ -150,6 +191,7 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
                 };
                 of.push(Fault {
                     scenario,
+                    calls,
                     at: place + 1,
                     kind,
                 });
@@ -226,7 +268,9 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn findings(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {
-    let Fault { scenario, at, kind } = fault;
+    let Fault {
+        scenario, at, kind, ..
+    } = fault;
     outcome
         .wrong
         .iter()

@@ -1,7 +1,7 @@
-//! What outlives a fault: chores that break a system call, or the power, under the real program.
+//! Recovery from faults: chores that break a system call, or the power, under the real program.
 //!
-//! Owns what they share: the programs that they need, calls of loadline in a place of their own, and
-//! what a store must be like after a fault. [`failpoints`] breaks calls, [`power`] the disk.
+//! Owns their common parts: the programs that they need, calls of loadline in a separate place, and
+//! the requirements on a store after a fault. [`failpoints`] breaks calls, [`power`] the disk.
 
 pub mod failpoints;
 pub mod power;
@@ -32,7 +32,6 @@ const QUICK: [&str; 8] = [
     "--url=http://localhost:8080/",
 ];
 
-/// The programs under test, and what looks at what they leave.
 pub struct Programs {
     loadline: PathBuf,
     zoo: PathBuf,
@@ -83,7 +82,7 @@ impl Programs {
         Self::built()
     }
 
-    /// `run` of an application that answers, started so many times.
+    /// `run` of an application that answers, with this many repeats.
     fn run(&self, repeats: &str) -> Vec<String> {
         let zoo = self.zoo.display().to_string();
         let words = ["run", "--memory=64Mi", "--repeats", repeats];
@@ -92,7 +91,7 @@ impl Programs {
         all.map(|word| (*word).to_owned()).collect()
     }
 
-    /// What is finished in a state directory, and what is wrong with it. Opens it as commands do.
+    /// The finished trials in a state directory, and its problems. Opens it as commands do.
     fn look_at(&self, state: &Path) -> Result<Whole, Error> {
         let mut command = Command::new(&self.whole_store);
         let text = stdout_of(command.arg(state))?;
@@ -117,8 +116,8 @@ struct Whole {
     wrong: Vec<String>,
 }
 
-/// Runs a command with the machine's lock for itself, so that several may at once: what is looked
-/// at here is not how long anything takes.
+/// Runs a command with a separate machine lock, so that several may run at once: durations do not
+/// matter here.
 fn call(directory: &Path, words: &[String]) -> Result<Ended, Error> {
     let mut command = Command::new("unshare");
     command
@@ -141,7 +140,6 @@ fn call(directory: &Path, words: &[String]) -> Result<Ended, Error> {
     })
 }
 
-/// Why nothing here can run on this machine, if it cannot.
 pub fn missing() -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("not on x86-64".to_owned());

@@ -1,11 +1,11 @@
-//! `cargo xtask power-loss`: the power goes at thousands of moments, and the store is whole.
+//! `cargo xtask power-loss`: the power fails at thousands of moments, and the store is whole.
 //!
 //! Owns the replay. loadline measures in a guest (user-mode Linux) on a real ext4 below which
 //! dm-log-writes keeps every write in the order in which it could be on disk
-//! (tests/faults/power.sh). A crash point is all that was flushed, and of what was written since
-//! then any part, each write whole, not at all or (what is in files) torn between two sectors: what a
-//! disk may have kept. Each is mounted on this machine, as after a restart, and looked at. What loadline had
-//! printed as finished before that moment must be there.
+//! (tests/faults/power.sh). A crash point is all flushed data, plus any part of the writes since
+//! then, each write whole, not at all or (in files) torn between two sectors: any state that a disk
+//! may have kept. Each is mounted on this machine, as after a restart, and checked. Trials that
+//! loadline had printed as finished before that moment must be there.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -27,12 +27,11 @@ const STARTS: &str = "12";
 /// Bytes of the disk, and of the log of its writes (sparse).
 const DISK: (u64, u64) = (32 << 20, 4 << 30);
 
-/// A disk writes so much whole or not at all. Bytes.
+/// Atomic unit of a disk write, bytes.
 const SECTOR: usize = 512;
 
 const WORKERS: usize = 2;
 
-/// Source: drivers/md/dm-log-writes.c.
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const FLUSH: u64 = 1;
 const FUA: u64 = 2;
@@ -58,13 +57,12 @@ enum Entry {
 struct Crash {
     /// All entries before this one are on disk.
     flushed: usize,
-    /// Of these, and by how many bytes, something is.
+    /// Partially written ones among these, with their number of bytes.
     kept: Vec<(usize, usize)>,
-    /// So many trials were printed as finished.
     finished: usize,
 }
 
-/// Records a log, or takes the one of an earlier call, and looks at so many crash points of it.
+/// Records a log, or reuses an earlier one, and checks this many crash points.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let number = |place: usize| -> Result<Option<u64>, Error> {
         let usage = "cargo xtask power-loss [COUNT [SEED]]";
@@ -115,7 +113,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     Ok(wrong == 0 && finished > 0)
 }
 
-/// Has the guest work; `None` where there is none on this machine.
+/// Runs the guest; `None` if this machine has none.
 fn recorded(root: &Path, base: &Path, programs: &Programs) -> Result<Option<Vec<Entry>>, Error> {
     let (disk, log) = (base.join("disk"), base.join("log"));
     for (path, length) in [(&disk, DISK.0), (&log, DISK.1)] {
@@ -181,7 +179,7 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
             entries.push(Entry::Mark(text.trim_end_matches('\0').to_owned()));
             continue;
         }
-        // What is discarded here is free already, and reads as before where it is not.
+        // Discarded blocks are free already, and otherwise read as before.
         let length = if flags & DISCARD == 0 {
             sectors * SECTOR as u64
         } else {
@@ -238,8 +236,8 @@ fn crashes(entries: &[Entry], count: usize, seed: u64) -> Vec<Crash> {
     all
 }
 
-/// The power goes before this entry; what was written since the last flush is kept by chance where
-/// `is_drawn`, else not at all. What was forced stands in the log once it is on disk.
+/// The power fails before this entry; writes since the last flush survive at random if `is_drawn`,
+/// else not at all. Forced writes are in the log once they are on disk.
 fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_drawn: bool) -> Crash {
     let before = &entries[..moment.min(entries.len())];
     let flushed = before
@@ -277,7 +275,6 @@ fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_drawn: bool) 
     }
 }
 
-/// How many of these are wrong; each of those is printed.
 fn looked_at(
     programs: &Programs,
     base: &Path,
@@ -332,7 +329,7 @@ struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     fn new(base: &Path, worker: usize, entries: &'a [Entry]) -> Self {
-        // In memory: what is written there is thrown away.
+        // In memory: writes to it are thrown away.
         let memory = Path::new("/dev/shm");
         let at = if memory.is_dir() { memory } else { base };
         let name = format!("loadline-power-{}-{worker}", std::process::id());
@@ -346,7 +343,6 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Why a moment is not survived, if it is not.
     fn look(&mut self, programs: &Programs, crash: &Crash) -> Result<Option<String>, Error> {
         for place in self.applied..crash.flushed {
             put(&mut self.disk, &self.entries[place], usize::MAX);
@@ -363,7 +359,7 @@ impl<'a> Replay<'a> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "ext4", "-o", "loop"]);
         let mounted = output_of(mount.arg(&self.image).arg(&self.mount))?;
-        // The mount has it; nobody else shall.
+        // The mount has it; no other process needs it.
         fs::remove_file(&self.image).map_err(Error::file(&self.image))?;
         if !mounted.status.success() {
             let said = String::from_utf8_lossy(&mounted.stderr).into_owned();

@@ -1,6 +1,7 @@
-//! Draws that a seed determines, so that what was found is found again.
+//! Random numbers from a seed, so that a finding can be reproduced.
 
-/// A linear congruential generator: what is drawn need not be good, only the same each time.
+/// A linear congruential generator: the quality of the numbers does not matter, only that they
+/// repeat.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -18,7 +19,7 @@ impl Random {
         (self.0 >> 33) as usize % below.max(1)
     }
 
-    /// Takes so many of these, in no order.
+    /// Takes this many, in no order.
     pub fn sample<T>(&mut self, mut from: Vec<T>, count: usize) -> Vec<T> {
         let mut taken = Vec::new();
         while taken.len() < count && !from.is_empty() {

@@ -121,7 +121,6 @@ fn programs(release: &Release, programs: &Programs) -> Result<String, Error> {
     ))
 }
 
-/// Static, and without a path of the machine that built it.
 fn is_bare(release: &Release, program: &Path) -> Result<(), Error> {
     let headers = stdout_of(release.command("readelf").arg("-lW").arg(program))?;
     if headers.contains("INTERP") {
@@ -141,7 +140,7 @@ fn is_bare(release: &Release, program: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// It installs into a prefix, removes all of it again, and refuses an archive of other bytes.
+/// It installs into a prefix, removes all files again, and refuses an archive with other bytes.
 fn script(release: &Release, programs: &Programs) -> Result<String, Error> {
     let prefix = release.empty("prefix")?;
     let machine = programs.architecture.name();
@@ -183,7 +182,6 @@ fn script(release: &Release, programs: &Programs) -> Result<String, Error> {
     ))
 }
 
-/// A page and a completion for each command; bash completes.
 fn pages(release: &Release, programs: &Programs) -> Result<String, Error> {
     let tree = release
         .work
@@ -232,7 +230,6 @@ fn pages(release: &Release, programs: &Programs) -> Result<String, Error> {
     }
 }
 
-/// It names what is linked, each with its sum.
 fn sbom(release: &Release, programs: &Programs) -> Result<String, Error> {
     let tree = release
         .work
@@ -297,7 +294,6 @@ fn deb(release: &Release, programs: &Programs) -> Result<String, Error> {
     Ok(seen)
 }
 
-/// RPM's own tool, the same.
 fn rpm(release: &Release, programs: &Programs) -> Result<String, Error> {
     let root = release.empty("root")?;
     let before = files(&root)?;
@@ -369,7 +365,6 @@ fn nothing_left(what: &str, files: &[String]) -> Result<(), Error> {
     }
 }
 
-/// podman loads them, and the programs in them start.
 fn images(release: &Release, programs: &Programs) -> Result<String, Error> {
     for one in image::IMAGES {
         let file = one.file(release, programs);

@@ -36,7 +36,6 @@ pub const IMAGES: [Image; 2] = [
 ];
 
 impl Image {
-    /// `NAME-VERSION-ARCHITECTURE.oci.tar`.
     pub fn file(&self, release: &Release, programs: &Programs) -> PathBuf {
         let (version, architecture) = (&release.version, programs.architecture.name());
         let name = format!("{}-{version}-{architecture}.oci.tar", self.name);
@@ -87,7 +86,6 @@ pub fn remove(release: &Release, image: &Image) -> Result<(), Error> {
     stdout_of(remove.args(["rmi", "--force", &image.tagged(release)])).map(drop)
 }
 
-/// Loads an image and gives what a program prints in it.
 pub fn run(
     release: &Release,
     image: &Image,

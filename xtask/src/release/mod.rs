@@ -1,8 +1,9 @@
-//! `cargo xtask release`: what people install, built, packed and tried.
+//! `cargo xtask release`: the installable files, built, packed and tried.
 //!
 //! Programs come from [`programs`], everything else is made from a [`Release`]'s programs: an
-//! archive, packages, images and a list of what is in them ([`pack`], [`image`], [`sbom`]), and tried
-//! as its user would ([`check`]). The same sources give the same bytes: times are the commit's.
+//! archive, packages, images and a list of their contents ([`pack`], [`image`], [`sbom`]), and
+//! tried as its user would ([`check`]). The same sources give the same bytes: times are the
+//! commit's.
 
 mod check;
 mod image;
@@ -23,12 +24,9 @@ use programs::{Architecture, Programs};
 pub struct Release {
     root: PathBuf,
     out: PathBuf,
-    /// Is emptied before each use.
     work: PathBuf,
     version: String,
-    /// Seconds since 1970 of the commit: the time of every file.
     epoch: String,
-    /// Where the files will be fetched from; the formula names it.
     address: String,
 }
 
@@ -59,7 +57,6 @@ impl Release {
         Ok(release)
     }
 
-    /// `loadline-VERSION-ARCHITECTURE`: the archive and the directory in it.
     fn name(&self, architecture: Architecture) -> String {
         format!("loadline-{}-{}", self.version, architecture.name())
     }
@@ -117,7 +114,6 @@ fn may_be_emptied(out: &Path, build: &Path) -> Result<(), Error> {
     )))
 }
 
-/// Builds, packs and tries a release; gives whether everything passed.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let mut architectures = Vec::new();
     let mut out = root.join("build/release");

@@ -12,7 +12,6 @@ use super::{Release, sbom};
 use crate::error::Error;
 use crate::process::stdout_of;
 
-/// `loadline-VERSION-ARCHITECTURE.tar.gz`.
 pub fn archive(release: &Release, programs: &Programs) -> Result<(), Error> {
     let name = release.name(programs.architecture);
     let place = release.empty("archive")?;
@@ -35,7 +34,6 @@ pub fn archive(release: &Release, programs: &Programs) -> Result<(), Error> {
     stdout_of(tar.arg("-C").arg(&place).arg(&name)).map(drop)
 }
 
-/// tar, told to give the same bytes for the same files.
 pub fn tar(release: &Release, to: &Path) -> Command {
     let mut tar = release.command("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])

@@ -19,7 +19,6 @@ pub enum Architecture {
 impl Architecture {
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
-    /// As `uname -m`, Rust and RPM say it.
     pub fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -47,7 +46,6 @@ impl Architecture {
         format!("{}-unknown-linux-musl", self.name())
     }
 
-    /// Runs a program of this architecture here: itself, or by qemu.
     pub fn runs(self, program: &Path) -> Result<Command, Error> {
         if self == Self::here()? {
             return Ok(Command::new(program));
@@ -62,7 +60,6 @@ pub struct Programs {
     pub architecture: Architecture,
     pub loadline: PathBuf,
     pub launcher: PathBuf,
-    /// Built by the release's rules: static, small, with commit and date.
     pub is_released: bool,
 }
 
@@ -97,7 +94,6 @@ pub fn released(release: &Release, architecture: Architecture) -> Result<Program
     Ok(programs)
 }
 
-/// The commit in what a program says of its version: `NAME 1.2.3 (COMMIT, DATE)`.
 fn commit(version: &str) -> &str {
     let inside = version
         .split_once('(')
@@ -112,7 +108,7 @@ pub fn tested(release: &Release) -> Result<Programs, Error> {
     let architecture = Architecture::here()?;
     let build = |arguments: &[&str]| {
         let mut cargo = release.command("cargo");
-        // As the tests build it, or both would be built anew each time.
+        // As the tests build it, or both would be rebuilt each time.
         cargo.env_remove("SOURCE_DATE_EPOCH");
         cargo.args(["build", "--locked"]).args(arguments);
         cargo.arg("--target-dir").arg(&target);
@@ -138,7 +134,7 @@ pub fn tested(release: &Release) -> Result<Programs, Error> {
     })
 }
 
-/// cargo for that architecture, in a tree of the sources whose place the programs do not name.
+/// cargo for that architecture, in a source tree with a place that the programs do not name.
 pub fn cargo(release: &Release, tree: &Path, architecture: Architecture) -> Command {
     let (home, root) = (cargo_home(), tree.display());
     let of_target = format!("{}_unknown_linux_musl", architecture.name());
@@ -152,7 +148,6 @@ pub fn cargo(release: &Release, tree: &Path, architecture: Architecture) -> Comm
     cargo
 }
 
-/// What compiles the C code in crates.
 fn with_zig(cargo: &mut Command, release: &Release, zig: &Path, architecture: Architecture) {
     let (home, root) = (cargo_home(), release.root.display());
     let (zig, name) = (zig.display(), architecture.name());

@@ -11,7 +11,6 @@ use super::programs::{Architecture, cargo};
 use crate::error::Error;
 use crate::process::stdout_of;
 
-/// What cargo needs of a checkout to build one of its crates.
 const SOURCES: [&str; 8] = [
     ".cargo",
     "Cargo.lock",
@@ -23,13 +22,11 @@ const SOURCES: [&str; 8] = [
     "xtask",
 ];
 
-/// Builds the launcher of the checkout, with nothing built before, and gives where it lies.
 pub fn once(release: &Release, architecture: Architecture, commit: &str) -> Result<PathBuf, Error> {
     let target = release.empty("once")?;
     build(release, &release.root, architecture, commit, &target)
 }
 
-/// Builds it elsewhere and compares: gives the sum that both have.
 pub fn is_same(
     release: &Release,
     architecture: Architecture,

@@ -1,4 +1,5 @@
-//! What is in the programs: a CycloneDX list of every crate that one of them links, from Cargo.lock.
+//! The content of the programs: a CycloneDX list of every crate that a program links, from
+//! Cargo.lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +35,6 @@ pub fn write(release: &Release, architecture: Architecture, to: &Path) -> Result
     fs::write(to, format!("{list:#}\n")).map_err(Error::file(to))
 }
 
-/// SHA-256 of each crate's archive, by name and version.
 fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     let value = |block: &str, key: &str| {
         let line = block.lines().find_map(|line| line.strip_prefix(key))?;

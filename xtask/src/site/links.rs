@@ -29,7 +29,7 @@ pub fn dead(site: &Path) -> Result<Vec<String>, Error> {
 fn read(site: &Path, at: &Path, pages: &mut BTreeMap<PathBuf, Page>) -> Result<(), Error> {
     for entry in fs::read_dir(at).map_err(Error::file(at))? {
         let path = entry.map_err(Error::file(at))?.path();
-        // What is not found is shown at any address: its links are those of the root.
+        // The page for missing addresses is shown anywhere: its links are the root's.
         if path.is_dir() {
             read(site, &path, pages)?;
         } else if path.extension().is_some_and(|e| e == "html") && !path.ends_with("404.html") {

@@ -30,7 +30,6 @@ const STYLE: &str = ":root { --content-max-width: 60rem; }\n\
 
 pub struct Site {
     pub pages: usize,
-    /// Links that lead nowhere, and what mdBook warned of.
     pub faults: Vec<String>,
 }
 
@@ -46,7 +45,7 @@ pub fn run(root: &Path) -> Result<bool, Error> {
     Ok(site.faults.is_empty())
 }
 
-/// Builds it anew; `None` without mdBook.
+/// Rebuilds it; `None` without mdBook.
 pub fn build(root: &Path) -> Result<Option<Site>, Error> {
     let mdbook = root.join(MDBOOK);
     if !mdbook.is_file() {

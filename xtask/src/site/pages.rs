@@ -1,8 +1,8 @@
 //! The documents of the checkout as the source of a book: the same files at the same places.
 //!
-//! `docs/SUMMARY.md` has the order. A Markdown file that a page links to and the summary does not name
-//! becomes a page too, after the others; any other file that is linked goes along as it is; a link to
-//! a directory leads to its README, or to a list of what is in it.
+//! `docs/SUMMARY.md` has the order. A Markdown file that a page links to and the summary does not
+//! name becomes a page too, after the others; any other linked file is copied; a link to a
+//! directory leads to its README, or to a list of its content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,6 @@ use crate::error::Error;
 
 #[derive(Default)]
 pub struct Pages {
-    /// The table of contents, its links as they are from the root.
     summary: String,
     texts: BTreeMap<String, String>,
     files: BTreeSet<String>,
@@ -106,6 +105,8 @@ fn parent(path: &Path) -> Result<(), Error> {
 
 fn at_root(text: &str, file: &str) -> String {
     let moved = |line: &str| {
+        // The question behind a link is for readers of the file.
+        let line = line.find("): ").map_or(line, |end| &line[..=end]);
         targets(line).fold(line.to_owned(), |line, target| {
             line.replace(
                 &format!("]({target})"),
@@ -135,7 +136,7 @@ mod tests {
     fn what_is_linked_goes_along_and_directories_are_listed() {
         let root = tempfile::tempdir().expect("a directory");
         for (path, text) in [
-            ("docs/SUMMARY.md", "# all\n\n- [a](a.md)\n"),
+            ("docs/SUMMARY.md", "# all\n\n- [a](a.md): how?\n"),
             (
                 "docs/a.md",
                 "[b](../b.md#part) [runs](../runs) [x](x.json)\n",

@@ -78,7 +78,7 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
     Ok(counts)
 }
 
-/// The `java` programs below /usr/lib/jvm, without those that are links to others; else `java`.
+/// The `java` programs below /usr/lib/jvm, without symbolic links; else `java`.
 fn jdks() -> Vec<(String, PathBuf)> {
     let mut found: Vec<(String, PathBuf)> = std::fs::read_dir("/usr/lib/jvm")
         .into_iter()
@@ -100,12 +100,11 @@ fn jdks() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// Ends the process when it goes out of scope.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only when the process has ended by itself.
+        // Both fail only when the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -180,7 +179,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // All of it: closing with some of it unread would reset the connection.
+            // Read it completely: closing with unread data would reset the connection.
             let (mut request, mut byte) = (Vec::new(), [0]);
             while !request.ends_with(b"\r\n\r\n") {
                 stream.read_exact(&mut byte).unwrap();

@@ -1,8 +1,8 @@
-//! `cargo deny`, which `make setup` installs: what comes from outside, and what is known against it.
+//! `cargo deny`, which `make setup` installs: external packages, and their known problems.
 //!
-//! Licences and sources are checked by `cargo xtask check` as well, so a machine without it
-//! misses little but the advisories. Those need a database from the network; where it cannot be
-//! reached, the run says so by the name `advisories`.
+//! Licences and sources are checked by `cargo xtask check` as well, so a machine without it misses
+//! little but the advisories. Those need a database from the network; if it cannot be reached, the
+//! run reports it by the name `advisories`.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,7 +1,7 @@
-//! Which tests run with which: what judges a time has the machine for itself.
+//! Which tests run together: tests that judge a time have the machine to themselves.
 //!
-//! Owns the groups. Tests are told by their binaries, which the directories `tests` of the crates name,
-//! and by the path in their names; one that nobody put into a group is untimed.
+//! Owns the groups. Tests are identified by their binaries, which the directories `tests` of the
+//! crates name, and by the path in their names; a test without a group is untimed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,16 +31,13 @@ pub enum Group {
     Guests,
     /// They run trials of loadline, which wait for each other, and no time matters to them.
     Trials,
-    /// They run trials that wait for nobody, and no time matters to them.
+    /// They run trials that wait for no lock, and no time matters to them.
     Contained,
-    /// They run no trial, and no time matters to them.
     Untimed,
     Timed,
 }
 
 impl Group {
-    /// The words of cargo that run the group.
-    /// Errors: A directory that cannot be read.
     pub fn arguments(self, root: &Path) -> Result<Vec<String>, Error> {
         let (timed, untimed) = binaries(root)?;
         let (libraries, names, own): (&[&str], _, &[&str]) = match self {
@@ -68,8 +65,8 @@ impl Group {
     }
 }
 
-/// The names of all test binaries: those that measure, and the others. A name that two crates have is
-/// one of cargo's.
+/// The names of all test binaries: measuring ones, and the others. For a name in two crates cargo
+/// has one binary.
 fn binaries(root: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), Error> {
     let (mut timed, mut untimed) = (BTreeSet::new(), BTreeSet::new());
     for package in entries(&root.join("crates"))? {

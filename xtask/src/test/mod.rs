@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that checks the project, in steps.
 //!
-//! Lanes of them run beside each other ([`steps::Lane`]). Each step's whole output goes to
-//! `build/test/NAME.log`; of a failed step the part that matters is shown. All steps run, whatever
-//! fails. The last line counts: a step that is no test run counts as one check. What could not be
-//! checked here is named, with its reason; so is a test that failed beside the others and passed alone.
+//! Lanes run in parallel ([`steps::Lane`]). Each step's whole output goes to `build/test/NAME.log`;
+//! for a failed step the relevant part is shown. All steps run, whatever fails. The last line
+//! counts: a step that is no test run counts as one check. Skipped checks are named, with the
+//! reason; so is a test that failed next to the others and passed alone.
 
 mod answers;
 mod audit;
@@ -14,7 +14,7 @@ mod steps;
 
 use std::fs;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::error::Error;
 use output::Counts;
 use steps::{Lane, Step};
 
-/// Runs every step, or those that are named, prints the summary, and gives whether nothing failed.
+/// Runs every step, or the named ones, prints the summary, and returns whether all passed.
 pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     if let Some(name) = names
         .iter()
@@ -39,27 +39,32 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     let begin = Instant::now();
     let is_wanted = |step: &&Step| names.is_empty() || names.iter().any(|name| name == step.name);
     let wanted: Vec<&Step> = steps::STEPS.iter().filter(is_wanted).collect();
-    let total = thread::scope(|scope| {
-        let mut total = Counts::default();
+    let done = thread::scope(|scope| {
+        let mut done = Vec::new();
         let mut beside = Vec::new();
         for steps in wanted.chunk_by(|one, next| one.lane == next.lane) {
             if steps[0].lane == Lane::Alone {
                 for lane in beside.drain(..) {
-                    total.add(joined(lane)?);
+                    done.extend(joined(lane)?);
                 }
             }
             match steps[0].lane {
                 Lane::Guests | Lane::Trials => {
                     beside.push(scope.spawn(|| run_steps(steps, root, &logs)));
                 }
-                Lane::Main | Lane::Alone => total.add(run_steps(steps, root, &logs)?),
+                Lane::Main | Lane::Alone => done.extend(run_steps(steps, root, &logs)?),
             }
         }
         for lane in beside {
-            total.add(joined(lane)?);
+            done.extend(joined(lane)?);
         }
-        Ok::<Counts, Error>(total)
+        Ok::<Vec<CountedStep<'_>>, Error>(done)
     })?;
+    let mut total = Counts::default();
+    // All lanes have ended, so a test that runs again now is alone.
+    for (step, counts) in done {
+        total.add(step.run_failures_again(counts, root, &log_of(step, &logs))?);
+    }
     println!();
     for name in &total.failures {
         println!("FAILED {name}");
@@ -75,23 +80,30 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
     Ok(total.failed == 0)
 }
 
-fn joined(lane: ScopedJoinHandle<'_, Result<Counts, Error>>) -> Result<Counts, Error> {
+type CountedStep<'a> = (&'a Step, Counts);
+
+fn joined<T>(lane: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
     lane.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-fn run_steps(steps: &[&Step], root: &Path, logs: &Path) -> Result<Counts, Error> {
-    let mut total = Counts::default();
-    for step in steps {
-        total.add(run_step(step, root, logs)?);
-    }
-    Ok(total)
+fn run_steps<'a>(
+    steps: &[&'a Step],
+    root: &Path,
+    logs: &Path,
+) -> Result<Vec<CountedStep<'a>>, Error> {
+    let run = |step: &&'a Step| Ok((*step, run_step(step, root, logs)?));
+    steps.iter().map(run).collect()
 }
 
 fn run_step(step: &Step, root: &Path, logs: &Path) -> Result<Counts, Error> {
     println!("{:<12} {}", step.name, step.what);
     let start = Instant::now();
-    let counts = step.run(root, &logs.join(format!("{}.log", step.name)))?;
+    let counts = step.run(root, &log_of(step, logs))?;
     let seconds = start.elapsed().as_secs();
     println!("{:<12} {counts} ({seconds} s)", step.name);
     Ok(counts)
+}
+
+fn log_of(step: &Step, logs: &Path) -> PathBuf {
+    logs.join(format!("{}.log", step.name))
 }

@@ -13,8 +13,8 @@ pub struct Counts {
     pub failed: usize,
     pub skips: BTreeMap<String, String>,
     pub failures: Vec<String>,
-    /// Names of what failed beside the other tests and passed alone; counted as passed, and named
-    /// at the end: a measurement beside a busy neighbour is one, a race may be another.
+    /// Names of tests that failed next to the others and passed alone; counted as passed, and named
+    /// at the end: a measurement next to a busy neighbour may do that, a race too.
     pub unsteady: Vec<String>,
 }
 
@@ -51,7 +51,7 @@ impl Counts {
         }
     }
 
-    /// Whether each failure has a name of its own, so that each can be run again.
+    /// Whether each failure has a unique name, so that each can be run again.
     pub fn are_all_named(&self) -> bool {
         let names: BTreeSet<&String> = self.failures.iter().collect();
         self.failed > 0 && names.len() == self.failed
@@ -87,7 +87,6 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Counts the output of `cargo test`, stdout and stderr in one, run with `--show-output`.
 pub fn count(text: &str) -> Counts {
     let mut total = Counts::default();
     // Skips of the test binary being read; libtest counts each as passed.
@@ -132,7 +131,6 @@ fn starts_binary(line: &str) -> bool {
     line.starts_with("     Running ") || line.starts_with("   Doc-tests ")
 }
 
-/// `running 3 tests`, `running 1 test`.
 fn starts_tests(line: &str) -> bool {
     line.starts_with("running ") && line.trim_end_matches('s').ends_with(" test")
 }

@@ -1,5 +1,5 @@
-//! The steps of a test run, in order, and what runs beside what: three lanes, and at the end what measures
-//! time, which has the machine for itself.
+//! The steps of a test run, in order, and their lanes: three in parallel, and at the end the timing
+//! tests, which have the machine to themselves.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -26,7 +26,6 @@ const RUSTDOC: &str = "-D warnings -A rustdoc::private_intra_doc_links";
 
 pub struct Step {
     pub name: &'static str,
-    /// What it checks, for the reader of the terminal.
     pub what: &'static str,
     pub lane: Lane,
     run: Run,
@@ -35,8 +34,8 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     Main,
-    /// Beside the main lane: machines of their own, which have one slow CPU each, and then what nothing
-    /// disturbs and what disturbs no trial.
+    /// Next to the main lane: separate machines, which have one slow CPU each, and then steps that
+    /// neither disturb trials nor are disturbed.
     Guests,
     /// Beside both: trials, of which a machine runs one at a time.
     Trials,
@@ -56,7 +55,6 @@ impl Lane {
 }
 
 enum Run {
-    /// A cargo command that passes or fails as a whole.
     Check(&'static [&'static str]),
     Tests(Group),
     Own(fn(&Path) -> Result<Counts, Error>),
@@ -182,11 +180,11 @@ pub const STEPS: &[Step] = &[
 ];
 
 impl Step {
-    /// Runs it; its output goes to the log file. It has a thread of its own, with the niceness of its lane:
-    /// a program has that of the thread which starts it.
+    /// Runs it; its output goes to the log file. It has a separate thread, with the niceness of its
+    /// lane: a program inherits it from the thread that starts it.
     pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
         let stepped_back = || {
-            // On Linux the calling thread's. Lower than what somebody has set, it may not go.
+            // On Linux the calling thread's. It cannot go below the user's own value.
             let _ = setpriority_process(None, self.lane.niceness());
             self.carry_out(root, log)
         };
@@ -200,13 +198,8 @@ impl Step {
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Tests(group) => {
-                let arguments = group.arguments(root)?;
-                let (is_success, text) = logged(root, &arguments, log)?;
-                let counts = self.verdict(is_success, output::count(&text), &text);
-                if have_passed_alone(root, &arguments, &counts, log)? {
-                    return Ok(counts.passed_alone());
-                }
-                Ok(counts)
+                let (is_success, text) = logged(root, &group.arguments(root)?, log)?;
+                Ok(self.verdict(is_success, output::count(&text), &text))
             }
             Run::Own(function) => {
                 // What it could not do is its failure; the other steps run.
@@ -215,6 +208,22 @@ impl Step {
                 fs::write(log, format!("{counts:#?}\n")).map_err(Error::file(log))?;
                 Ok(counts)
             }
+        }
+    }
+
+    /// The counts after its failed tests ran again, when no other step runs any more.
+    pub fn run_failures_again(
+        &self,
+        counts: Counts,
+        root: &Path,
+        log: &Path,
+    ) -> Result<Counts, Error> {
+        let Run::Tests(group) = self.run else {
+            return Ok(counts);
+        };
+        match have_passed_alone(root, &group.arguments(root)?, &counts, log)? {
+            true => Ok(counts.passed_alone()),
+            false => Ok(counts),
         }
     }
 
@@ -241,8 +250,8 @@ impl Step {
 /// More failures than this are a defect, not a busy machine.
 const MOST_AGAIN: usize = 3;
 
-/// Runs the tests that failed once more, each alone: many here measure, and a machine that others
-/// keep busy for a second fails what is right. Gives whether every one of them passed.
+/// Runs the failed tests once more, each alone: many measure here, and a machine that is busy for a
+/// second fails correct tests. Returns whether all passed.
 fn have_passed_alone(
     root: &Path,
     arguments: &[String],

@@ -10,25 +10,20 @@ use super::expect::{Expectation, expected_lines};
 use super::{Budget, BudgetLine, MemoryPart, OverCommitted};
 use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeStep};
 
-/// The answer is at least so far above the calm limit.
+/// The answer is at least this factor above the calm limit.
 const ABOVE_CALM: (u64, u64) = (103, 100);
-/// Read-ahead and the room with which every fresh start worked.
 const ROOMS: [(f64, f64); 2] = [(128.0 * 1024.0, 8.0), (8192.0 * 1024.0, 23.0)];
-/// The read-ahead where it is not known: too much room costs some MiB, too little a start.
-const ASSUMED_READ_AHEAD: Bytes = Bytes::from_kib(8192);
+pub(super) const ASSUMED_READ_AHEAD: Bytes = Bytes::from_kib(8192);
 /// A start that is squeezed gets more than its budget: what the budget does not know comes out there.
 const STUDY_FACTOR: (u64, u64) = (5, 4);
 const STUDY_ROOM: Bytes = Bytes::from_mib(48);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryWall<'a> {
-    /// The smallest limit that was calm.
     pub calm: &'a SqueezeStep,
-    /// The limit at which it was not, where one was reached.
     pub storm: Option<&'a SqueezeStep>,
-    /// The most that no reclaim could take away.
     pub unreclaimable: Bytes,
-    /// Room above that with which fresh starts work.
+    /// Room above `unreclaimable` with which fresh starts work.
     pub start_room: Bytes,
 }
 
@@ -58,20 +53,18 @@ impl<'a> MemoryWall<'a> {
         })
     }
 
-    /// The limit with which fresh starts of an application as old as this one work.
     fn fresh_limit(&self) -> Bytes {
         let above = self.calm.limit.mul_ratio(ABOVE_CALM.0, ABOVE_CALM.1);
         above.max(self.unreclaimable.saturating_add(self.start_room))
     }
 
-    /// File pages and free room that the warm service needed at the wall.
     pub fn warm_room(&self) -> Bytes {
         self.calm.limit.saturating_sub(self.calm.unreclaimable)
     }
 }
 
-/// Most file pages that a start has ever held: a fresh one reads no more. Pages that others pay for
-/// count where they are mapped; where the peak does not tell, there is no bound.
+/// Most file pages that a start has held: a fresh start reads no more. Pages charged to other
+/// groups count where they are mapped. No bound if the peak does not show it.
 fn file_pages(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
     let peak = evidence.cgroup.peak_memory;
     let held = aged.unreclaimable();
@@ -81,7 +74,6 @@ fn file_pages(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
     cached.map_or(Bytes::from_bytes(u64::MAX), |cached| cached.max(aged.files))
 }
 
-/// Room above unreclaimable memory with which fresh starts work, by the read-ahead of their disk.
 pub fn start_room(read_ahead: Bytes) -> Bytes {
     let [(small, least), (large, most)] = ROOMS;
     let bytes = (read_ahead.as_bytes() as f64).clamp(small, large);
@@ -90,8 +82,8 @@ pub fn start_room(read_ahead: Bytes) -> Bytes {
     Bytes::from_bytes((mib * f64::from(1 << 20)) as u64)
 }
 
-/// The limit for the load behind a squeeze: that of the answer less the growth still expected. `None`
-/// where the squeeze found no wall.
+/// The limit for the load after a squeeze: the answer's limit less its expected growth. `None` if
+/// the squeeze found no wall.
 pub fn limit_after_squeeze(evidence: &Evidence) -> Option<Bytes> {
     let wall = MemoryWall::of_start(evidence)?;
     Some(wall.fresh_limit())
@@ -163,7 +155,6 @@ fn heap_line(parts: &MemoryParts, heap: Option<Bytes>) -> BudgetLine {
     }
 }
 
-/// What a start with room and this heap needs in the end; `None` where its parts are not known.
 pub fn room_need(room: &Evidence, heap: Option<Bytes>) -> Option<Bytes> {
     let parts = room.memory.as_ref()?;
     let lines = expected_lines(parts, &Expectation::after_start(parts.requests));

@@ -23,7 +23,6 @@ const CHANCE: f64 = 0.02;
 /// Sockets and page tables.
 const KERNEL_GROWTH: f64 = 0.05;
 
-/// What code and malloc still grow by, as shares, and how that is known.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Expectation {
     code: f64,
@@ -68,7 +67,6 @@ impl Expectation {
     }
 }
 
-/// By how much anonymous memory rose in the second half of the ageing burst.
 fn late_rise(evidence: &Evidence) -> Option<Bytes> {
     let age = evidence
         .phases

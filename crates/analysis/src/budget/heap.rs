@@ -9,6 +9,7 @@ use std::fmt;
 use loadline_sizing::Bytes;
 use loadline_sizing::hotspot::collector::SERVER_CLASS_MEMORY;
 
+use super::answer::{ASSUMED_READ_AHEAD, start_room};
 use crate::price;
 use crate::record::{
     Configuration, Evidence, GcEvidence, JvmOption, TrialPhase, TrialRecord, ValueProvenance,
@@ -17,23 +18,23 @@ use crate::record::{
 /// Most of the heap that the live set may take. Measured on a Spring Boot service: from 0.65 on GC took
 /// 19 % of the CPU and more, at 0.5 under 3 %.
 const MOST_LIVE: f64 = 0.7;
-/// A heap is at least so many live sets, because the law is too kind close to the live set.
+/// A heap is at least this many live sets, because the law is too optimistic close to the live set.
 const LEAST_LIVE_SETS: f64 = 2.0;
-/// The same for collectors that work beside the application, which goes on allocating. Chosen.
+/// The same for concurrent collectors, because the application allocates during a collection.
+/// Chosen.
 const LEAST_BESIDE: f64 = 3.0;
 /// Free heap with which even a large live set is far from that cliff.
 const ENOUGH_FREE: Bytes = Bytes::from_mib(64);
-/// Heaps are multiples of it.
 const HEAP_GRAIN: Bytes = Bytes::from_mib(4);
+/// No JVM takes less outside its heap: code, metaspace and internal tables.
+const LEAST_BESIDE_HEAP: Bytes = Bytes::from_mib(16);
 /// Less is not worth a question: a start alone needs more.
 const SMALLEST_HEAP: Bytes = Bytes::from_mib(16);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HeapPolicy {
-    /// Chosen, run with and shipped.
     #[default]
     Auto,
-    /// As the user's own options and the JVM have it.
     Keep,
     /// Chosen and run with; only the largest heap ships, so that memory is given back.
     Grow,
@@ -58,7 +59,6 @@ pub fn live_set(evidence: &Evidence) -> Option<Bytes> {
     asked.or(logged).filter(|live| *live > Bytes::default())
 }
 
-/// The heap to ship, from a start with room; `None` where no JVM told its live set.
 pub fn choose_heap(room: &Evidence) -> Option<Bytes> {
     let live = live_set(room)?;
     let share = |factor: f64| Bytes::from_bytes((live.as_bytes() as f64 * factor) as u64);
@@ -96,8 +96,8 @@ fn measured_seconds(evidence: &Evidence) -> Option<f64> {
     Some(measure.duration.as_secs_f64()).filter(|seconds| *seconds > 0.0)
 }
 
-/// The options with which trials run at this heap: all of it from the first second on. `room` is the
-/// start with room: a JVM that saw a server there must not choose another collector at the answer.
+/// Options for trials at this heap, all of which is touched at start. `room` is the start with
+/// room: if that JVM chose its collector as a server, the answer's JVM must not choose another one.
 pub fn heap_options(heap: Bytes, room: &Evidence, room_limit: Option<Bytes>) -> Vec<JvmOption> {
     let size = heap.to_jvm_size();
     let mut texts = vec![
@@ -120,17 +120,42 @@ pub fn heap_options(heap: Bytes, room: &Evidence, room_limit: Option<Bytes>) -> 
     texts.into_iter().map(option).collect()
 }
 
-/// The largest heap that a configuration names; the last word counts.
 pub fn named_heap(configuration: &Configuration) -> Option<Bytes> {
     let options = configuration.jvm_options.iter().rev();
     let named = options.filter_map(|option| option.text.strip_prefix("-Xmx"));
     named.filter_map(|size| size.parse().ok()).next()
 }
 
-/// The largest heap of a trial: that of its configuration, else what its JVM allowed itself.
+/// The largest heap of a trial: its configuration's, else the JVM's own default.
 pub fn allowed_heap(trial: &TrialRecord) -> Option<Bytes> {
     let logged = trial.evidence.gc.as_ref().and_then(|gc| gc.heap_max);
     named_heap(&trial.configuration).or(logged)
+}
+
+/// A run's JVM memory outside a fully touched heap, plus the file pages that a start reads, if it
+/// held them. `None` if it did not live long enough.
+pub fn need_beside_heap(run: &Evidence, heap: Bytes) -> Option<Bytes> {
+    let resident = run.run.as_ref()?.jvms.iter().map(|jvm| jvm.rss).max()?;
+    let with_room = resident.saturating_add(start_room(ASSUMED_READ_AHEAD));
+    let held = run.cgroup.peak_memory.unwrap_or(with_room);
+    let resident = with_room.min(held.max(resident));
+    Some(resident.saturating_sub(heap)).filter(|beside| *beside >= LEAST_BESIDE_HEAP)
+}
+
+pub fn resize_heap(options: &[JvmOption], heap: Bytes) -> Vec<JvmOption> {
+    let heap = Bytes::from_mib(heap.as_bytes() >> 20).max(SMALLEST_HEAP);
+    let size = heap.to_jvm_size();
+    let resize = |option: &JvmOption| {
+        let flag = ["-Xms", "-Xmx"]
+            .into_iter()
+            .find(|flag| option.text.starts_with(flag));
+        let flag = flag.filter(|_| option.provenance == ValueProvenance::Measured);
+        JvmOption {
+            text: flag.map_or_else(|| option.text.clone(), |flag| format!("{flag}{size}")),
+            ..option.clone()
+        }
+    };
+    options.iter().map(resize).collect()
 }
 
 /// Without what only makes the heap large from the first second on: what ships where a service is to
@@ -154,7 +179,7 @@ mod tests {
     use crate::fixture;
     use crate::record::MemoryParts;
 
-    /// A start of 10 s with so much live, so much heap in use of 256 MiB, and so much GC CPU.
+    /// A start of 10 s with this live set, heap in use (of 256 MiB) and GC CPU time.
     fn room(live: u64, committed: u64, gc_ms: u64) -> Evidence {
         Evidence {
             memory: Some(MemoryParts {

@@ -14,35 +14,33 @@ use crate::record::{SoakEvidence, SoakPoint, TrialPhase, TrialRecord, TrialVerdi
 /// minutes after that.
 pub const PROVING_SOAK: Duration = Duration::from_secs(30 * 60);
 
-/// A size whose soak died grows by this, and so does what another lacked: the end of a soak is not the
-/// end of growth.
+/// Factor on the size after a death, and on the missing memory after an overrun: growth goes on after
+/// a soak ends.
 const RAISED: (u64, u64) = (5, 4);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SoakOutcome {
-    /// The application ended before the soak did.
     Died {
-        /// Time under load until then.
         after: Duration,
     },
-    /// It took more memory than its budget has for it.
     Outgrew {
-        /// Time under load until then.
         after: Duration,
-        /// The most anonymous memory.
         most: Bytes,
         allowed: Bytes,
     },
-    /// It broke the SLO, or could not be measured.
-    Missed { length: Duration },
-    /// It stayed within its budget, too short a time to prove anything.
-    TooShort { length: Duration },
-    /// It stayed within its budget.
-    Lasted { length: Duration },
+    Missed {
+        length: Duration,
+    },
+    TooShort {
+        length: Duration,
+    },
+    Lasted {
+        length: Duration,
+    },
 }
 
 impl SoakOutcome {
-    /// Of a soak and the budget of what was soaked; `None` where the trial is no soak.
+    /// Judges a soak against the budget that it tested; `None` if the trial is no soak.
     pub fn for_trial(trial: &TrialRecord, budget: Option<&Budget>) -> Option<Self> {
         let soak = trial.evidence.soak.as_ref()?;
         let length = time_under_load(soak);
@@ -56,12 +54,10 @@ impl SoakOutcome {
         })
     }
 
-    /// Whether the size must not be shipped as it is.
     pub fn refutes(&self) -> bool {
         matches!(self, Self::Died { .. } | Self::Outgrew { .. })
     }
 
-    /// The size to test after a soak that refutes this one; `None` where the size may ship.
     pub fn raised_size(&self, size: Bytes) -> Option<Bytes> {
         match self {
             Self::Died { .. } => Some(size.mul_ratio(RAISED.0, RAISED.1)),
@@ -79,7 +75,6 @@ fn loaded_points(soak: &SoakEvidence) -> impl Iterator<Item = &SoakPoint> {
     soak.points.iter().filter(move |p| is_under_load(p.phase))
 }
 
-/// Both cycles, without the rest between them.
 fn time_under_load(soak: &SoakEvidence) -> Duration {
     let of_phase = |phase| {
         let mut points = loaded_points(soak).filter(move |p| p.phase == phase);

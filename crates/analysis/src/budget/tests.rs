@@ -193,7 +193,7 @@ fn a_short_burst_that_had_not_settled_leaves_more_to_come() {
     assert!(growth(20_000, &settled) < 1.2);
     assert!(growth(5_000, &[200.0, 210.0, 217.0, 220.0, 222.0]) > 4.0);
     assert!(growth(1_000, &settled) > 10.0, "too few requests");
-    assert!(growth(5_000, &[]) > 8.0, "nobody looked");
+    assert!(growth(5_000, &[]) > 8.0, "not inspected");
 }
 
 #[test]

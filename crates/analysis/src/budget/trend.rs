@@ -1,8 +1,8 @@
 //! Whether the live set of one start rises, and how long its heap will last.
 //!
-//! Owns the test on significance. A heap after young collections also holds what died in the old
-//! generation, so full collections decide where there are some; else the lows of all collections must
-//! rise by far more.
+//! Owns the significance test. A heap after young collections still holds garbage of the old
+//! generation, so full collections decide if there were any; otherwise the lows of all collections
+//! must rise by far more.
 
 use std::time::Duration;
 
@@ -14,9 +14,8 @@ use crate::interval::median;
 use crate::record::{Evidence, HeapAfter, TrialPhase};
 use crate::wire;
 
-/// Fewer values say nothing about a rise.
 const FEWEST: usize = 6;
-/// Windows whose lows stand for collections that were not full.
+/// Number of windows; their lows replace full collections where there were none.
 const WINDOWS: usize = 8;
 /// A rise by less than this share of the heap is no rise: by full collections, and by lows of all.
 const LEAST_RISE: (f64, f64) = (0.03, 0.25);

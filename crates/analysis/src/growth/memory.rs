@@ -14,26 +14,25 @@ use crate::record::SoakLook;
 /// Growth of native memory in the second cycle that matters, of the limit.
 const NATIVE_FLOOR: f64 = 0.002;
 
-/// Growth of the live heap in a cycle that matters, of what lives.
 const LIVE_FLOOR: f64 = 0.02;
 
 /// Of the growth of the live heap in the first cycle: less than this in the second is settling.
 const SETTLING: f64 = 0.5;
 
-/// Of the growth of native memory in the first cycle: so much in the second is steady. What grows
-/// faster in the second by as much is no loss at each request either: compilers that come late.
+/// Second-cycle growth of native memory, as a share of the first cycle's, from which it is steady.
+/// Growth that is faster in the second cycle by the same factor comes from late JIT compilation,
+/// not from a leak per request.
 const STEADY: f64 = 0.75;
 
-/// From so long on a first cycle may have a start in it that the second has not.
+/// A first cycle of at least this length may include a start that the second lacks.
 const LONG: Duration = Duration::from_secs(7200);
 
-/// Of the growth of the lows: so much must be in the looks.
+/// At least this share of the lows' growth must also appear in the looks.
 const AGREE: f64 = 0.4;
 
 /// Growth below this is never called one, bytes.
 const FLOOR: f64 = 256.0 * 1024.0;
 
-/// Three looks: before the first cycle, between the cycles, after the second.
 struct SoakLooks<'a> {
     begin: &'a SoakLook,
     rest: &'a SoakLook,
@@ -50,14 +49,12 @@ impl SoakLooks<'_> {
         requests.max(1) as f64
     }
 
-    /// Whether direct buffers grew in number in both cycles.
     fn has_more_buffers(&self) -> bool {
         let counts = self.in_order().map(|look| look.direct_buffers.unwrap_or(0));
         let grown = counts.windows(2).map(|two| two[1].saturating_sub(two[0]));
         grown.min() >= Some(COUNT_FLOOR as u64)
     }
 
-    /// Growth per response in the first and in the second cycle.
     fn growth_rates(&self, get: impl Fn(&SoakLook) -> f64) -> (f64, f64) {
         let rate = |from: &SoakLook, to: &SoakLook| {
             let requests = to.requests.saturating_sub(from.requests).max(1);
@@ -136,7 +133,7 @@ impl GrowthJudge<'_> {
         }
     }
 
-    /// Everything anonymous but the heap, and which part of it.
+    /// All anonymous memory outside the heap, and which part grows.
     pub(super) fn native_growth(&self) -> PartGrowth {
         let touched = self.touched_heap();
         let trend = self.fit_trend(|p| {
@@ -168,8 +165,6 @@ impl GrowthJudge<'_> {
         growth
     }
 
-    /// Whether the part grew in the second cycle as in the first. In a long soak a first cycle with
-    /// more in it is a start, if the lows of the second say the same as the looks.
     fn is_steady(&self, growth: &PartGrowth, trend: &Trend) -> bool {
         if self.soak_looks().is_none() {
             return true;
@@ -185,7 +180,6 @@ impl GrowthJudge<'_> {
         is_same || (is_long && weighed >= AGREE * trend.slope * 1e6)
     }
 
-    /// Names the part that grew most between the rest and the end, with its exact rate.
     fn name_part(&self, growth: &mut PartGrowth) {
         let Some(looks) = self.soak_looks() else {
             return;
@@ -220,8 +214,8 @@ impl GrowthJudge<'_> {
         }
     }
 
-    /// The part of the heap that is resident, by the time of each point: what was in use before a
-    /// collection stays so until the heap is made smaller. Empty where the heap is not known.
+    /// The resident part of the heap at each point: pages used before a collection stay resident
+    /// until the heap shrinks. Empty if the heap is not known.
     fn touched_heap(&self) -> BTreeMap<u64, Bytes> {
         let mut touched = Bytes::default();
         let known = self

@@ -1,4 +1,4 @@
-//! Soaks whose truth is known: healthy services that look ill, and leaks of known rates.
+//! Soaks with a known answer: healthy services that look leaky, and leaks of known rates.
 
 use std::time::Duration;
 
@@ -229,7 +229,7 @@ fn a_leak_that_fills_the_limit_in_a_week_is_found_in_four_hours() {
         ..healthy(seed)
     };
     let found = share(room, 4.0, grows);
-    println!("a fifth of it (the room that is left, in 7 days): {found:.3}");
+    println!("a fifth (the free room, in 7 days): {found:.3}");
 }
 
 /// Compilers that come late: malloc takes three times as much in the second cycle.
@@ -320,6 +320,6 @@ fn a_soak_that_was_cut_is_judged_by_what_there_is() {
     assert!(grows(&growth), "{growth:?}");
     assert!(
         names(&growth, GrowingPart::Native),
-        "nobody said which part: {growth:?}"
+        "no part is named: {growth:?}"
     );
 }

@@ -1,25 +1,22 @@
-//! Growth of a series from one cycle of load to the next, and how far to trust it.
+//! Growth of a series from one load cycle to the next, with its confidence.
 //!
-//! Owns the lows (the least value of each window) and the two ways to compare them. Of two cycles of
-//! the same load each low is compared with that at the same place of the cycle before: whatever
-//! follows the load cancels out. Growth that falls from third to third of the cycle is settling: what
-//! is left of it in the end is extrapolated (Aitken's delta-squared process, exact for an exponential
-//! on top of a constant). Where there is one cycle only, a line through its lows must do. Intervals
-//! come from a bootstrap that moves blocks of neighbours, because memory now is like memory a moment
-//! ago (Künsch 1989, "The jackknife and the bootstrap for general stationary observations").
+//! Owns the lows (the least value of each window) and the two ways to compare them. With two cycles
+//! of the same load each low is compared with the low at the same place of the previous cycle:
+//! everything that follows the load cancels out. If growth falls from third to third of the cycle
+//! it is settling, and its limit is extrapolated (Aitken's delta-squared process, exact for an
+//! exponential on top of a constant). With one cycle only, a line through its lows must do.
+//! Intervals come from a block bootstrap, because memory is autocorrelated (Künsch 1989, "The
+//! jackknife and the bootstrap for general stationary observations").
 
 use crate::random::RandomStream;
 
-/// Windows of a cycle, each of which gives its low.
 const WINDOWS: usize = 30;
 
-/// Fewer lows than this say nothing.
 const FEWEST: usize = 18;
 
 /// Share of a cycle that is left out at its begin: a start or a rest and a collection came before it.
 const SETTLE: f64 = 0.1;
 
-/// Neighbours that are moved together.
 const BLOCK: usize = 4;
 
 const RESAMPLES: usize = 300;
@@ -28,27 +25,23 @@ const RESAMPLES: usize = 300;
 /// interval: ten values with a memory know their spread badly.
 const WIDTH: f64 = 3.5;
 
-/// A jump is so many times the usual step from low to low.
+/// A jump is at least this many times the usual step from low to low.
 const JUMP: f64 = 8.0;
 
-/// Of growth in the first third of a cycle: less than this in the last is settling.
+/// Growth in the last third below this share of the first third's is settling.
 const SETTLING: f64 = 0.8;
 
-/// Of growth in the last third: with less than this in the first it was a step within the cycle.
+/// Growth in the first third below this share of the last third's means a step within the cycle.
 const STEP: f64 = 0.5;
 
-/// Growth per unit of the axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
     pub slope: f64,
-    /// Lower end of its interval, about 99 %.
     pub low: f64,
     pub high: f64,
-    /// Length of the judged cycle.
     pub span: f64,
-    /// It falls from third to third of the cycle, and what is left in the end may be nothing.
+    /// Growth falls from third to third of the cycle and may approach zero.
     pub is_settling: bool,
-    /// It came at once, not bit by bit.
     pub is_step: bool,
 }
 
@@ -64,7 +57,7 @@ impl Trend {
 
 type Values = [(f64, f64)];
 
-/// Growth from the first cycle to the second; `None` where there are too few lows.
+/// Growth from the first cycle to the second; `None` with too few lows.
 pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Trend> {
     let (start, again) = (first.first()?.0, second.first()?.0);
     let span = again - start;
@@ -95,7 +88,7 @@ pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Tren
     let rises = estimate(|t| STEP * t[2] - t[0]);
     let (all, left) = (estimate(|t| mean(t)), estimate(asymptote));
     let is_falling = falls.0 - falls.1 / 2.0 > 0.0 && at_first.0 - at_first.1 > 0.0;
-    // What is left of a fall was seen three times, not once.
+    // The limit of a falling series rests on three values, not one.
     let (value, wide) = if is_falling {
         (left.0, left.1 * 0.7)
     } else {
@@ -111,18 +104,18 @@ pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Tren
     })
 }
 
-/// What growth of three equal stretches comes to in the end.
+/// The limit of the growth of three equal stretches.
 fn asymptote([a, b, c]: &[f64; 3]) -> f64 {
     let bend = a + c - 2.0 * b;
     // A straight fall has no end that could be seen.
     if bend.abs() < 1e-9 * (a.abs() + c.abs()) {
         return f64::NAN;
     }
-    // What is left cannot be more than what there is.
+    // The limit cannot exceed the total.
     ((a * c - b * b) / bend).clamp(c.min(0.0) - (a - c).abs(), c.max(0.0))
 }
 
-/// Growth along the lows of one cycle; `None` where there are too few.
+/// Growth along the lows of one cycle; `None` with too few lows.
 pub fn within_cycle(values: &Values, seed: u64) -> Option<Trend> {
     let (first, last) = (values.first()?.0, values.last()?.0);
     let found: Vec<(f64, f64)> = lows(values, first, last - first)
@@ -155,7 +148,6 @@ pub fn within_cycle(values: &Values, seed: u64) -> Option<Trend> {
     })
 }
 
-/// The least value of each window of a cycle, with its place.
 fn lows(values: &Values, begin: f64, length: f64) -> Vec<Option<(f64, f64)>> {
     let from = begin + length * SETTLE;
     let width = length * (1.0 - SETTLE) / WINDOWS as f64;
@@ -212,7 +204,6 @@ fn fit_line(points: &Values) -> Option<(f64, f64)> {
     (spread > 0.0).then(|| (both / spread, y))
 }
 
-/// Values drawn again, in blocks of neighbours.
 fn resample_blocks(values: &[f64], random: &mut RandomStream) -> Vec<f64> {
     let block = BLOCK.min(values.len());
     let mut drawn = Vec::with_capacity(values.len() + block);

@@ -1,8 +1,8 @@
-//! Did what an outage made grow or fall come back: threads, connections, heap, memory?
+//! Whether values that an outage changed came back: threads, connections, heap, memory.
 //!
-//! Owns the rule: before it a state was from its least to its most then, and a little beside; it has
-//! come back from when on it stays there. Heap and memory that fall are no harm. Figures are those of
-//! the seconds of a record.
+//! Owns the rule: the range before the outage, with a small tolerance, is normal; a value is back
+//! from the moment it stays in that range. A fall in heap or memory does no harm. The values are
+//! per second of a record.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -13,13 +13,12 @@ use loadline_sizing::Bytes;
 use super::OutageCourse;
 use crate::record::{Evidence, SecondEvidence, TrialPhase};
 
-/// Of what a state was before, so much more is the same.
+/// Tolerance above the previous range, as a share.
 const ROOM: f64 = 0.1;
 
-/// So many threads or sockets more are the same in any case: one timer, one connection.
+/// Tolerance for threads and sockets: one timer, one connection.
 const FEW: u64 = 2;
 
-/// So much heap or memory more is the same in any case.
 const LITTLE: u64 = 4 << 20;
 
 const SECOND: u64 = 1_000_000_000;
@@ -78,9 +77,8 @@ pub struct StateReturn {
     pub state: ApplicationState,
     /// The most before the outage; threads and sockets, or bytes.
     pub before: u64,
-    /// The value from its begin on that is furthest from before; the most, where none is outside it.
+    /// The value furthest from the range before; the most if it never left it.
     pub furthest: u64,
-    /// At the end of the load.
     pub last: u64,
     pub changed: bool,
     /// From the end of the outage until it is as before and stays so; `None` is not in this time, or

@@ -1,8 +1,9 @@
-//! How far fresh starts stay from their bounds, and how many of them say so.
+//! How far fresh starts stay from their bounds, and how many starts suffice.
 //!
-//! Owns the rule that replaces counting where starts are far from every bound: one-sided tolerance
-//! intervals of a normal distribution (95 % of all starts, 95 % confidence; Hahn and Meeker 1991, table
-//! A.12). A start is a value here, not a coin: three that are far say more than twenty that pass.
+//! Owns the rule that replaces counting if starts are far from every bound: one-sided tolerance
+//! intervals of a normal distribution (95 % of all starts, 95 % confidence; Hahn and Meeker 1991,
+//! table A.12). Each start is a value here, not a coin: three far starts prove more than twenty
+//! that pass.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use crate::budget::MemoryWall;
 use crate::record::{STORM_REFAULTS, TrialPurpose, TrialRecord};
 use crate::slo::Objective;
 
-/// Starts, and the standard deviations from their mean within which 95 % of all starts lie.
+/// Number of starts, and the standard deviations from their mean within which 95 % of all starts
+/// lie.
 const FACTORS: [(u32, f64); 7] = [
     (3, 7.66),
     (4, 5.14),
@@ -21,18 +23,17 @@ const FACTORS: [(u32, f64); 7] = [
     (15, 2.57),
     (20, 2.40),
 ];
-/// Starts without any spread are so far.
 const FARTHEST: f64 = 1000.0;
-/// Anonymous memory of no measured service strayed by more from start to start, as a share: a spread that
-/// is known needs fewer starts than one that three starts must show.
+/// No measured service varied more in anonymous memory from start to start, as a share. A known
+/// spread needs fewer starts than an unknown one.
 const MEMORY_STRAYS: f64 = 0.023;
-/// With a known spread three starts say so from here on: 1.645 (1 + 1/√3).
+/// With a known spread three starts suffice from here on: 1.645 (1 + 1/√3).
 const KNOWN_FACTOR: f64 = 2.6;
 
 /// How far starts are from one bound.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distance {
-    /// What was measured: an objective, `memory`, `re-reads` or `start`.
+    /// The measured quantity: an objective, `memory`, `re-reads` or `start`.
     pub of: String,
     /// Standard deviations from the mean of the starts to the bound.
     pub deviations: f64,
@@ -40,12 +41,10 @@ pub struct Distance {
     pub enough: u32,
 }
 
-/// Values of starts, in order, against the bound that they must stay below.
 struct Values {
     of: String,
     values: Vec<f64>,
     bound: f64,
-    /// The most that they stray by, where that is known.
     strays: Option<f64>,
 }
 
@@ -95,7 +94,7 @@ impl Values {
     }
 }
 
-/// Latencies are spread as their logarithms are.
+/// Latencies are compared as logarithms.
 fn objectives(starts: &[&TrialRecord]) -> Vec<Values> {
     let Some(first) = starts.first() else {
         return Vec::new();
@@ -132,7 +131,7 @@ fn start_times(starts: &[&TrialRecord]) -> Option<Values> {
     })
 }
 
-/// Over a whole trial: the counter is that of its cgroup.
+/// Over a whole trial: the counter covers the cgroup's life.
 fn rereads(starts: &[&TrialRecord]) -> Option<Values> {
     let rate = |start: &&TrialRecord| {
         let seconds = start.total_length().as_secs_f64();
@@ -148,7 +147,6 @@ fn rereads(starts: &[&TrialRecord]) -> Option<Values> {
     })
 }
 
-/// Anonymous memory against that of the squeezed start at its wall.
 fn memory(starts: &[&TrialRecord], squeezed: &TrialRecord) -> Option<Values> {
     let wall = MemoryWall::of_start(&squeezed.evidence)?;
     let aged = squeezed.evidence.cgroup.peak_anon?.as_mib();

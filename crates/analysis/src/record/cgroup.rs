@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire;
 
-/// Distance of the values of [`CgroupEvidence::measure_used`].
 pub const USE_EVERY: Duration = Duration::from_millis(10);
 
-/// Most values of it: 30 s.
+/// Most values kept: 30 s.
 pub const MOST_USE: usize = 3000;
 
 /// Counters of the application's cgroup.
@@ -29,7 +28,7 @@ pub struct CgroupEvidence {
     /// Highest anonymous memory (v1 `rss`, v2 `anon`).
     #[serde(rename = "peak_anon_bytes", with = "wire::bytes_opt", default)]
     pub peak_anon: Option<Bytes>,
-    /// Highest share of it in transparent huge pages.
+    /// Highest share in transparent huge pages.
     #[serde(rename = "peak_anon_huge_bytes", with = "wire::bytes_opt", default)]
     pub peak_anon_huge: Option<Bytes>,
     /// Highest RSS of the application's processes, `/proc/PID/status` (VmRSS, VmHWM).
@@ -53,9 +52,9 @@ pub struct CgroupEvidence {
     /// CPU time in the measure phase.
     #[serde(rename = "measure_cpu_ns", with = "wire::nanos_opt", default)]
     pub measure_cpu: Option<Duration>,
-    /// CPU time in each [`USE_EVERY`] of the measure phase, from its begin on, in thousandths of a CPU;
-    /// at most the first [`MOST_USE`] of them. Only where the quota was all the CPUs it could run on,
-    /// so that nothing was throttled.
+    /// CPU time in each [`USE_EVERY`] of the measure phase, in thousandths of a CPU; at most the
+    /// first [`MOST_USE`] values. Only recorded if the quota covered all CPUs it could run on, so
+    /// that throttling was impossible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measure_used: Vec<u16>,
     /// Periods with runnable tasks in the measure phase.

@@ -23,6 +23,11 @@ pub struct Configuration {
     /// The CPU limit; `None` is no limit.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
     pub cpu: Option<Cpus>,
+    /// CPU that is promised and no limit (a Kubernetes request): its weight beside a neighbour that takes
+    /// all other CPU. `None` is the limit, or nothing.
+    #[serde(rename = "cpu_request_millicpus", with = "wire::cpus_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_request: Option<Cpus>,
     /// The CFS period; 100 ms unless the experiment says otherwise.
     #[serde(rename = "cpu_period_ns", with = "wire::nanos")]
     pub cpu_period: Duration,
@@ -37,7 +42,8 @@ pub struct Configuration {
     /// v1 `cpu.shares` (1024 is the default weight); converted where the kernel has weights.
     #[serde(default)]
     pub cpu_shares: Option<u64>,
-    /// Busy threads in a cgroup beside the application's, with the default weight; `None` is none.
+    /// Busy threads in a cgroup next to the application's, with the default weight; `None` for no
+    /// neighbour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour_threads: Option<u32>,
     /// The memory limit; `None` is no limit.
@@ -69,7 +75,7 @@ pub struct Configuration {
         skip_serializing_if = "Option::is_none"
     )]
     pub rate: Option<f64>,
-    /// The warm-up, where a search for a warm JVM made it longer; `None` is that of the experiment.
+    /// The warm-up, if a search for a warm JVM made it longer; `None` for the experiment's.
     #[serde(rename = "warm_up_ns", with = "wire::nanos_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<Duration>,
@@ -82,7 +88,11 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The option that sets the largest heap, the last of several.
+    /// The CPU that it is sure to get: its limit, or what it requests.
+    pub fn sure_cpu(&self) -> Option<Cpus> {
+        self.cpu.or(self.cpu_request)
+    }
+
     pub fn heap_option(&self) -> Option<&str> {
         let texts = self.jvm_options.iter().map(|option| option.text.as_str());
         let is_heap =
@@ -105,17 +115,18 @@ pub struct LevelApplication {
     pub engine: Option<String>,
 }
 
-/// Length of a CFS period unless somebody asks for another. Source: the kernel's
-/// Documentation/scheduler/sched-bwc.rst, "cpu.cfs_period_us".
+/// Default length of a CFS period. Source: the kernel's Documentation/scheduler/sched-bwc.rst,
+/// "cpu.cfs_period_us".
 pub const CPU_PERIOD: Duration = Duration::from_millis(100);
 
 impl Default for Configuration {
-    /// One instance without limits, as its command stands.
+    /// One instance without limits, with the command's own options.
     fn default() -> Self {
         Self {
             label: String::new(),
             instances: 1,
             cpu: None,
+            cpu_request: None,
             cpu_period: CPU_PERIOD,
             cpu_burst: None,
             cpuset: None,
@@ -157,12 +168,12 @@ pub struct JvmOption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueProvenance {
-    /// What the JVM does by itself.
+    /// The JVM's default.
     Default,
     /// From a formula.
     Calculated,
     /// From trials; the recommendation names them.
     Measured,
-    /// The user said so.
+    /// The user set it.
     User,
 }

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 pub struct CpuSets(Vec<CpuSet>);
 
 impl CpuSets {
-    /// One set for all instances; `None` where it has no CPU.
     pub fn shared_by_all(cpus: CpuSet) -> Option<Self> {
         (!cpus.has_no_cpu()).then(|| Self(vec![cpus]))
     }
@@ -26,7 +25,6 @@ impl CpuSets {
         self.0.len()
     }
 
-    /// The set of one instance, by its index from 0.
     pub fn of_instance(&self, index: u32) -> Self {
         Self(vec![self.0[index as usize % self.0.len()].clone()])
     }

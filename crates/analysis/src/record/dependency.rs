@@ -1,7 +1,7 @@
-//! What an application depended on in a trial: a database, a broker, another service.
+//! The dependencies of an application in a trial: a database, a broker, another service.
 //!
-//! Owns the stored form. Its counters are those of its own cgroup, which is none of the
-//! application's; [`crate::dependency`] says whether it was the bottleneck.
+//! Owns the stored form. The counters belong to the dependency's own cgroup, not the application's;
+//! [`crate::dependency`] tells whether it was the bottleneck.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,13 +87,14 @@ pub struct SharedEvidence {
     /// How long its reset ran before this one; `None` without one, and before the first.
     #[serde(rename = "reset_ns", with = "wire::nanos_opt", default)]
     pub reset: Option<Duration>,
-    /// Why it was started anew, and seeded again, before this trial, though others had begun it.
+    /// Why it was restarted and seeded again before this trial, although earlier trials had started
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anew: Option<String>,
 }
 
-/// What a stub was asked for in the whole trial. It runs in the process of the proxy, whose CPU and
-/// lateness stand in [`super::ProxyEvidence`].
+/// The requests to a stub in the whole trial. It runs in the proxy's process;
+/// [`super::ProxyEvidence`] has its CPU and lateness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct StubEvidence {
     /// Requests that came.

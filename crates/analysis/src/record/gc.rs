@@ -38,7 +38,7 @@ pub struct GcEvidence {
     /// Their sum.
     #[serde(rename = "measure_pause_sum_ns", with = "wire::nanos_opt", default)]
     pub measure_pause_sum: Option<Duration>,
-    /// The longest of them.
+    /// The longest pause in the measure phase.
     #[serde(rename = "measure_pause_max_ns", with = "wire::nanos_opt", default)]
     pub measure_pause_max: Option<Duration>,
     /// Most threads that a pause may use, where the log tells (those of JDK 17 and 25 do, Serial
@@ -51,8 +51,7 @@ pub struct GcEvidence {
     /// Largest heap the JVM allowed itself (`-Xmx` or its default).
     #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt", default)]
     pub heap_max: Option<Bytes>,
-    /// Bytes allocated over the whole log: a lower bound where the collector works beside the
-    /// application.
+    /// Bytes allocated over the whole log: a lower bound for concurrent collectors.
     #[serde(rename = "allocated_bytes", with = "wire::bytes_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocated: Option<Bytes>,

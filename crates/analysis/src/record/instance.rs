@@ -1,4 +1,4 @@
-//! How an application ended, and one of several instances of a trial by itself.
+//! How an application ended, and the evidence of a single instance of a trial with several.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl InstanceEvidence {
         self.cgroup.oom_kills.is_some_and(|kills| kills > 0)
     }
 
-    /// Whether it was killed, ended by itself, or never got ready.
+    /// Whether it was killed, exited early, or never became ready.
     pub fn has_failed(&self) -> bool {
         self.is_oom_killed() || self.exit.before_stop || self.start.ready.is_none()
     }

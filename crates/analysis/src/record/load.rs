@@ -1,5 +1,5 @@
-//! What was seen of a load phase, by its generator or from before the service: of all requests together,
-//! and of each of a mix.
+//! The load of a phase as the generator, or the front before the service, saw it: all requests
+//! together, and each request of a mix.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,8 +50,8 @@ pub struct LoadEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub send_lag_p99: Option<Duration>,
-    /// CPU time the generator used; of a load command its own and that of the front before the
-    /// service. `None` is not measured.
+    /// CPU time the generator used; for a load command its own plus the front's. `None` if not
+    /// measured.
     #[serde(
         rename = "generator_cpu_ns",
         with = "wire::nanos_opt",
@@ -74,20 +74,20 @@ pub struct LoadEvidence {
     pub load_from: Option<LoadFrom>,
 }
 
-/// What sent the requests of a trial, where it was not a process of loadline beside the application.
+/// The source of a trial's requests, if it was not a loadline process next to the application.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum LoadFrom {
-    /// loadline's container beside the application, over localhost.
+    /// loadline's container in the application's pod, over localhost.
     OwnPod,
-    /// Pods of their own, over the network of the cluster.
+    /// Dedicated pods, over the network of the cluster.
     Generators {
         /// Each made its part of one load, which all began at one instant.
         generators: Vec<GeneratorEvidence>,
     },
     /// A program of the user's; each exchange was timed by loadline before the service.
     Command {
-        /// What was seen of it.
+        /// What loadline observed.
         command: Box<LoadCommandEvidence>,
     },
 }
@@ -120,29 +120,25 @@ pub struct LoadCommandEvidence {
     pub cpu_wait: Option<Duration>,
 }
 
-/// Whether a load waits for answers, as far as it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObservedModel {
-    /// It went on in stalls: nothing is hidden.
     Open,
     /// It sent next to nothing in stalls: requests that users would have sent then are missing.
     Closed,
-    /// It sent some.
     Unclear,
     /// The service never stalled, so that it does not matter.
     NoStall,
 }
 
-/// Of the requests that a stall should have had, so many come where a load is open, and at most so many
-/// where it is closed: connections that were free when it began.
+/// A load is open if at least this share of the expected requests arrives during a stall, and
+/// closed if at most its complement does, which comes from connections that were free when the
+/// stall began.
 const OPEN_SHARE: f64 = 0.7;
 const CLOSED_SHARE: f64 = 0.5;
 
-/// Fewer expected requests tell nothing.
 const LEAST_EXPECTED: f64 = 5.0;
 
 impl LoadCommandEvidence {
-    /// Whether it waits for answers.
     pub fn observed_model(&self) -> ObservedModel {
         if self.expected_in_stalls < LEAST_EXPECTED {
             return ObservedModel::NoStall;
@@ -155,8 +151,8 @@ impl LoadCommandEvidence {
     }
 }
 
-/// One generator pod and its part of a load. Its latencies are of its own clock; what stands by the
-/// second was moved to that of the trial by the offset.
+/// One generator pod and its part of a load. Its latencies use its own clock; values per second
+/// were moved to the trial's clock by the offset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GeneratorEvidence {
     /// Its pod.
@@ -165,7 +161,7 @@ pub struct GeneratorEvidence {
     pub node: String,
     /// Requests of its part.
     pub scheduled: u64,
-    /// How far its clock was ahead of that of the trial's node before the load, ns.
+    /// How far its clock was ahead of the trial node's clock before the load, ns.
     pub offset_ns: i64,
     /// The offset is right to so much: half of the smallest of 20 round trips.
     #[serde(rename = "offset_error_ns", with = "wire::nanos")]
@@ -189,7 +185,7 @@ pub struct DueEvidence {
     pub ok: u64,
     /// Requests that failed, were shed, or had no outcome at the end of the drain.
     pub failed: u64,
-    /// Latency from the intended send time, good responses, in the form of that of all requests.
+    /// Latency from the intended send time, good responses, encoded like the total.
     pub latency: String,
 }
 
@@ -204,6 +200,6 @@ pub struct RequestEvidence {
     pub failed: u64,
     /// Requests that were sent and had no outcome at the end of the drain.
     pub unfinished: u64,
-    /// Latency from the intended send time, good responses, in the form of that of all requests.
+    /// Latency from the intended send time, good responses, encoded like the total.
     pub latency: String,
 }

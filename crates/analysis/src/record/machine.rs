@@ -41,8 +41,8 @@ pub struct MachineDescription {
     /// The cluster, where trials ran as pods; the machine is then the node that was looked at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterDescription>,
-    /// Why trials were carried out by a second container beside the application's, where they were:
-    /// loadline made no cgroup for it and saw none. The machine is then that of the engine.
+    /// Why a second container ran the trials, if it did: loadline had no cgroup there and could not
+    /// read one. The machine described is then the engine's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<String>,
     /// Which version of the application was measured, where that is known.
@@ -75,7 +75,7 @@ pub struct ClusterDescription {
     /// How many trials ran at once, at most.
     #[serde(default = "one_slot")]
     pub slots: NonZeroU32,
-    /// How many of them shared a node, at most.
+    /// Most trials that shared a node at the same time.
     #[serde(default = "one_slot")]
     pub share_nodes: NonZeroU32,
     /// From how many generator pods the load of a trial came; `None` is from its own pod.
@@ -90,8 +90,8 @@ fn one_slot() -> NonZeroU32 {
 /// How a node held containers that wanted more than their limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EnforcedLimits {
-    /// CFS periods in which a container was throttled that used more than its CPU limit; `None` where
-    /// no counter said so and it got no more than its limit.
+    /// CFS periods in which a container was throttled although it used more than its CPU limit;
+    /// `None` if no counter showed it and it got no more than its limit.
     pub throttled_periods: Option<u64>,
     /// Exit code of a container that took more than its memory limit: 137 is killed.
     pub memory_exit_code: i32,
@@ -138,8 +138,8 @@ impl MachineDescription {
         })
     }
 
-    /// Without what is of one node or one look and not of its kind: results of machines that are equal
-    /// then can be compared.
+    /// Without the properties of one node or one inspection: results from equal machines can then
+    /// be compared.
     pub fn machine_kind(&self) -> Self {
         let mut kind = self.clone();
         if let Some(cluster) = &mut kind.cluster {
@@ -163,8 +163,8 @@ impl TrialNode {
         }
     }
 
-    /// What of two nodes differs that trials depend on, with both values; nothing where they are of
-    /// one kind. What one of them does not say is held against none.
+    /// Differences between two nodes that affect trials, with both values; empty if they are of the
+    /// same kind. A property that one of the nodes lacks is ignored.
     pub fn differences_from(&self, other: &Self) -> Vec<String> {
         let class = |node: &Self| node.runtime_class.clone().unwrap_or_default();
         let (own, others) = known_runtimes(&self.runtime, &other.runtime);
@@ -207,7 +207,7 @@ impl TrialNode {
     }
 }
 
-/// Two runtimes as far as both are known: `containerd` may be any version of it.
+/// Two runtimes in the detail that both have: `containerd` may be any version.
 fn known_runtimes<'a>(one: &'a str, two: &'a str) -> (&'a str, &'a str) {
     let name = |text: &'a str| text.split(' ').next().unwrap_or_default();
     match one.contains(' ') && two.contains(' ') {

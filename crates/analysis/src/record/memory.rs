@@ -57,7 +57,6 @@ pub struct MemoryParts {
 }
 
 impl MemoryParts {
-    /// What no reclaim can take away: everything but file pages.
     pub fn unreclaimable(&self) -> Bytes {
         let parts = [
             self.heap,
@@ -75,7 +74,7 @@ impl MemoryParts {
     }
 }
 
-/// One start whose limit was lowered under load until reclaim could give no more.
+/// One start with a limit that was lowered under load until reclaim could give no more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SqueezeEvidence {
     /// The parts right after ageing, before the first step.
@@ -141,7 +140,6 @@ pub enum SqueezeEnd {
 }
 
 impl SqueezeEvidence {
-    /// The smallest limit that was calm: the step before the wall; `None` where no step was.
     pub fn calm_step(&self) -> Option<&SqueezeStep> {
         let steps = self.steps.iter().take_while(|step| step.is_calm());
         steps.min_by_key(|step| step.limit)
@@ -152,10 +150,8 @@ impl SqueezeEvidence {
 /// steps, 30,000 and more in the first second of a storm (8 MiB of read-ahead).
 pub const STORM_REFAULTS: f64 = 10_000.0;
 
-/// Full memory pressure from which a step is a storm, as a share.
 pub const STORM_PRESSURE: f64 = 0.20;
 
-/// Requests without an answer from which a step is silent.
 const SILENT_REQUESTS: u64 = 5;
 
 impl SqueezeStep {

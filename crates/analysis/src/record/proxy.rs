@@ -33,7 +33,7 @@ pub struct ProxyEvidence {
 /// What went through the proxy to one dependency, in the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct LinkEvidence {
-    /// What was wrong, one toxic a line: `latency 20ms downstream, at 20s for 10s`.
+    /// The toxics, one per line: `latency 20ms downstream, at 20s for 10s`.
     pub toxics: Vec<String>,
     /// Connections and bytes of the whole window.
     pub total: LinkSecond,
@@ -48,12 +48,12 @@ pub struct LinkSecond {
     pub at_ns: u64,
     /// Connections that the application made.
     pub opened: u64,
-    /// Connections that were refused: of a dependency that is down as the kernel of the
-    /// application's network counts them, else those that the dependency itself refused.
+    /// Refused connections: for a dependency that is down, as the kernel of the application's
+    /// network counts them; otherwise those the dependency itself refused.
     pub refused: u64,
     /// Connections that were reset, by a toxic or by either side.
     pub reset: u64,
-    /// Connections that stand at its end.
+    /// Open connections at its end.
     pub open: u64,
     /// Times the application spoke after the dependency had, or first: its round trips.
     pub exchanges: u64,
@@ -68,7 +68,7 @@ pub struct LinkSecond {
 pub struct OutageEvidence {
     /// Name of the dependency.
     pub dependency: String,
-    /// What was wrong: `down`.
+    /// The kind of outage: `down`.
     pub what: String,
     /// Begin.
     #[serde(rename = "from_ns", with = "wire::nanos")]

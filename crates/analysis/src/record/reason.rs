@@ -23,7 +23,6 @@ impl VerdictReason {
         self.0.push(sentence.replace(SEPARATOR, ", "));
     }
 
-    /// The same with these words before the first sentence.
     pub fn prefixed(mut self, words: &str) -> Self {
         if let Some(first) = self.0.first_mut() {
             first.insert_str(0, words);
@@ -31,8 +30,8 @@ impl VerdictReason {
         self
     }
 
-    /// Without its middle: the first thing that broke, and what else explains it. The table of all
-    /// trials has all of it.
+    /// Without its middle: the first thing that broke, and its explanation. The table of all trials
+    /// has the full text.
     pub fn in_short(&self) -> String {
         match self.0.as_slice() {
             [first, .., last] => format!("{first}{SEPARATOR}{last}"),
@@ -61,7 +60,6 @@ impl<S: AsRef<str>> Extend<S> for VerdictReason {
     }
 }
 
-/// One sentence, or the text form of several.
 impl From<String> for VerdictReason {
     fn from(text: String) -> Self {
         match text.is_empty() {

@@ -1,7 +1,7 @@
-//! What a soak saw: the memory of the application in parts, over hours, in the record of its trial.
+//! A soak: the memory of the application by part, over hours, in the record of its trial.
 //!
 //! Owns the stored form. Points are cheap and taken under load; looks ask the JVM and walk its
-//! pages, and are taken only where there is no load. The judgement is [`crate::growth`]'s.
+//! pages, and are taken only without load. [`crate::growth`] judges it.
 
 use loadline_sizing::Bytes;
 use schemars::JsonSchema;

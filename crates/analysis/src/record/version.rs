@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::MachineDescription;
 
-/// Longest name of a version, in characters.
 pub const LONGEST_VERSION: usize = 100;
 /// How much of a commit or of a digest people type.
 const SHORT: usize = 7;
@@ -47,8 +46,7 @@ impl fmt::Display for Commit {
     }
 }
 
-/// A text that can be the name of a version; `None` for one that is empty, too long, or has control
-/// characters.
+/// A valid name of a version; `None` if empty, too long, or with control characters.
 pub fn version_name(text: &str) -> Option<&str> {
     let text = text.trim();
     let is_name = !text.is_empty()
@@ -64,13 +62,12 @@ impl MachineDescription {
         self.all_names().into_iter().next()
     }
 
-    /// All that is known of it: `1.4.2, commit 4d14a3e`.
+    /// The full version: `1.4.2, commit 4d14a3e`.
     pub fn version_in_words(&self) -> Option<String> {
         let names = self.all_names();
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// Every name of it; the second and later ones say what they are.
     fn all_names(&self) -> Vec<String> {
         let (own, image) = (self.version.as_ref(), self.image.as_ref());
         let labels = image.map(|i| (i.version.clone(), i.revision.as_deref()));
@@ -104,7 +101,7 @@ impl MachineDescription {
     }
 }
 
-/// A whole commit as people type it; what is none stays as it is.
+/// A commit in the short form that people type; other text stays as it is.
 fn abbreviate_commit(revision: &str) -> &str {
     let is_whole = revision.len() >= 40 && revision.bytes().all(|b| b.is_ascii_hexdigit());
     match is_whole {

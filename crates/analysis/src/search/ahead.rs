@@ -5,23 +5,19 @@
 
 use super::{SeenTrials, TrialAsk, TrialOutcome};
 
-/// Most guesses at a time: the two trials behind the one that decides, and two behind those.
+/// Most guesses at a time: both trials after the deciding one, and two after those.
 const FEW: usize = 4;
 
-/// A guess that is less likely to be needed than this would rather be waste.
 const UNLIKELY: f64 = 0.2;
 
 pub(super) trait SearchMachine: Clone {
-    /// The next trial it wants; `None` at its end.
     fn wanted_ask(&self) -> Option<TrialAsk>;
 
     fn take_outcome(&mut self, outcome: TrialOutcome);
 
-    /// The probability that the trial it wants passes, roughly.
     fn pass_chance(&self) -> f64;
 }
 
-/// What a machine may want behind `wanted`, likeliest first.
 pub(super) fn guesses(
     machine: &impl SearchMachine,
     seen: &SeenTrials,
@@ -57,7 +53,6 @@ pub(super) fn guesses(
     guesses
 }
 
-/// Of equals the first: passes before failures.
 fn likeliest<M>(branches: &mut Vec<(f64, M)>) -> Option<(f64, M)> {
     let best = |best: usize, index: usize| match branches[index].0 > branches[best].0 {
         true => index,

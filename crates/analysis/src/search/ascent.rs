@@ -1,9 +1,9 @@
-//! From a size that was found to one that is proven: fresh starts, and how far up when they miss.
+//! From a found size to a proven one: fresh starts, and how far up to go after misses.
 //!
-//! Owns the tests of one size after the other and the step between them; when starts prove or
-//! refute one size is [`judge_starts`]'s rule. It never chooses the first size. Misses that more memory
-//! cures lie on a logistic curve over the size (crate simulated, `world::MemoryWall`): its logit is
-//! a line, so the miss rates seen so far, made monotone, say where misses end.
+//! Owns the tests of one size after the other and the step between them; [`judge_starts`] decides
+//! when starts prove or refute a size. It never chooses the first size. Misses that more memory
+//! cures follow a logistic curve over the size (crate simulated, `world::MemoryWall`): its logit is
+//! a line, so the miss rates so far, made monotone, predict where misses end.
 
 use std::collections::BTreeMap;
 
@@ -24,21 +24,17 @@ struct MissTally {
     starts: f64,
 }
 
-/// The test of one size after the other, upwards, until one is proven.
 #[derive(Debug, Clone)]
 pub struct Ascent {
     parameters: MemoryParameters,
     prove: u32,
-    /// Starts that could not be measured are left out: the distance of the others decides.
     is_by_distance: bool,
     /// Every start that counted, of the search and of proofs, by size in steps.
     tallies: BTreeMap<u64, MissTally>,
     refuted: Vec<u64>,
     at: u64,
-    /// The largest size that is tested: the first of the search, or twice the size it found.
     top: u64,
     count: ProofCount,
-    /// Of the misses at this size, those without any sign that memory lacked.
     blind_misses: u32,
 }
 
@@ -69,13 +65,11 @@ impl Ascent {
         ascent
     }
 
-    /// The same where the distance of the starts from their bounds decides, and not their number.
     pub fn by_distance(mut self) -> Self {
         self.is_by_distance = true;
         self
     }
 
-    /// The size that is tested now, or was tested last.
     pub fn current_size(&self) -> Bytes {
         self.parameters.steps_to_bytes(self.at)
     }
@@ -97,8 +91,8 @@ impl Ascent {
     pub fn record_start(&mut self, outcome: TrialOutcome) {
         self.tally_start(self.at, outcome);
         self.count.add_outcome(outcome);
-        // The size that was found stands on few starts: one that misses there moves it up a little,
-        // and the next needs twice as many. From then on a miss asks for more.
+        // Few starts support the found size: a miss there moves it up a little, and the next size
+        // needs twice as many. From then on a miss asks for more.
         let lacks_memory = self.count.misses > self.blind_misses;
         let is_doubted = self.refuted.is_empty() && lacks_memory;
         let is_refuted = self.size_standing() == ProofStanding::Refuted && lacks_memory;
@@ -170,7 +164,6 @@ impl MissTally {
         self.misses / self.starts
     }
 
-    /// The rate as a logit, finite also where all or none missed.
     fn rate_logit(self) -> f64 {
         logit((self.misses + 0.5) / (self.starts + 1.0))
     }
@@ -180,7 +173,6 @@ fn logit(share: f64) -> f64 {
     (share / (1.0 - share)).ln()
 }
 
-/// Neighbouring sizes, in steps, with one miss rate.
 #[derive(Debug, Clone, Copy)]
 struct SizeBlock {
     from: u64,
@@ -238,8 +230,8 @@ mod tests {
         assert_eq!(ascent.current_size(), mib(236));
     }
 
-    /// What is tried from 324 MiB up with 20 starts, where a start misses when `misses` says so of
-    /// its size and its number at that size; 300 MiB passed and 292 MiB failed before.
+    /// The sizes tried from 324 MiB up with 20 starts, where `misses` decides by size and by the
+    /// number of the start at that size; 300 MiB passed and 292 MiB failed before.
     fn story(misses: impl Fn(u64, u64) -> bool) -> String {
         let before = [
             (mib(292), TrialOutcome::Fail),

@@ -1,10 +1,10 @@
-//! The cheapest deployment, proven: which cell, how many replicas, and what the neighbours break.
+//! The cheapest deployment, proven: which cell, how many replicas, and why cheaper neighbours fail.
 //!
 //! Owns the order of trials of `loadline size --prices`: classify the rates that the lattice asks
 //! for (MLRsearch, two trials a rate, half may fail), then the neighbours of the answer, then fresh
-//! starts at the answer. A neighbour that passes becomes the answer; an answer whose fresh starts
-//! fail is refuted, and the search goes on. The same outcomes lead to the same state, so a stopped
-//! search is resumed by giving it the recorded outcomes again.
+//! starts at the answer. A neighbour that passes becomes the answer; an answer with failing fresh
+//! starts is refuted, and the search goes on. The same outcomes lead to the same state, so a
+//! stopped search resumes from the recorded outcomes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use super::max_rate::{RateBound, RateGoal, RateSample, classify_trials};
 use crate::proof::{ProofCount, ProofStanding, judge_starts, why_unproven};
 use crate::record::TrialPurpose;
 
-/// All trials of a search have one length; only shares of it count.
+/// All trials of a search have one length; only their ratio counts.
 const LENGTH: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CheapestStep {
-    /// Run one instance of this cell at the rate of one of so many replicas.
+    /// Run one instance of this cell at one replica's share of the rate.
     Try(CellQuestion),
     Done(CheapestEnd),
 }
@@ -41,10 +41,8 @@ pub struct CellQuestion {
 pub enum CheapestEnd {
     Found {
         choice: CellChoice,
-        /// Its fresh starts were enough and kept the SLO.
         is_proven: bool,
     },
-    /// No cell carries the rate with the replicas that are allowed.
     Infeasible,
     /// Nothing was found, and something was not looked at: the search was closed, or a rate that
     /// decides could not be measured. That is no proof that there is nothing.
@@ -78,15 +76,12 @@ pub struct CheapestSearch {
     goal: RateGoal,
     prove: u32,
     rates: BTreeMap<(usize, u32), Vec<RateSample>>,
-    /// Questions that could not be answered: not asked again.
     unanswered: BTreeSet<(usize, u32)>,
     proofs: BTreeMap<(usize, u32), ProofCount>,
-    /// The budget is spent: nothing new is asked but the proof.
     is_closed: bool,
 }
 
 impl CheapestSearch {
-    /// A search over these cells; `prove` fresh starts prove the answer.
     pub fn new(cells: Vec<LatticeCell>, parameters: LatticeParameters, prove: u32) -> Self {
         Self {
             lattice: Lattice::new(cells, parameters),
@@ -99,7 +94,6 @@ impl CheapestSearch {
         }
     }
 
-    /// What to do next; the same until an outcome is recorded.
     pub fn next(&self) -> CheapestStep {
         if !self.is_closed
             && let Some((cell, replicas)) = self.lattice.next()
@@ -120,7 +114,6 @@ impl CheapestSearch {
         CheapestStep::Done(self.current_end())
     }
 
-    /// Where the search stands, were it to end now.
     pub fn current_end(&self) -> CheapestEnd {
         let Some(choice) = self.lattice.best() else {
             return self.without_answer();
@@ -131,7 +124,6 @@ impl CheapestSearch {
         }
     }
 
-    /// Takes the outcome of the trial that [`CheapestSearch::next`] asked for.
     pub fn record_outcome(&mut self, outcome: TrialOutcome) {
         let CheapestStep::Try(asked) = self.next() else {
             return;
@@ -158,12 +150,10 @@ impl CheapestSearch {
         &self.lattice
     }
 
-    /// Whether [`CheapestSearch::close_questions`] ended it before everything was asked.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// Trials that the proof of the best so far still needs; 0 while there is nothing to prove.
     pub fn proofs_left(&self) -> u32 {
         match self.lattice.best().map(|best| self.choice_standing(best)) {
             Some(ProofStanding::More(more)) => more,
@@ -171,7 +161,6 @@ impl CheapestSearch {
         }
     }
 
-    /// The next cheaper neighbours of a choice, one for each dimension that has one.
     pub fn neighbours(&self, of: CellChoice) -> Vec<CheaperNeighbour> {
         let parameters = self.lattice.parameters();
         let fewer = of.replicas - 1;
@@ -249,8 +238,6 @@ impl CheapestSearch {
         self.proofs.get(&key).copied().unwrap_or_default()
     }
 
-    /// Whether a neighbour's own trials do not show yet what it breaks. Where a lower rate was too
-    /// high for the cell already, one trial shows it.
     fn is_open(&self, neighbour: &CheaperNeighbour) -> bool {
         let key = (neighbour.cell, neighbour.replicas);
         let trials = self.rates.get(&key).map_or(&[][..], Vec::as_slice);

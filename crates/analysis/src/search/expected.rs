@@ -16,18 +16,15 @@ const OF_A_BUDGET: f64 = 0.06;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedSize {
     pub size: Bytes,
-    /// Half of all such expectations are off by less, as a share.
     pub spread: f64,
 }
 
 impl ExpectedSize {
-    /// From a start that passed with more.
     pub fn of_a_start(size: Bytes) -> Self {
         let spread = OF_A_START;
         Self { size, spread }
     }
 
-    /// From the parts of a start with room.
     pub fn of_a_budget(size: Bytes) -> Self {
         let spread = OF_A_BUDGET;
         Self { size, spread }
@@ -53,9 +50,9 @@ fn memory_floor(cgroup: &CgroupEvidence) -> Option<Bytes> {
     Some(anon.saturating_add(files.mul_ratio(1, 2)))
 }
 
-/// The size between two that halves the probability of where the smallest lies: the logarithm of
-/// what was expected is off by a Cauchy distributed share, whose long tails soon leave an estimate
-/// that was useless. Sizes in any unit, above 0.
+/// The size that halves the probability of where the smallest lies, between two sizes: the
+/// logarithm of the estimate has a Cauchy-distributed error, because long tails soon abandon a
+/// useless estimate. Sizes in any unit, above 0.
 pub(super) fn likely_middle(low: f64, high: f64, expected: f64, spread: f64) -> f64 {
     let share = |size: f64| ((size / expected).ln() / spread).atan();
     let half = (share(low) + share(high)) / 2.0;

@@ -11,7 +11,6 @@ use crate::price::InstanceSize;
 pub struct LatticeParameters {
     /// Requests a second of all replicas together.
     pub rate: f64,
-    /// Extra on top of the rate, as a share.
     pub headroom: f64,
     /// Fewest replicas, for availability; at least 1.
     pub min_replicas: u32,
@@ -26,7 +25,6 @@ pub struct LatticeParameters {
 }
 
 impl LatticeParameters {
-    /// The default: 2 to 16 replicas, no headroom, bounds that trials have classified.
     pub fn new(rate: f64) -> Self {
         Self {
             rate,
@@ -39,7 +37,7 @@ impl LatticeParameters {
         }
     }
 
-    /// Requests a second that one of so many replicas must carry; infinite when none is left.
+    /// Requests a second that each replica must carry; infinite without replicas.
     pub fn rate_of_each(&self, replicas: u32) -> f64 {
         let working = f64::from(replicas.saturating_sub(self.spare));
         self.rate * (1.0 + self.headroom) / working
@@ -57,7 +55,6 @@ impl LatticeParameters {
         (from..=self.max_replicas.min(from.saturating_add(1))).find(is_below)
     }
 
-    /// The fewest replicas that carry the rate when each carries up to this much.
     fn fewest_at(&self, rate: f64) -> Option<u32> {
         self.fewest_below(rate * (1.0 + 1e-9))
     }
@@ -70,8 +67,8 @@ pub struct LatticeCell {
     pub per_hour: f64,
     /// Which of the variants (options, JDK, factors of the application) runs in it.
     pub variant: u32,
-    /// What the JVM makes of this size by itself. Within one variant and one regime, more CPU and
-    /// more memory carries no less.
+    /// The JVM's own choices at this size. Within one variant and one regime, more CPU and more
+    /// memory carries no less.
     pub regime: u32,
 }
 
@@ -83,12 +80,11 @@ impl LatticeCell {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownRates {
-    /// Highest rate of one instance that was carried within the SLO; 0 when none was.
     pub carried: f64,
     pub too_high: f64,
     pub is_touched: bool,
-    /// Lowest rate at which nothing could be measured; infinite when that was never so. It says
-    /// nothing about lower rates, and nothing about what was carried before.
+    /// Lowest rate that could not be measured; infinite if all could. It says nothing about lower
+    /// rates or about rates carried before.
     pub unmeasured: f64,
 }
 
@@ -96,7 +92,6 @@ pub struct KnownRates {
 pub struct CellChoice {
     pub cell: usize,
     pub replicas: u32,
-    /// USD per hour of those replicas.
     pub per_hour: f64,
 }
 
@@ -109,12 +104,10 @@ pub struct Lattice {
     known: Vec<KnownRates>,
     /// The cell that was asked last: it is finished before another begins.
     current: Option<usize>,
-    /// What [`Lattice::best`] says; every question needs it.
     best: Option<CellChoice>,
 }
 
 impl Lattice {
-    /// A search over these cells. They are sorted; equal ones are asked once.
     pub fn new(mut cells: Vec<LatticeCell>, parameters: LatticeParameters) -> Self {
         cells.sort_by_key(|cell| (cell.variant, cell.size));
         cells.dedup_by_key(|cell| (cell.variant, cell.size));
@@ -133,7 +126,6 @@ impl Lattice {
         }
     }
 
-    /// The cell to measure next and for how many replicas; `None` when nothing left can be cheaper.
     pub fn next(&self) -> Option<(usize, u32)> {
         let is_open = |cell: &usize| self.range(*cell).is_some();
         let current = self.current.filter(|cell| is_open(cell));
@@ -144,14 +136,13 @@ impl Lattice {
         Some((cell, self.replicas_to_ask(cell)?))
     }
 
-    /// Takes what was learned about a cell: a rate that one instance carries, a rate that is too
-    /// high for it, or both.
+    /// Records a rate that one instance of a cell carries, a rate that is too high, or both.
     pub fn record_rates(&mut self, cell: usize, carried: Option<f64>, too_high: Option<f64>) {
         let known = &mut self.known[cell];
         known.is_touched = true;
         known.carried = known.carried.max(carried.unwrap_or(0.0));
         known.too_high = known.too_high.min(too_high.unwrap_or(f64::INFINITY));
-        // What was too high is not carried, whatever was seen before.
+        // A rate that was too high overrides an earlier success.
         if known.carried >= known.too_high {
             known.carried = 0.0;
         }
@@ -159,8 +150,8 @@ impl Lattice {
         self.best = self.cheapest_choice();
     }
 
-    /// Takes that a cell could not be measured at a rate: that rate is not asked again, nor a
-    /// higher one. What is known of the cell stays.
+    /// Records that a cell could not be measured at a rate: neither that rate nor a higher one is
+    /// asked again. Other knowledge of the cell stays.
     pub fn could_not_measure(&mut self, cell: usize, rate: f64) {
         let known = &mut self.known[cell];
         known.is_touched = true;
@@ -188,7 +179,6 @@ impl Lattice {
         self.known[cell]
     }
 
-    /// The cheapest choice known to carry the rate; of equals the one with fewer replicas.
     pub fn best(&self) -> Option<CellChoice> {
         self.best
     }
@@ -207,7 +197,6 @@ impl Lattice {
         })
     }
 
-    /// What a cell costs with the fewest replicas it is known to do with.
     pub fn choice(&self, cell: usize) -> Option<CellChoice> {
         let known = self.known[cell];
         if known.carried <= 0.0 {
@@ -221,13 +210,11 @@ impl Lattice {
         })
     }
 
-    /// Cells that may still be cheaper than the best, with the least each can cost an hour.
     pub fn open_cells(&self) -> Vec<(usize, f64)> {
         let open = (0..self.cells.len()).filter(|cell| self.range(*cell).is_some());
         open.map(|cell| (cell, self.least_cost(cell))).collect()
     }
 
-    /// The replicas of a cell that it may do with and that would be cheaper than the best.
     fn range(&self, cell: usize) -> Option<(u32, u32)> {
         let below = self.upper_bound(cell).min(self.known[cell].unmeasured);
         let low = self.parameters.fewest_below(below)?;
@@ -244,9 +231,9 @@ impl Lattice {
         (low <= high && is_cheaper).then_some((low, high))
     }
 
-    /// Where to ask a cell: whether it is worth anything when there is something to beat, and
-    /// whether it can be measured at all when a higher rate could not; else the geometric middle,
-    /// which halves what is unknown about the rate.
+    /// Where to ask about a cell: first whether it can beat the best, and whether it can be
+    /// measured at all if a higher rate could not; then the geometric middle, which halves the
+    /// uncertainty about the rate.
     fn replicas_to_ask(&self, cell: usize) -> Option<u32> {
         let (low, high) = self.range(cell)?;
         let has_rival = self.best().is_some() || self.known[cell].unmeasured.is_finite();
@@ -262,7 +249,6 @@ impl Lattice {
         least * self.cells[cell].per_hour
     }
 
-    /// A rate that a cell certainly does not carry, from cells that dominate it and from itself.
     fn upper_bound(&self, cell: usize) -> f64 {
         let own = self.cells[cell];
         let bounds = self.cells.iter().zip(&self.known).enumerate();
@@ -281,7 +267,6 @@ impl Lattice {
         bounds.fold(f64::INFINITY, f64::min)
     }
 
-    /// The largest open cell of a row (the CPUs of a group) of which nothing is known yet.
     fn first_of_a_row(&self) -> Option<usize> {
         let row = |cell: usize| (self.cells[cell].regime_group(), self.cells[cell].size.cpu);
         let is_new = |cell: &usize| {
@@ -318,7 +303,7 @@ mod tests {
         assert_eq!(p.fewest_at(10.0), None);
     }
 
-    /// Cells of so many CPUs and GiB, a CPU for nine times a GiB.
+    /// Cells of this many CPUs and GiB; a CPU costs nine times a GiB.
     fn cells(sizes: &[(u32, u64, u32, u32)]) -> Vec<LatticeCell> {
         let cell = |&(millis, gib, variant, regime): &(u32, u64, u32, u32)| LatticeCell {
             size: InstanceSize {
@@ -332,8 +317,8 @@ mod tests {
         sizes.iter().map(cell).collect()
     }
 
-    /// Every question of a search and what came of it: a cell carries what `capacity` says, or cannot be
-    /// measured; then what is known and what is open.
+    /// Every question of a search with its outcome: `capacity` tells whether a cell carries the
+    /// rate or cannot be measured; then the known and the open cells.
     fn story(mut lattice: Lattice, capacity: impl Fn(&LatticeCell, f64) -> Option<f64>) -> String {
         let mut text = String::new();
         while let Some((cell, replicas)) = lattice.next() {

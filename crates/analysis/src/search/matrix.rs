@@ -17,19 +17,14 @@ const FAILURES_THAT_END: u32 = 2;
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixCell {
     pub configuration: Configuration,
-    /// Ordinal, from 1.
     pub repeat: u32,
     /// The ladder it is a rung of; a ladder ends after two rungs that fail in a row.
     pub ladder: Option<usize>,
-    /// The cells that it is compared with, as in [`TrialAsk::pair`].
     pub pair: Option<u32>,
 }
 
-/// All trials, in order. The answer is their records in the same order, without the rungs that a
-/// ladder did not come to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
-    /// In the order in which one slot runs them.
     pub cells: Vec<MatrixCell>,
     pub start_deadline: Duration,
 }

@@ -1,16 +1,16 @@
-//! The highest rate that keeps the SLO, although single trials lie: MLRsearch.
+//! The highest rate that keeps the SLO, although single trials can mislead: MLRsearch.
 //!
 //! Owns the classification of a rate from its trials and the bisection between classified rates.
-//! Requiring every trial to pass would let one glitch poison the answer; the exceed ratio says
-//! which share of the time at a rate may be bad. Several goals share one search and its trials.
+//! Requiring every trial to pass would let one glitch spoil the answer; the exceed ratio sets which
+//! share of the time at a rate may be bad. Several goals share one search and its trials.
 //!
-//! Source: draft-ietf-bmwg-mlrsearch-15 and its appendix, adapted: "loss above the goal's ratio"
-//! is here any measure of badness, and 0 or 1 where an SLO was kept or broken. Bisection is
-//! geometric; all trials of a search have the final length.
+//! Source: draft-ietf-bmwg-mlrsearch-15 and its appendix, adapted: "loss above the goal's ratio" is
+//! here any measure of badness, and 0 or 1 for a kept or missed SLO. Bisection is geometric; all
+//! trials of a search have the final length.
 //!
-//! [`MaxRate`] is a machine of its own and no [`TrialSearch`](super::TrialSearch): the target of `loadline
-//! load` runs already, so there is no configuration to ask for and no record to read. [`classify_trials`]
-//! decides for both: the searches with prices take their rates through it.
+//! [`MaxRate`] is a separate machine and no [`TrialSearch`](super::TrialSearch): the target of
+//! `loadline load` runs already, so there is no configuration to ask for and no record to read.
+//! [`classify_trials`] decides for both: the searches with prices take their rates through it.
 
 use std::time::Duration;
 
@@ -20,9 +20,7 @@ use super::TrialOutcome;
 pub struct RateGoal {
     /// Trials at least this long count in full.
     pub final_duration: Duration,
-    /// Length of trials needed at one rate before it can be decided.
     pub duration_sum: Duration,
-    /// Largest loss of a good trial; 0 where loss is 0 or 1.
     pub loss: f64,
     /// Largest share of the time that may be bad, in [0, 1).
     pub exceed_ratio: f64,
@@ -80,8 +78,8 @@ pub fn classify_trials(trials: &[RateSample], goal: &RateGoal) -> RateBound {
     }
 }
 
-/// SPECjbb2015-style critical rate: the geometric mean of the rates that keep p99 at 10, 25, 50,
-/// 75 and 100 ms. `None` when one of them is not positive.
+/// SPECjbb2015-style critical rate: the geometric mean of the rates that keep p99 at 10, 25, 50, 75
+/// and 100 ms. `None` unless all are positive.
 pub fn critical_rate(rates: &[f64]) -> Option<f64> {
     let are_positive = !rates.is_empty() && rates.iter().all(|rate| *rate > 0.0);
     let logs: f64 = rates.iter().map(|rate| rate.ln()).sum();
@@ -96,7 +94,6 @@ pub struct RateParameters {
     pub low: f64,
     /// A rate taken to be too high; tried only when everything below it is carried.
     pub high: f64,
-    /// A goal's search ends when its bounds are within this factor.
     pub width: f64,
     /// How often a trial that could not be measured is repeated in a row.
     pub retries: u32,
@@ -107,7 +104,6 @@ pub struct RateParameters {
 }
 
 impl RateParameters {
-    /// The default: two trials a rate, bounds within 2 %, the upper one confirmed.
     pub fn new(low: f64, high: f64, length: Duration) -> Self {
         Self {
             goals: vec![RateGoal::of_trials(2, length)],
@@ -131,17 +127,9 @@ impl RateParameters {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum RateStep {
-    /// Run a trial at this rate, of this length, and record its outcomes.
-    Try {
-        /// Requests a second.
-        rate: f64,
-        duration: Duration,
-    },
-    /// The search is over; one answer for each goal.
+    Try { rate: f64, duration: Duration },
     Done(Vec<RateFound>),
-    CouldNotMeasure {
-        rate: f64,
-    },
+    CouldNotMeasure { rate: f64 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -160,7 +148,6 @@ pub struct MaxRate {
     loads: Vec<RateTrials>,
     trials: u32,
     invalid_in_a_row: u32,
-    /// Whether the upper end is tried first.
     climbs: bool,
 }
 
@@ -181,17 +168,15 @@ impl MaxRate {
         }
     }
 
-    /// Searches in another range, with all that was learnt so far: for when every goal's answer
-    /// turned out to lie outside the first one. A higher upper end is tried before anything below
-    /// it: what guessed the first range too low may have done so by far, and a range whose end is
-    /// carried need not be narrowed down.
+    /// Searches in another range and keeps everything learnt so far; used when every goal's answer
+    /// lies outside the first range. A higher upper end is tried first: the guess may have been far
+    /// too low, and a range with a carried end needs no narrowing.
     pub fn widen(&mut self, low: f64, high: f64) {
         self.climbs = high > self.parameters.high;
         self.parameters.low = low;
         self.parameters.high = high;
     }
 
-    /// What to do next; the same until outcomes are recorded.
     pub fn next(&self) -> RateStep {
         for (index, goal) in self.parameters.goals.iter().enumerate() {
             let Some(rate) = self.wanted_rate(index) else {
@@ -256,7 +241,6 @@ impl MaxRate {
         too_high.filter(|rate| self.parameters.confirms && !self.is_confirmed(*rate, goal))
     }
 
-    /// Whether more time at a rate was bad than deciding it takes.
     fn is_confirmed(&self, rate: f64, goal: usize) -> bool {
         let rule = &self.parameters.goals[goal];
         let at_rate = self.loads.iter().filter(|load| load.rate == rate);
@@ -545,7 +529,7 @@ mod tests {
         };
         let (fewer, same) = tried(unconfirmed.clone(), 1000.0, &[]);
         assert_eq!((fewer.len() + 1, same.rate), (rates.len(), answer.rate));
-        // The first rate is disturbed twice: without confirmation that is the end of it.
+        // The first rate is disturbed twice: without confirmation that ends the search.
         let (_, misled) = tried(unconfirmed, 1000.0, &[0, 1]);
         assert!(misled.rate.unwrap() < 780.0, "{misled:?}");
         let (_, right) = tried(parameters, 1000.0, &[0, 1]);

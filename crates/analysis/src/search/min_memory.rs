@@ -13,14 +13,12 @@ use super::expected::{ExpectedSize, likely_middle};
 use crate::margin;
 use crate::record::TrialPurpose;
 
-/// Failed confirmations that each move up by the same: so many are within the spread of starts.
+/// This many failed confirmations move up by the same step: they are within the spread of starts.
 const DOUBLES_AFTER: u32 = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryParameters {
-    /// Sizes are whole multiples of it.
     pub step: Bytes,
-    /// Where the smallest size is expected before anything has run, where that is known.
     pub expected: Option<ExpectedSize>,
     /// A size taken to fail: the end of the range.
     pub low: Bytes,
@@ -32,7 +30,7 @@ pub struct MemoryParameters {
     pub max: Bytes,
     /// The bisection ends when high/low is at most this.
     pub resolution: f64,
-    /// Passes in a row at one size before it counts, beside that of the bisection.
+    /// Passes in a row before a size counts, in addition to the bisection's pass.
     pub confirmations: u32,
     /// The same above a size that missed: the starts below it speak too.
     pub after_miss: u32,
@@ -81,7 +79,6 @@ impl MemoryParameters {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MemoryStep {
-    /// Run a fresh start at this size and [`MinMemory::record_trial`] its outcome.
     Try(Bytes, TrialPurpose),
     Done(MemoryFound),
     Infeasible {
@@ -90,7 +87,6 @@ pub enum MemoryStep {
     /// A size could not be measured in `retries` + 1 attempts in a row.
     CouldNotMeasure {
         size: Bytes,
-        /// Attempts in a row.
         attempts: u32,
     },
 }
@@ -99,13 +95,9 @@ pub enum MemoryStep {
 pub struct MemoryFound {
     /// The size to use: confirmed size plus margin, on the grid, at most the maximum.
     pub size: Bytes,
-    /// The smallest size that passed all confirmations in a row.
     pub confirmed: Bytes,
-    /// The largest size that failed, or that was taken to fail.
     pub failed: Bytes,
-    /// The margin that the answer really has: size / confirmed − 1.
     pub margin: f64,
-    /// Trials that counted.
     pub starts: u32,
     pub invalid: u32,
 }
@@ -117,8 +109,6 @@ pub struct UnexpectedOutcome {
     pub given: Bytes,
 }
 
-/// The search. The same outcomes always lead to the same state, so that a search can be
-/// resumed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MinMemory {
     parameters: MemoryParameters,
@@ -126,12 +116,9 @@ pub struct MinMemory {
     low: u64,
     high: u64,
     high_known: bool,
-    /// Where the smallest size is expected, in grid steps.
     expected: Option<ExpectedSize>,
     confirming: Option<SizeConfirmation>,
-    /// Confirmations that failed.
     moved_up: u32,
-    /// The largest size has missed once.
     missed_at_max: bool,
     over: Option<MemorySearchEnd>,
     starts: u32,
@@ -154,7 +141,6 @@ enum MemorySearchEnd {
 }
 
 impl MinMemory {
-    /// A search at its beginning. `low` is rounded down to the grid, `high` up.
     pub fn new(parameters: MemoryParameters) -> Self {
         let step = parameters.step_bytes();
         let low = parameters.low.as_bytes() / step;
@@ -182,8 +168,8 @@ impl MinMemory {
         search
     }
 
-    /// Where the smallest size is expected to lie, which is then asked about first; one that is
-    /// trusted more stays. It changes which sizes are tried, never what they must show.
+    /// Sets the expected smallest size, which is tried first; a more trusted expectation stays.
+    /// This changes which sizes are tried, never what they must show.
     pub fn expect_size(&mut self, expected: ExpectedSize) {
         if self
             .expected
@@ -193,7 +179,6 @@ impl MinMemory {
         }
     }
 
-    /// What to do next; the same until an outcome is recorded.
     pub fn next(&self) -> MemoryStep {
         match (self.over, self.confirming) {
             (Some(MemorySearchEnd::Confirmed(size)), _) => {
@@ -247,7 +232,6 @@ impl MinMemory {
         Ok(())
     }
 
-    /// Passes in a row that the size under confirmation still needs; 0 where none is.
     pub fn confirmations_left(&self) -> u32 {
         self.confirming.map_or(0, |confirming| {
             self.wanted_passes().saturating_sub(confirming.passes)
@@ -340,7 +324,6 @@ impl MinMemory {
         }
     }
 
-    /// Confirmations of the size that is confirmed now.
     fn wanted_passes(&self) -> u32 {
         match self.moved_up {
             0 => self.parameters.confirmations,
@@ -354,7 +337,6 @@ impl MinMemory {
         self.high as f64 <= limit || self.high <= self.low + 1
     }
 
-    /// The next size of the bisection, in grid steps.
     fn candidate(&self) -> u64 {
         if !self.high_known {
             return self.high;
@@ -393,7 +375,6 @@ impl MinMemory {
     }
 }
 
-/// The first grid size at or above `factor` times this one.
 pub(super) fn scale_steps(steps: u64, factor: f64) -> u64 {
     (steps as f64 * factor * (1.0 - 1e-12)).ceil() as u64
 }

@@ -1,10 +1,10 @@
 //! Searches as pure functions: records in, asks out.
 //!
-//! Owns what every search is ([`TrialSearch`]) and the rules of each; never runs a trial, knows no
-//! slot. The runner gives a search what was [`SeenTrials`] and runs what it asks for. A search keeps no
-//! state of its own: it reads the records in the order in which it would have asked for them one
-//! after the other, so resume, parallel slots and simulation come to the same answer. What ran too
-//! much is never read.
+//! Owns the trait of every search ([`TrialSearch`]) and the rules of each; never runs a trial,
+//! knows no slot. The runner passes [`SeenTrials`] to a search and runs its asks. A search keeps no
+//! state: it reads the records in the order in which it would have asked for them one after the
+//! other, so resume, parallel slots and simulation reach the same answer. Surplus trials are never
+//! read.
 //!
 //! Read in this order: [`TrialSearch`], [`matrix`] (the simplest), [`size`], [`prices`].
 
@@ -44,7 +44,7 @@ pub struct TrialAsk {
     pub repeat: u32,
     pub start_deadline: Duration,
     /// Asks with the same number stay on one slot and run in the order they are asked, one after
-    /// the other: what is compared must have had the same surroundings.
+    /// the other: trials are comparable only in the same surroundings.
     pub pair: Option<u32>,
 }
 
@@ -75,8 +75,8 @@ pub struct WantedTrials {
     pub guesses: Vec<TrialAsk>,
 }
 
-/// The answer, or what is still wanted. A `Result`, so that searches are made of searches with `?`:
-/// a step that is open ends the step that needs its answer.
+/// The answer, or the trials still wanted. A `Result`, so that searches compose with `?`: an open
+/// step ends the step that needs its answer.
 pub type Next<T> = Result<T, WantedTrials>;
 
 pub trait TrialSearch {

@@ -1,9 +1,9 @@
 //! How many starts a search takes and how long, before it runs.
 //!
-//! Owns the estimate: the search itself runs on services that are drawn, so it follows its rules
-//! whatever they become. What is drawn is the population of the published error rates (METHODOLOGY,
-//! "The smallest memory") over the sizes of this search. It says nothing about one service: how
-//! much memory it needs is not known yet.
+//! Owns the estimate: the search itself runs on randomly drawn services, so the estimate follows
+//! any change of its rules. The services come from the population of the published error rates
+//! (METHODOLOGY, "The smallest memory") over the sizes of this search. It says nothing about one
+//! service: its memory need is not known yet.
 
 use std::time::Duration;
 
@@ -21,9 +21,7 @@ use crate::slo::Slo;
 
 /// Services that are drawn: enough for a 95th percentile.
 const SERVICES: u64 = 60;
-/// Widths of the S-curve on which starts pass, as shares of its middle.
 const WIDTHS: [f64; 3] = [0.003, 0.01, 0.03];
-/// A search that takes more does not end.
 const MOST: u32 = 2000;
 /// Share of a service's middle that is anonymous memory in a start with room; the working set is as
 /// much above the middle.
@@ -31,20 +29,18 @@ const ANONYMOUS: f64 = 0.85;
 
 /// How far anonymous memory strays between starts, as a share.
 const STRAYS: f64 = 0.01;
-/// The wall of a squeezed start stands so many widths above the middle: hardly a start fails there.
+/// The wall of a squeezed start, in widths above the middle: hardly a start fails there.
 const WALL: f64 = 3.0;
-/// What ageing adds to a start with room.
 const AGEING: Duration = Duration::from_secs(8);
 /// What ageing, the squeeze and the load behind it add to the start that is squeezed.
 const SQUEEZING: Duration = Duration::from_secs(60);
 
-/// Warm-ups that a service may need, seconds, where the search lengthens them by itself: as likely in
-/// each octave. Assumed, not measured.
+/// Warm-ups that a service may need, seconds, if the search lengthens them: equally likely in each
+/// octave. Assumed, not measured.
 const WARM: (f64, f64) = (1.0, 64.0);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outlook {
-    /// Starts, of half of all searches at most.
     pub starts: u32,
     /// Starts, of 95 in 100 searches at most.
     pub starts_95: u32,
@@ -102,8 +98,6 @@ impl<'a> DrawnService<'a> {
         }
     }
 
-    /// How many starts the search takes on it, and how long they take where one with the warm-up
-    /// given takes `each`.
     fn count_starts(mut self, slo: &Slo, each: Duration) -> (u32, Duration) {
         let mut seen = SeenTrials::default();
         let mut time = Duration::ZERO;
@@ -123,7 +117,6 @@ impl<'a> DrawnService<'a> {
         (MOST, time)
     }
 
-    /// The warm-up that every search begins with; none where they do not lengthen it.
     fn first_warm_up(&self) -> Duration {
         let first = self.search.bases.first();
         first.and_then(|base| base.warm_up).unwrap_or_default()
@@ -223,7 +216,7 @@ impl<'a> DrawnService<'a> {
     }
 }
 
-/// By how much a start is longer than one that only proves something.
+/// How much longer a start is than a plain proof start.
 fn longer(purpose: TrialPurpose) -> Duration {
     match purpose {
         TrialPurpose::Room => AGEING,
@@ -253,6 +246,9 @@ mod tests {
             warm_up: None,
             heap: Default::default(),
             is_squeezable: true,
+            has_one_jvm: false,
+            cpu: None,
+            has_more_cpu: false,
         };
         SizeSearch {
             bases: (0..bases).map(base).collect(),
@@ -340,7 +336,11 @@ mod tests {
         let mut drawn = DrawnService::new(&search, 3);
         for (base, middle) in search.bases.iter().zip(drawn.middles.clone()) {
             let ask = |mib: f64| TrialAsk {
-                configuration: super::super::size::at_size(&base.base, Bytes::from_mib(mib as u64)),
+                configuration: super::super::size::at_size(
+                    &base.base,
+                    None,
+                    Bytes::from_mib(mib as u64),
+                ),
                 purpose: TrialPurpose::Search,
                 repeat: 1,
                 start_deadline: Duration::from_secs(60),

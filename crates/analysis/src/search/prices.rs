@@ -35,13 +35,11 @@ impl PriceSearch {
     }
 }
 
-/// The search for the cheapest deployment, or as far as the budget went.
 #[derive(Debug, Clone)]
 pub struct SearchedPrices {
     pub search: CheapestSearch,
     pub end: CheapestEnd,
     pub asked: Vec<AskedTrial>,
-    /// Length of its trials with all their attempts.
     pub spent: Duration,
 }
 
@@ -55,7 +53,6 @@ pub struct PriceAnswer {
 #[derive(Debug, Clone)]
 pub struct FoundDeployment {
     pub choice: CellChoice,
-    /// Its fresh starts were enough and kept the SLO.
     pub is_proven: bool,
     pub configuration: Configuration,
     pub tuned: Option<TunedOptions>,
@@ -79,7 +76,7 @@ impl TrialSearch for PriceSearch {
         let configuration =
             self.replica_configuration(&searched.search, choice.cell, choice.replicas);
         let mut spent = searched.spent;
-        // What is not proven as it was found is neither tuned nor searched with less memory.
+        // An unproven deployment gets neither tuning nor a search for less memory.
         let tuned = match (is_proven, self.purchase.pricing.compare) {
             (true, Some(pairs)) => self.tune_options(
                 &searched,
@@ -174,7 +171,6 @@ impl PriceSearch {
         })
     }
 
-    /// The configuration of one replica: the variant at a cell's size and its share of the rate.
     fn replica_configuration(
         &self,
         search: &CheapestSearch,
@@ -197,7 +193,6 @@ impl PriceSearch {
         }
     }
 
-    /// The comparison of options in the size that was found, where the JVM's options are known.
     fn tune_options(
         &self,
         searched: &SearchedPrices,
@@ -222,7 +217,7 @@ impl PriceSearch {
         Ok(Some(tuned))
     }
 
-    /// Length of one trial: the mean of those that ran, a guess before.
+    /// Length of one trial: the mean so far, a guess before the first.
     fn typical_length(&self, asked: &[AskedTrial]) -> Duration {
         let all: Duration = asked.iter().map(|a| a.record.total_length()).sum();
         match u32::try_from(asked.len()) {
@@ -232,7 +227,6 @@ impl PriceSearch {
     }
 }
 
-/// The search for the cheapest deployment between two trials.
 #[derive(Debug, Clone)]
 struct PriceSteps<'a> {
     prices: &'a PriceSearch,
@@ -257,7 +251,7 @@ impl PriceSteps<'_> {
         }
     }
 
-    /// `budget` is what was spent and what one more trial takes.
+    /// `budget` holds the time spent and the expected length of one more trial.
     fn wanted_trials(
         &self,
         question: &CellQuestion,

@@ -22,7 +22,6 @@ pub struct PricingTerms {
     pub budget: Option<Duration>,
 }
 
-/// A combination of the factors but CPU, memory and rate.
 #[derive(Debug, Clone)]
 pub struct Variant {
     pub configuration: Configuration,
@@ -30,7 +29,6 @@ pub struct Variant {
     pub jdk: Option<JdkRelease>,
 }
 
-/// What `size --prices` is asked, with what it knows of application and machine.
 #[derive(Debug)]
 pub struct Purchase {
     pub pricing: PricingTerms,
@@ -38,7 +36,6 @@ pub struct Purchase {
     pub cells: Vec<LatticeCell>,
     pub left_out: Vec<String>,
     pub prove: u32,
-    /// Expected length of a trial that nobody has seen yet.
     pub trial_length: Duration,
     pub start_deadline: Duration,
     /// Smallest memory, step, confirmations and margin of the search for less memory; its largest

@@ -1,8 +1,8 @@
-//! After the cheapest size is found: the least memory in it that works, where less is billed for less.
+//! After the cheapest size is found: the least memory that works, if less memory costs less.
 //!
-//! Owns when that is worth a search and what it comes to. The search itself is that of plain `size`
-//! ([`SmallestMemory`]), at the CPU, options and rate of the answer, from the size's own memory down.
-//! What it finds has its own proof; where that fails, the size that was found first stands.
+//! Owns when that is worth a search, and its result. The search itself is plain `size`
+//! ([`SmallestMemory`]), at the CPU, options and rate of the answer, downwards from the size's
+//! memory. The new size needs its own proof; if that fails, the first size stands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::expected::expected_limit;
 use super::min_memory::{MemoryFound, MemoryParameters};
 use super::purchase::Purchase;
-use super::size::{SizeEnd, SmallestMemory, add_neighbour, at_size, prove_size};
+use super::size::{SizeEnd, SmallestMemory, add_neighbour, prove_size};
 use super::{Next, SeenTrials};
 use crate::budget::HeapPolicy;
 use crate::proof::{ProofCount, why_unproven};
@@ -31,7 +31,6 @@ pub enum MemoryRefinement {
 pub struct RefinedMemory {
     pub configuration: Configuration,
     pub answer: MemoryFound,
-    /// Trials of the search and of the proof.
     pub trials: Vec<Arc<TrialRecord>>,
 }
 
@@ -78,13 +77,16 @@ impl Purchase {
             warm_up: None,
             heap: HeapPolicy::Keep,
             is_squeezable: false,
+            has_one_jvm: false,
+            cpu: None,
+            has_more_cpu: false,
         };
         let searched = search.bisect(seen)?;
         let answer = match &searched.end {
             SizeEnd::Found(answer) if answer.size < memory => *answer,
             end => return Ok(as_found(as_it_was(end, memory))),
         };
-        let configuration = at_size(&searched.base, answer.size);
+        let configuration = searched.at_size(answer.size);
         let deadline = searched.start_deadline;
         let (proofs, _) = prove_size(&configuration, self.prove, deadline, seen)?;
         let count = ProofCount::from_verdicts(proofs.iter().map(|t| t.verdict));
@@ -110,7 +112,6 @@ fn as_found(why: String) -> MemoryRefinement {
     MemoryRefinement::AsFound(Some(why))
 }
 
-/// Why a search leaves the memory as it was.
 fn as_it_was(end: &SizeEnd, memory: loadline_sizing::Bytes) -> String {
     match end {
         SizeEnd::Found(answer) => format!(
@@ -125,7 +126,7 @@ fn as_it_was(end: &SizeEnd, memory: loadline_sizing::Bytes) -> String {
     }
 }
 
-/// The label without its memory: [`at_size`] puts the new one at its end.
+/// The label without its memory: `at_size` puts the new one at its end.
 fn without_size(found: &Configuration) -> String {
     let memory = found.memory.map(|m| m.to_string());
     let words = found.label.split(' ');
@@ -141,7 +142,7 @@ mod tests {
     use crate::search::TrialAsk;
     use crate::search::purchase::tests::purchase;
 
-    /// Why less memory than so much is not searched, or `None` where trials are asked for.
+    /// Why a search for less memory does not run, or `None` when it asks for trials.
     fn why(budget: Option<Duration>, mib: u64, spent: Duration) -> Option<Option<String>> {
         let found = fixture::configuration(mib);
         let seen = SeenTrials::default();

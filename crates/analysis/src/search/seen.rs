@@ -1,7 +1,7 @@
-//! What was measured so far, by what was asked for.
+//! The records so far, by the ask that each answers.
 //!
-//! Owns the look-up of a record by its ask, in constant time: a search reads all its records again
-//! each time it is asked, and a matrix has thousands.
+//! Owns the look-up of a record by its ask, in constant time: a search reads all its records each
+//! time it is asked, and a matrix has thousands.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -41,20 +41,19 @@ impl<T> ByAsk<T> {
     }
 }
 
-/// The records of a result. It only grows: what was seen stays as it is.
+/// The records of a result. Append-only.
 #[derive(Debug, Clone, Default)]
 pub struct SeenTrials {
     by_ask: ByAsk<(Arc<TrialRecord>, Duration)>,
 }
 
 impl SeenTrials {
-    /// The record of this trial, once there is one. It may be INVALID: then it could not be
-    /// measured, and nobody tries again.
+    /// The record of this trial, if it exists. It may be INVALID: then it could not be measured,
+    /// and is not tried again.
     pub fn record_for(&self, ask: &TrialAsk) -> Option<&Arc<TrialRecord>> {
         self.by_ask.value_for(ask).map(|(record, _)| record)
     }
 
-    /// Length of this trial with all its attempts; zero before it is there.
     pub fn spent(&self, ask: &TrialAsk) -> Duration {
         let entry = self.by_ask.value_for(ask);
         entry.map_or(Duration::ZERO, |(_, spent)| *spent)
@@ -64,7 +63,6 @@ impl SeenTrials {
         self.by_ask.set_value(ask, (Arc::new(record), spent));
     }
 
-    /// Most records that one look-up may have to compare.
     #[cfg(test)]
     pub(super) fn longest_chain(&self) -> usize {
         self.by_ask

@@ -8,6 +8,7 @@
 //! judged too early: no decision rests on starts of two warm-ups.
 
 mod climb;
+pub mod cpu;
 mod study;
 mod warmer;
 
@@ -24,43 +25,46 @@ use super::{
     Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, WantedTrials, all_answers, both_answers,
     read_records,
 };
-use crate::budget::{HeapPolicy, without_pretouch};
+use crate::budget::{HeapPolicy, resize_heap, without_pretouch};
 use crate::price;
 use crate::proof::{ProofCount, ProofStanding, judge_starts};
 use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 use climb::{Climb, ProvedBase, conclude_climb};
+use cpu::CpuRange;
 
-/// A start may take this many times the start with room.
 const START_FACTOR: u32 = 4;
 
-/// A start may always take this long: short starts vary more than their length says.
 const START_FLOOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct SizeSearch {
     pub bases: Vec<SmallestMemory>,
-    /// Fresh starts that prove a size when none misses.
     pub prove: u32,
-    /// Whether so many are asked for, whatever their distance from the bounds.
     pub is_counted: bool,
 }
 
 impl SizeSearch {
-    /// The same search with answers of at least this size. Its first starts are the same ones.
     pub fn raise_to(&mut self, size: Bytes) {
         for base in &mut self.bases {
             base.parameters.low = base.parameters.low.max(size);
         }
     }
+
+    /// The same search where CPU limits are chosen too.
+    pub fn search_cpus(&mut self, range: CpuRange) {
+        for base in &mut self.bases {
+            base.cpu = Some(range);
+        }
+    }
 }
 
-/// A level that is a question of its own, with a size that is proven, and not one more way to the
-/// cheapest: a JDK, an application, a CPU limit.
+/// A level with an answer and a proof: a JDK, an application, a CPU limit. Other levels are merely
+/// alternatives in the search for the cheapest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SizedLevel {
     /// The JDK's name; `None` where one is asked about.
     pub jdk: Option<String>,
-    /// The application's label; `None` where there is one.
+    /// The application's label; `None` with only one application.
     pub application: Option<String>,
     /// The CPU limit; `None` where one is asked about.
     pub cpu: Option<Cpus>,
@@ -71,14 +75,13 @@ pub struct SizeAnswer {
     pub searched: Vec<SearchedBase>,
     /// The cheapest; `None` where no base has an answer.
     pub best: Option<BestSize>,
-    /// The cheapest of each level that is a question of its own, in the order of the bases.
+    /// The cheapest of each level that gets its own answer, in the order of the bases.
     pub by_level: Vec<OfLevel>,
 }
 
 #[derive(Debug, Clone)]
 pub struct OfLevel {
     pub level: SizedLevel,
-    /// Its cheapest size; how its search ended where none of its bases has an answer.
     pub best: Result<BestSize, SizeEnd>,
 }
 
@@ -102,8 +105,8 @@ impl TrialSearch for SizeSearch {
             lots.iter()
                 .map(|lot| self.prove_cheapest(lot, &searched, seen)),
         )?;
-        if let Some(warmer) = self.with_longer_warm_ups(&proved, &searched) {
-            return warmer.next(seen);
+        if let Some(again) = self.with_other_bases(&proved, &searched) {
+            return again.next(seen);
         }
         let answer = |proved: Option<ProvedBase>| {
             let best = proved.map(|proved| self.best_answer(proved, &searched, seen));
@@ -129,7 +132,7 @@ impl TrialSearch for SizeSearch {
 }
 
 impl SizeSearch {
-    /// Bases that are ways to one answer: all of them, or those of each level that is a question.
+    /// Groups of bases that share one answer: all bases, or those of each level.
     fn lots(&self) -> Vec<Vec<usize>> {
         let mut lots: Vec<Vec<usize>> = Vec::new();
         for (index, search) in self.bases.iter().enumerate() {
@@ -146,18 +149,24 @@ impl SizeSearch {
         all_answers(self.bases.iter().map(|search| search.next(seen)))
     }
 
-    /// The same searches with longer warm-ups, where what was found turned out to be judged too early;
-    /// `None` where nothing was.
-    fn with_longer_warm_ups(
+    /// The same searches with longer warm-ups where the starts turned out to be judged too early, and
+    /// with more CPU where they missed for lack of it; `None` where neither was.
+    fn with_other_bases(
         &self,
         proved: &[Option<ProvedBase>],
         searched: &[SearchedBase],
     ) -> Option<Self> {
         let mut bases = self.bases.clone();
         let mut is_any = false;
-        for proved in proved.iter().flatten().filter(|p| p.is_cold) {
-            if let Some(longer) = &searched[proved.base].longer {
-                bases[proved.base] = SmallestMemory::clone(longer);
+        for proved in proved.iter().flatten() {
+            let own = &searched[proved.base];
+            let other = match (proved.is_cold, proved.lacks_cpu) {
+                (true, _) => own.longer.as_deref(),
+                (false, true) => own.more_cpu.as_deref(),
+                (false, false) => None,
+            };
+            if let Some(other) = other {
+                bases[proved.base] = other.clone();
                 is_any = true;
             }
         }
@@ -176,11 +185,12 @@ impl SizeSearch {
         trials.extend(proved.trials);
         let others = searched.iter().enumerate();
         let others = others.filter(|(i, _)| *i != proved.base);
+        let others = others.flat_map(|(_, s)| s.trials.clone());
         Ok(BestSize {
             configuration: own.ships(proved.answer.size),
             answer: proved.answer,
             trials,
-            others: others.flat_map(|(_, s)| s.trials.clone()).collect(),
+            others: own.of_other_cpus.iter().cloned().chain(others).collect(),
             is_proven: proved.is_proven,
         })
     }
@@ -203,8 +213,8 @@ impl SizeSearch {
         lots.iter().zip(answers).filter_map(own).collect()
     }
 
-    /// Tests the cheapest size of a lot until one is proven: one that is refuted moves up, and may then
-    /// no longer be the cheapest. Where none is proven, the one that was cheapest at first.
+    /// Tests the cheapest size of a group until a size is proven: a refuted size moves up, and may
+    /// then no longer be the cheapest. If none is proven, returns the first cheapest.
     fn prove_cheapest(
         &self,
         lot: &[usize],
@@ -257,12 +267,16 @@ pub struct SmallestMemory {
     /// does not: `retries` is 0.
     pub parameters: MemoryParameters,
     pub start_deadline: Duration,
-    /// Where the answer is for a JVM that is warm: the warm-up to begin with. `None` judges starts as
-    /// they come.
     pub warm_up: Option<Duration>,
     pub heap: HeapPolicy,
-    /// Whether the limit of a running trial may be lowered; a host that cannot says so in its record.
+    /// Whether the host can lower the limit of a running trial; a host that cannot records it.
     pub is_squeezable: bool,
+    /// Whether it is a run with one JVM, so that the heap shrinks with the limit.
+    pub has_one_jvm: bool,
+    /// The CPU limits to choose from, instead of that of the base.
+    pub cpu: Option<CpuRange>,
+    /// Whether a miss with memory to spare ends it, because more CPU can be tried.
+    pub has_more_cpu: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -273,14 +287,20 @@ pub struct SearchedBase {
     /// Longest start that counts as one, from the start with room in it: the same holds for its
     /// proof.
     pub start_deadline: Duration,
-    /// Length of its trials with all their attempts, those with a shorter warm-up too.
     pub spent: Duration,
     /// The start that found the memory wall; `None` where sizes were tried one by one.
     pub squeezed: Option<Arc<TrialRecord>>,
     step: Bytes,
     heap: HeapPolicy,
+    /// A run's memory outside its heap; the rest of each size is heap. `None` keeps the base's
+    /// heap.
+    beside_heap: Option<Bytes>,
     /// The same search with a longer warm-up, for fresh starts that turn out to be judged too early.
     longer: Option<Box<SmallestMemory>>,
+    /// Where the CPU limit was searched too: the trials at other limits.
+    of_other_cpus: Vec<Arc<TrialRecord>>,
+    /// The same search with at least the next CPU limit, for fresh starts that miss with memory to spare.
+    more_cpu: Option<Box<SmallestMemory>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -292,7 +312,6 @@ pub enum SizeEnd {
 }
 
 impl SizeEnd {
-    /// Why there is no size; empty where there is one.
     pub fn why_none(&self) -> String {
         match self {
             Self::Found(_) => String::new(),
@@ -308,6 +327,7 @@ impl SizeEnd {
 #[derive(Debug, Clone)]
 struct SizeSteps<'a> {
     base: &'a Configuration,
+    beside_heap: Option<Bytes>,
     rules: MinMemory,
     repeats: BTreeMap<(u64, bool), u32>,
     start_deadline: Duration,
@@ -315,19 +335,19 @@ struct SizeSteps<'a> {
 
 impl<'a> SizeSteps<'a> {
     fn new(
-        base: &'a Configuration,
+        (base, beside_heap): (&'a Configuration, Option<Bytes>),
         parameters: MemoryParameters,
         start_deadline: Duration,
     ) -> Self {
         Self {
             base,
+            beside_heap,
             rules: MinMemory::new(parameters),
             repeats: BTreeMap::new(),
             start_deadline,
         }
     }
 
-    /// What every trial that passed teaches: where to look first.
     fn learn_memory(&mut self, record: &TrialRecord) {
         if record.verdict == TrialVerdict::Pass
             && let Some(expected) = expected_limit(&record.evidence)
@@ -367,7 +387,7 @@ impl SearchMachine for SizeSteps<'_> {
         };
         let key = (size.as_bytes(), purpose == TrialPurpose::Confirm);
         Some(TrialAsk {
-            configuration: at_size(self.base, size),
+            configuration: at_size(self.base, self.beside_heap, size),
             purpose,
             repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
             start_deadline: self.start_deadline,
@@ -394,16 +414,20 @@ impl SearchMachine for SizeSteps<'_> {
 }
 
 impl SearchedBase {
+    pub(super) fn at_size(&self, size: Bytes) -> Configuration {
+        at_size(&self.base, self.beside_heap, size)
+    }
+
     pub(super) fn ships(&self, size: Bytes) -> Configuration {
-        let configuration = at_size(&self.base, size);
+        let configuration = self.at_size(size);
         match self.heap {
             HeapPolicy::Grow => without_pretouch(configuration),
             HeapPolicy::Auto | HeapPolicy::Keep | HeapPolicy::Fixed(_) => configuration,
         }
     }
 
-    /// The next smaller size and what it breaks: a trial of the search that failed just below the
-    /// confirmed size, or, where none was run, one that is run now. A squeeze has shown it already.
+    /// The next smaller size and how it fails: a failed trial of the search just below the
+    /// confirmed size, or a new trial if none ran. A squeeze has shown it already.
     pub(super) fn next_smaller(
         &self,
         answer: &MemoryFound,
@@ -424,7 +448,7 @@ impl SearchedBase {
             return Ok(None);
         }
         let ask = TrialAsk {
-            configuration: at_size(&self.base, size),
+            configuration: self.at_size(size),
             purpose: TrialPurpose::Neighbour,
             repeat: 1,
             start_deadline: self.start_deadline,
@@ -435,7 +459,6 @@ impl SearchedBase {
     }
 }
 
-/// A trial of the search that is shown again as neighbour is evidence once.
 pub(super) fn add_neighbour(trials: &mut Vec<Arc<TrialRecord>>, below: Option<Arc<TrialRecord>>) {
     if let Some(below) = below.filter(|b| trials.iter().all(|t| t.id != b.id)) {
         trials.push(below);
@@ -480,17 +503,15 @@ fn proof_ask(configuration: &Configuration, repeat: u32, start_deadline: Duratio
     }
 }
 
-/// Configurations whose smallest sizes say nothing about which is cheaper.
+/// Configurations with incomparable smallest sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IncomparableBases {
     #[error("the rate varies, and sizes at different rates do not compare")]
     Rates,
-    /// What a configuration without a limit takes has no price.
     #[error("some configurations have a CPU limit and some have none: their sizes do not compare")]
     Limits,
 }
 
-/// Checks that the cheapest of these configurations means something.
 pub fn check_comparable(bases: &[Configuration]) -> Result<(), IncomparableBases> {
     let differ = |of: fn(&Configuration, &Configuration) -> bool| {
         bases.windows(2).any(|pair| of(&pair[0], &pair[1]))
@@ -504,8 +525,7 @@ pub fn check_comparable(bases: &[Configuration]) -> Result<(), IncomparableBases
     Ok(())
 }
 
-/// The configuration at a size; the label says so.
-pub fn at_size(base: &Configuration, size: Bytes) -> Configuration {
+pub fn at_size(base: &Configuration, beside_heap: Option<Bytes>, size: Bytes) -> Configuration {
     let label = if base.label.is_empty() || base.label == "as given" {
         size.to_string()
     } else {
@@ -514,13 +534,16 @@ pub fn at_size(base: &Configuration, size: Bytes) -> Configuration {
     Configuration {
         memory: Some(size),
         label,
+        jvm_options: match beside_heap {
+            Some(beside) => resize_heap(&base.jvm_options, size.saturating_sub(beside)),
+            None => base.jvm_options.clone(),
+        },
         ..base.clone()
     }
 }
 
-/// What a size weighs beside others: memory and CPUs of all instances.
 fn base_weight(base: &Configuration, size: Bytes) -> f64 {
-    let cpus = base.cpu.map_or(0.0, |cpu| cpu.as_f64());
+    let cpus = base.sure_cpu().map_or(0.0, |cpu| cpu.as_f64());
     f64::from(base.instances) * price::size_weight(cpus, size)
 }
 
@@ -568,7 +591,7 @@ mod tests {
         assert_eq!(cost_of_four, 4.0 * base_weight(&one, Bytes::from_mib(160)));
     }
 
-    /// Answers asks up to a size; what is wanted and guessed then.
+    /// Answers asks up to a size; returns the asks and guesses that follow.
     fn after(sizes_that_pass: &[(u64, bool)]) -> (Vec<String>, Vec<String>) {
         let mib = Bytes::from_mib;
         let search = SmallestMemory {
@@ -586,6 +609,9 @@ mod tests {
             warm_up: None,
             heap: HeapPolicy::Auto,
             is_squeezable: true,
+            has_one_jvm: false,
+            cpu: None,
+            has_more_cpu: false,
         };
         let mut seen = SeenTrials::default();
         for (size, passes) in sizes_that_pass {
@@ -662,7 +688,10 @@ mod tests {
             squeezed: None,
             step: mib(4),
             heap: HeapPolicy::Keep,
+            beside_heap: None,
             longer: None,
+            of_other_cpus: Vec::new(),
+            more_cpu: None,
         };
         let below = searched.next_smaller(&answer, &SeenTrials::default());
         let id = below.map(|below| below.map(|trial| trial.id.clone()));

@@ -1,9 +1,8 @@
-//! Whole searches in worlds whose truth is known, told trial by trial.
+//! Whole searches in worlds with a known answer, trial by trial.
 //!
-//! Owns the player: it answers one ask at a time, as one slot does, and writes down what was asked,
-//! what would have been asked at once and what was guessed. The stories are kept as snapshots: a search
-//! that asks for another trial than before says so, whether its answer is the same or not. How often
-//! answers are right is crate simulated's.
+//! Owns the player: it answers one ask at a time, as one slot does, and writes down each ask, the
+//! parallel asks and the guesses. Snapshots pin the stories: any change in the order of trials
+//! shows, even if the answer is the same. Crate simulated measures how often answers are right.
 
 mod prices;
 mod sizes;
@@ -22,10 +21,8 @@ const PASS: TrialVerdict = TrialVerdict::Pass;
 const MISS: TrialVerdict = TrialVerdict::SloMiss;
 const NOISE: TrialVerdict = TrialVerdict::Invalid(InvalidReason::Noise);
 
-/// Each trial takes so long with all its attempts.
 const SPENT: Duration = Duration::from_secs(70);
 
-/// A search that takes more does not end.
 const MOST: usize = 400;
 
 fn play<S: TrialSearch>(
@@ -56,7 +53,8 @@ fn play<S: TrialSearch>(
     panic!("it does not end:\n{text}");
 }
 
-/// Trials in a few words, those that differ in their ordinals alone together: `prove 1Gi #2-5`.
+/// Trials in a few words; trials that differ only in their ordinals share an entry: `prove 1Gi
+/// #2-5`.
 fn list_asks(asks: &[TrialAsk]) -> String {
     let follows =
         |a: &TrialAsk, b: &TrialAsk| b.repeat == a.repeat + 1 && name_ask(a) == name_ask(b);
@@ -71,7 +69,6 @@ fn describe_ask(ask: &TrialAsk) -> String {
     format!("{} #{}", name_ask(ask), ask.repeat)
 }
 
-/// A trial in a few words, without its ordinal.
 fn name_ask(ask: &TrialAsk) -> String {
     let purpose = match ask.purpose {
         TrialPurpose::Search => "",
@@ -90,7 +87,7 @@ fn name_ask(ask: &TrialAsk) -> String {
     format!("{purpose}{label}{rate}{pair}")
 }
 
-/// The record of an ask: a start in 3 s that needs so much memory.
+/// The record of an ask: a start in 3 s with this memory use.
 fn record_of_ask(ask: &TrialAsk, verdict: TrialVerdict, needs: Bytes) -> TrialRecord {
     let mut record = fixture::trial_record("", ask.purpose, 1, verdict);
     record.configuration = ask.configuration.clone();

@@ -1,10 +1,10 @@
-//! After the cheapest size is found: collectors, flags and heaps in it, compared in pairs.
+//! After the cheapest size is found: collectors, flags and heaps, compared in pairs.
 //!
-//! Owns the order of the trials: in each round every candidate and what it would replace run once
-//! on one slot, forwards and backwards in turn (A B, B A), so that a drift of the machine falls on
-//! both sides. After two rounds the worse half of many candidates is dropped (successive halving).
-//! What is adopted, and the heap by the price rule, are [`tuning`](crate::tuning)'s. The winner has
-//! a proof of its own; where it fails, nothing is adopted.
+//! Owns the order of the trials: in each round every candidate and the reference run once on one
+//! slot, forwards and backwards in turn (A B, B A), so that machine drift affects both sides. After
+//! two rounds the worse half of many candidates is dropped (successive halving).
+//! [`tuning`](crate::tuning) decides adoption, and the heap by the price rule. The winner needs its
+//! own proof; if that fails, nothing is adopted.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -33,23 +33,21 @@ const FEW: usize = 6;
 
 #[derive(Debug, Clone)]
 pub struct TunedOptions {
-    /// The configuration with what was adopted; the one that was given where nothing was.
+    /// The configuration with the adopted options, or the given one.
     pub configuration: Configuration,
     pub has_changed: bool,
     pub compared: Vec<ComparedCandidate>,
     pub trials: Vec<Arc<TrialRecord>>,
-    /// Stages that did not run, and why.
     pub left_out: Vec<String>,
     pub spent: Duration,
 }
 
-/// What was computed of each stage: records never change, and histograms and intervals take long.
+/// Cached results of each stage: records never change, and histograms and intervals are expensive.
 #[derive(Debug, Default)]
 pub struct StageCache([KnownStage; 4]);
 
 #[derive(Debug, Default)]
 struct KnownStage {
-    /// Which of its racers stop after the first rounds.
     dropped: OnceCell<Vec<bool>>,
     ended: OnceCell<EndedStage>,
 }
@@ -58,7 +56,6 @@ struct KnownStage {
 struct EndedStage {
     compared: Vec<ComparedCandidate>,
     adopted: Option<Configuration>,
-    /// Of the reference and of each candidate.
     trials: Vec<Vec<Arc<TrialRecord>>>,
     left_out: Option<String>,
     spent: Duration,
@@ -70,7 +67,7 @@ pub(super) struct OptionComparisons<'a> {
 }
 
 impl OptionComparisons<'_> {
-    /// Compares what the JDK offers in so many pairs each; `spent` was spent before.
+    /// Compares the JDK's options in this many pairs each; `spent` is the time already used.
     pub(super) fn tune(
         &self,
         found: &Configuration,
@@ -110,7 +107,6 @@ impl OptionComparisons<'_> {
         self.prove_adopted(tuned, found, seen)
     }
 
-    /// The options that the user gave or that were adopted before.
     fn known_options(&self, configuration: &Configuration) -> JvmOptionSet {
         let own = configuration.jvm_options.iter().map(|o| o.text.clone());
         let args = configuration.args.iter().cloned();
@@ -127,7 +123,6 @@ impl OptionComparisons<'_> {
         )
     }
 
-    /// Runs a stage and adopts its winner; the trials of the reference and of each candidate.
     fn run_stage(
         &self,
         tuned: &mut TunedOptions,
@@ -197,7 +192,7 @@ impl OptionComparisons<'_> {
         Ok(conclude(racers, rounds.stage, self.purchase.seed, spent))
     }
 
-    /// Runs some rounds of those that are not dropped; the length of their trials.
+    /// Runs some rounds for the remaining candidates; returns the length of their trials.
     fn run(
         &self,
         racers: &mut [Racer],
@@ -231,7 +226,6 @@ impl OptionComparisons<'_> {
         Ok(spent)
     }
 
-    /// What was adopted is proven by fresh starts, or given up.
     fn prove_adopted(
         &self,
         mut tuned: TunedOptions,
@@ -261,7 +255,6 @@ impl OptionComparisons<'_> {
     }
 }
 
-/// The rounds of one stage: repeats are numbered on from those of the stages before.
 #[derive(Debug, Clone, Copy)]
 struct StageRounds {
     stage: TuningStage,
@@ -279,7 +272,6 @@ impl StageRounds {
     }
 }
 
-/// A candidate on its way; the first is the reference.
 struct Racer {
     candidate: OptionCandidate,
     configuration: Configuration,
@@ -319,8 +311,8 @@ fn conclude(racers: Vec<Racer>, stage: TuningStage, seed: u64, spent: Duration) 
     }
 }
 
-/// Which are the worse half of many: those that failed first, then by the CPU they took. A trial
-/// that could not be measured says nothing of its candidate.
+/// The worse half of many candidates: failed ones first, then by CPU time. A trial that could not
+/// be measured does not count.
 fn worse_half(racers: &[Racer]) -> Vec<bool> {
     let others = racers.len().saturating_sub(1);
     let mut dropped = vec![false; racers.len()];
@@ -331,7 +323,7 @@ fn worse_half(racers: &[Racer]) -> Vec<bool> {
         let counted = || r.trials.iter().filter(|t| t.verdict.is_evidence());
         let costs: Vec<f64> = counted().filter_map(|t| cpu_per_request(t)).collect();
         match counted().all(|t| t.verdict == TrialVerdict::Pass) {
-            // Nothing measured: before those that failed, behind those that are known.
+            // Nothing measured: before the failed ones, after the known ones.
             true => median(&costs).unwrap_or(f64::MAX),
             false => f64::INFINITY,
         }

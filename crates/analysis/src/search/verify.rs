@@ -1,9 +1,9 @@
-//! Whether a shipped size still holds: fresh starts of it, one after the other, until they decide.
+//! Whether a shipped size still holds: fresh starts, one after the other, until they decide.
 //!
-//! Owns when starts are enough: for the SLO by Wald's sequential test, against a baseline by
-//! the rule of `crate::shift`, whichever needs more; a rise or a miss that is shown ends it. From
-//! [`FEWEST`] to [`MOST`] starts. Source: Wald, "Sequential Tests of Statistical Hypotheses", Annals
-//! of Mathematical Statistics 16 (1945).
+//! Owns when starts suffice: for the SLO by Wald's sequential test, against a baseline by the rule
+//! of `crate::shift`, whichever needs more; a shown rise or miss ends it. From [`FEWEST`] to
+//! [`MOST`] starts. Source: Wald, "Sequential Tests of Statistical Hypotheses", Annals of
+//! Mathematical Statistics 16 (1945).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +21,12 @@ pub const MOST: u32 = 20;
 /// Starts that become a baseline: those of every later day are held against them.
 pub const FIRST: u32 = MOST;
 
-/// The promise of a size: one start in twenty may miss.
 const KEPT: f64 = 0.05;
 /// A size that no longer holds misses every second start.
 const BROKEN: f64 = 0.5;
 /// Share of sizes that keep their promise and are called broken, at most.
 const FALSE_ALARM: f64 = 0.01;
-/// Share of broken ones that are not called so, at most.
+/// Share of broken sizes that are missed, at most.
 const OVERLOOKED: f64 = 0.1;
 
 #[derive(Debug, Clone)]
@@ -36,7 +35,7 @@ pub struct VerifySearch {
     pub start_deadline: Duration,
     pub ground: MeasurementConditions,
     pub baseline: Option<Baseline>,
-    /// Go on until there are so many starts, whatever they say: they become the next baseline.
+    /// Run at least this many starts, whatever they show: they become the next baseline.
     pub at_least: u32,
 }
 
@@ -53,14 +52,12 @@ pub struct VerifyOutcome {
     pub trials: Vec<Arc<TrialRecord>>,
     pub starts: Vec<StartFigures>,
     pub slo: SloStanding,
-    /// CPU time a request against the baseline's.
     pub cpu: Option<FigureShift>,
     pub memory: Option<FigureShift>,
     pub unlike: ComparisonGaps,
 }
 
 impl VerifyOutcome {
-    /// Whether a figure rose against the baseline.
     pub fn has_risen(&self) -> bool {
         let rose =
             |shift: &Option<FigureShift>| shift.is_some_and(|s| s.standing == ShiftStanding::Rose);
@@ -109,7 +106,7 @@ impl VerifySearch {
         }
     }
 
-    /// What is needed in any case, then the next ones as guesses.
+    /// The starts needed in any case, then the next ones as guesses.
     fn wanted_trials(
         &self,
         from: u32,
@@ -134,7 +131,6 @@ impl VerifySearch {
         })
     }
 
-    /// Judges the starts so far; whether they decide.
     fn is_over(&self, verified: &mut VerifyOutcome) -> bool {
         let measured = verified.starts.len() as u32;
         let not_measured = verified.trials.len() as u32 - measured;
@@ -195,7 +191,6 @@ fn test_slo(starts: &[StartFigures]) -> SloStanding {
     }
 }
 
-/// Where the test came to no end: the rule of every proof.
 fn by_count(starts: &[StartFigures]) -> SloStanding {
     match is_proof(count_kept(starts), starts.len() as u64) {
         true => SloStanding::Holds,

@@ -336,7 +336,7 @@ fn what_lies_behind_a_miss_is_more_than_its_threshold() {
     );
 }
 
-/// What is under way at the end of the load is answered, only later; a queue is more than that.
+/// Requests under way at the end of the load are answered later; a queue is larger.
 #[test]
 fn a_slow_application_that_keeps_up_is_no_overload() {
     let slo: Slo = "p99<900ms,errors<1%".parse().unwrap();
@@ -597,7 +597,7 @@ fn a_trial_is_as_long_as_its_phases_and_at_least_a_second() {
         evidence.seconds.clear();
         (told, super::trial_seconds(&evidence))
     };
-    assert_eq!(of(&[]), (10.0, 1.0), "seconds that were told");
+    assert_eq!(of(&[]), (10.0, 1.0), "reported seconds");
     assert_eq!(of(&[(5, 20), (20, 45)]), (40.0, 40.0));
 }
 
@@ -618,9 +618,9 @@ fn exactly_as_much_as_is_allowed_breaks_no_rule() {
         load.offered_rate = Some(128.0);
         load.achieved_rate = achieved;
         let measured = MeasuredLoad::from_evidence(&evidence).unwrap().unwrap();
-        misses(&[], &slo(), &measured, &evidence, &thresholds).len()
+        misses(&[], &slo(), Some(&measured), &evidence, &thresholds).len()
     };
-    // Half of what was offered, and as much as may be under way at the end.
+    // Half of the offered load, plus the requests that may be under way at the end.
     let least = 64.0 - UNDER_WAY / 8.0;
     assert_eq!(of(least, 4000), 0);
     assert_eq!(of(least - 0.01, 4000), 1);

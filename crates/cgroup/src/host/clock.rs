@@ -9,9 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub struct ClockReading {
     /// CLOCK_MONOTONIC: stands still in suspend, never steps.
     pub monotonic_ns: i128,
-    /// CLOCK_BOOTTIME: runs on in suspend.
     pub boottime_ns: i128,
-    /// CLOCK_REALTIME: the wall clock.
     pub realtime_ns: i128,
 }
 
@@ -41,7 +39,6 @@ impl ClockReading {
         best.1
     }
 
-    /// Largest disagreement between the clocks on how long it is since `earlier`.
     pub fn jump_since(self, earlier: Self) -> Duration {
         let monotonic = self.monotonic_ns - earlier.monotonic_ns;
         let boottime = self.boottime_ns - earlier.boottime_ns - monotonic;

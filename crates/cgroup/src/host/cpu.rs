@@ -12,7 +12,6 @@ use loadline_sizing::CpuSet;
 /// ticks of 10 ms, on most kernels by sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MachineCpuTimes {
-    /// Used by tasks and interrupts: user, nice, system, irq, softirq.
     pub busy: Duration,
     /// Not used: idle, iowait.
     pub idle: Duration,
@@ -58,7 +57,6 @@ impl MachineCpuTimes {
         }
     }
 
-    /// All of it: wall time times CPUs.
     pub fn total_time(self) -> Duration {
         self.busy
             .saturating_add(self.idle)
@@ -66,7 +64,6 @@ impl MachineCpuTimes {
     }
 }
 
-/// A number of clock ticks (USER_HZ) as time.
 fn from_ticks(ticks: u64) -> Duration {
     let hz = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_secs(ticks / hz) + Duration::from_nanos(ticks % hz * 1_000_000_000 / hz)
@@ -90,8 +87,6 @@ pub(super) fn allowed_cpus(status: &str) -> Option<CpuSet> {
     list.parse().ok()
 }
 
-/// The model of the first CPU in /proc/cpuinfo: x86 `model name`, MIPS and POWER `cpu`, s390
-/// and some ARM `Processor` or `Model`.
 pub(super) fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "cpu", "Processor", "Model"]
         .iter()

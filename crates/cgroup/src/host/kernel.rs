@@ -1,7 +1,8 @@
-//! What the kernel's own threads worked: they serve whoever reads and writes, and are in no group.
+//! CPU time of the kernel's own threads: they work for processes that read and write, and are in no
+//! group.
 //!
-//! Owns finding them and their time, not whose work it was. A process in a PID namespace of its own
-//! sees none of them: then they are nobody's, and count as the machine's noise.
+//! Owns finding them and their time, not the attribution. A process in another PID namespace sees
+//! none: then they count as the machine's noise.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,8 +39,8 @@ fn kernel_thread_time(process: &Path) -> Option<Duration> {
     Some(Duration::from_nanos(nanos))
 }
 
-/// What they worked between two readings. A thread that ended in between is lost, one that began
-/// counts whole.
+/// Their work between two readings. A thread that ended in between is lost; a new thread counts
+/// whole.
 pub(crate) fn work_between(start: &KernelThreads, end: &KernelThreads) -> Duration {
     end.iter()
         .map(|(pid, time)| time.saturating_sub(start.get(pid).copied().unwrap_or_default()))

@@ -25,14 +25,11 @@ pub(crate) use memory::swapped_in;
 pub use outer::{OuterLimit, OuterLimitScope, outer_conflict, outer_limits};
 pub(crate) use outer::{groups_around, read_limit};
 
-/// What does not change while a result is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
-    /// Kernel release, such as `6.1.0-28-amd64`.
     pub kernel: String,
     /// CPU model as the kernel names it; `None` where it gives no name (some ARM machines).
     pub cpu_model: Option<String>,
-    /// CPUs that loadline may use: its affinity, cpuset included.
     pub cpus_allowed: CpuSet,
     pub memory: MachineMemory,
 }

@@ -1,5 +1,5 @@
-//! Limits of the groups around loadline and around its trials. A trial inside a tighter outer
-//! limit would measure that limit instead of its own.
+//! Limits of the groups around loadline and around its trials. A trial inside a tighter outer limit
+//! would measure that limit instead of its own.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::limits::{CgroupLimits, V1_UNLIMITED};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OuterLimitScope {
     Trials,
-    /// On loadline and its load generator only; trials run beside it.
+    /// On loadline and its load generator only; trials run outside.
     Loadline,
 }
 
@@ -31,14 +31,11 @@ impl fmt::Display for OuterLimitScope {
 pub struct OuterLimit {
     pub dir: PathBuf,
     pub scope: OuterLimitScope,
-    /// CPU quota, rounded down to a thousandth of a CPU.
     pub cpu: Option<Cpus>,
     pub memory: Option<Bytes>,
     pub pids: Option<u64>,
 }
 
-/// The limits of every group around trials and around loadline.
-/// Errors: A file that is there but cannot be read.
 pub fn outer_limits(layout: &CgroupLayout) -> Result<Vec<OuterLimit>, CgroupError> {
     let mut found: Vec<OuterLimit> = Vec::new();
     for controller in [Controller::Cpu, Controller::Memory, Controller::Pids] {
@@ -127,8 +124,8 @@ fn parse_quota(quota: &str, period: &str) -> Option<Cpus> {
     Some(Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX)))
 }
 
-/// Refuses limits that an outer limit would spoil: those that are not below it.
-/// Errors: [`CgroupError::OuterLimit`] with the group whose limit is in the way.
+/// Refuses limits that an outer limit would spoil: limits that are not below it. Errors:
+/// [`CgroupError::OuterLimit`] with the limiting group.
 pub fn outer_conflict(outer: &[OuterLimit], limits: &CgroupLimits) -> Result<(), CgroupError> {
     for around in outer.iter().filter(|o| o.scope == OuterLimitScope::Trials) {
         let conflict = |what, wanted: String, limit: String| CgroupError::OuterLimit {

@@ -15,7 +15,7 @@ fn all() -> CgroupLimits {
     }
 }
 
-/// A v1 machine whose group has the files of Linux 6.18; a regular file stands for each.
+/// A v1 machine with a group that has the files of Linux 6.18, as regular files.
 fn v1() -> FakeCgroupTree {
     let fake = FakeCgroupTree::from_captured("hybrid");
     fake.add_group("unified", &[("cgroup.controllers", "")]);

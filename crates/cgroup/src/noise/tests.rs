@@ -184,7 +184,7 @@ fn a_window_of_a_group_that_reads_dropped_pages_again() {
     let near = |got: Option<f64>, wanted: f64| {
         assert!((got.unwrap() - wanted).abs() < 0.01, "{wanted}: {noise:?}");
     };
-    // As above, less 80 ms: of two CPUs, and of the one that the group used.
+    // As above, less 80 ms: out of two CPUs, and out of the single one that the group used.
     near(noise.foreign_cpu, 0.11);
     near(noise.contention, 0.02);
 }

@@ -1,8 +1,8 @@
-//! Wakes the sampler's thread at its due times, and ends its sleep for good.
+//! Wakes the sampler's thread at its due times, and can end its sleep for good.
 //!
-//! Owns a timer that repeats by itself (timerfd). Setting an alarm anew for every sample would
-//! program the machine's timer twice a sample, once when it fires and once when it is set; on a
-//! virtual machine that is the dearest part of a sample. Timers: timerfd_create(2).
+//! Owns a periodic timer (timerfd). Setting an alarm for every sample would program the machine's
+//! timer twice a sample, once when it fires and once when it is set; on a virtual machine that is
+//! the most expensive part of a sample. Timers: timerfd_create(2).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,6 @@ pub(super) struct SampleTimer {
     stopped: AtomicBool,
 }
 
-/// What the timer is set to, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TimerGrid {
     start: u64,
@@ -42,7 +41,6 @@ impl SampleTimer {
         })
     }
 
-    /// Ends the wait, now and ever after.
     pub fn cancel_wait(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         // A time that has passed: it fires at once. It fails for no valid time.

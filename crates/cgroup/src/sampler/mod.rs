@@ -1,8 +1,8 @@
-//! Samples a group over time from a thread of its own: at a fixed interval, or once per CFS
-//! period, just after its boundary.
+//! Samples a group over time in a separate thread: at a fixed interval, or once per CFS period,
+//! just after its boundary.
 //!
 //! Owns the thread, its absolute deadlines and the account of its own cost. Gaps are recorded,
-//! never filled. The thread must not live in the sampled group.
+//! never filled. The thread must not be in the sampled group.
 
 mod alarm;
 mod schedule;
@@ -25,7 +25,7 @@ pub use schedule::{Pace, PhaseLock, SampleGap};
 /// Reading memory.stat flushes counters of all CPUs.
 const SLOW_FLOOR: Duration = Duration::from_millis(20);
 
-/// At most so many gaps are kept; all are counted.
+/// Most stored gaps; all are counted.
 const MAX_GAPS: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,6 @@ impl SamplerOptions {
     }
 }
 
-/// A running sampler. Dropping it stops it.
 #[derive(Debug)]
 pub struct CgroupSampler {
     alarm: Arc<SampleTimer>,
@@ -66,7 +65,6 @@ pub struct CgroupSampler {
 pub struct SamplerReport {
     pub samples: u64,
     pub wall: Duration,
-    /// CPU time of its thread, sink included.
     pub cpu: Duration,
     /// Times with missed samples, the first 10 000.
     pub gaps: Vec<SampleGap>,
@@ -79,7 +77,6 @@ pub struct SamplerReport {
 }
 
 impl SamplerReport {
-    /// Its cost as a share of one CPU.
     pub fn cpu_share(&self) -> f64 {
         self.cpu.as_secs_f64() / self.wall.as_secs_f64().max(f64::MIN_POSITIVE)
     }
@@ -145,8 +142,8 @@ fn run(
 ) -> SamplerReport {
     let start = monotonic_ns();
     let cpu_start = thread_cpu();
-    // A sample that comes late places a stop wrongly. Where this is not allowed, samples are late
-    // when the machine is busy, and the gaps say so.
+    // A late sample places a stop wrongly. Without this right, samples are late when the machine is
+    // busy, and the gaps show it.
     let mut report = SamplerReport {
         is_realtime: loadline_sys::run_at_once().is_ok(),
         ..SamplerReport::default()
@@ -179,7 +176,7 @@ fn run(
     report
 }
 
-/// Takes one sample; what is slow only when it is due. PSI is read before and after a trial
+/// Takes one sample; slow readings only when due. PSI is read before and after a trial
 /// ([`crate::noise`]), which loses no stall time between.
 fn take_sample(
     reader: &mut CgroupReader,
@@ -197,7 +194,6 @@ fn take_sample(
     Ok(())
 }
 
-/// Something read less often than every sample.
 struct SlowReading {
     interval: u64,
     next: u64,

@@ -1,4 +1,4 @@
-//! When the next sample is due. Pure: it is told what the clock said, so tests need none.
+//! When the next sample is due. Pure: the clock is an input, so tests need none.
 //!
 //! Phase locking: the CFS period timer of a group keeps its phase for the life of the group, also
 //! across idle times. `nr_periods` grows when it fires. So 1 ms samples around one step of
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::saturating_nanos;
 
-/// Interval while the phase is learnt.
 const LEARN_INTERVAL: u64 = 1_000_000;
 
 /// How long it is looked for at 1 ms: two periods of the usual 100 ms.
@@ -18,7 +17,6 @@ const LEARN_FOR: u64 = 200_000_000;
 /// A step seen between samples further apart than this says too little.
 const LEARN_PRECISION: u64 = 2_500_000;
 
-/// How long after the boundary a locked sample is taken.
 const AFTER_BOUNDARY: u64 = 1_500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,21 +42,18 @@ impl SampleGap {
     }
 }
 
-/// The phase of a group's CFS period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhaseLock {
     /// A boundary, CLOCK_MONOTONIC ns; the others are whole periods away.
     pub boundary_ns: u64,
-    /// The boundary lies within so much of it, to either side.
+    /// The boundary is at most this far away, on either side.
     pub uncertainty: Duration,
 }
 
-/// The state of a sampler's timing.
 #[derive(Debug)]
 pub(super) struct SampleSchedule {
     due: u64,
     interval: u64,
-    /// Time and `nr_periods` of the last sample.
     last: Option<(u64, Option<u64>)>,
     phase: PeriodPhase,
 }
@@ -103,7 +98,6 @@ impl SampleSchedule {
         self.due
     }
 
-    /// Distance of the samples that follow it, ns, as far as is known now.
     pub fn interval(&self) -> u64 {
         self.interval
     }
@@ -186,7 +180,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Runs a schedule against a clock without delay and a group whose period ends at
+    /// Runs a schedule against a clock without delay and a group with a period that ends at
     /// `boundary` mod 100 ms, active from `active` on. Returns the sample times.
     fn simulate(pace: Pace, boundary: u64, active: u64, until: u64) -> (Vec<u64>, SampleSchedule) {
         let mut schedule = SampleSchedule::new(pace, 0);

@@ -77,7 +77,9 @@ fn a_quota_throttles_and_the_counters_say_so() {
     group.0.apply_limits(&limits).unwrap();
     let mut spin = group.sh("while :; do :; done");
     wait_until("throttling", || {
-        group.0.read().unwrap().cpu.nr_throttled >= Some(3)
+        let cpu = group.0.read().unwrap().cpu;
+        // The kernel counts a period when it begins to throttle, its time when that ends.
+        cpu.nr_throttled >= Some(3) && cpu.throttled_time > Some(Duration::ZERO)
     });
     let sample = group.0.read().unwrap();
     group.0.kill_processes(SOON).unwrap();
@@ -115,9 +117,9 @@ fn an_oom_kill_is_counted_in_the_leaf() {
     assert!(memory.peak.is_none_or(|peak| peak <= Bytes::from_mib(16)));
 }
 
-/// Lines of processes, each of which starts its successor and ends: always new ids, and always at
-/// least one process a line. A tree that grows would reach some limit of tasks, and a shell that
-/// cannot fork ends by itself.
+/// Lines of processes, each of which starts its successor and exits: always new ids, and always at
+/// least one process per line. A growing tree would reach some limit of tasks, and a shell that
+/// cannot fork exits.
 #[test]
 fn lines_that_keep_forking_are_killed() {
     let Some(layout) = layout("lines_that_keep_forking_are_killed") else {
@@ -198,7 +200,7 @@ fn a_group_below_another_counts_by_itself_and_goes_with_it() {
         .unwrap();
     // What it had before it joined stays charged where it came from: its own memory here begins with
     // what it touches next, which may be after it is in the list of processes.
-    wait_until("memory of its own", || {
+    wait_until("own memory", || {
         let memory = below.read().unwrap().memory;
         memory.is_some_and(|m| m.usage > Some(Bytes::from_bytes(0)))
     });

@@ -10,8 +10,8 @@ use loadline_sizing::Cpus;
 
 use crate::{SOON, Scoped, layout, wait_until};
 
-/// Samples a group that spins under a small quota, for so long and until it was throttled: on a
-/// busy machine it may wait for a CPU instead.
+/// Samples a group that spins under a small quota, for a given time and until it was throttled: on
+/// a busy machine it may wait for a CPU instead.
 fn sampled(
     layout: &CgroupLayout,
     options: SamplerOptions,
@@ -105,7 +105,7 @@ fn a_sampler_ends_when_its_group_goes() {
     let (sampler, samples) = told(&group, Duration::from_millis(1));
     samples.recv_timeout(SOON).unwrap();
     group.0.remove_dirs(SOON).unwrap();
-    // It ends by itself: its end drops what it tells.
+    // Its end drops the channel.
     while samples.recv_timeout(SOON).is_ok() {}
     assert_eq!(samples.try_recv(), Err(TryRecvError::Disconnected));
     let report = sampler.stop_sampling();

@@ -52,8 +52,8 @@ fn on_v2_as_root() {
     rerun("on_v2_as_root", "true");
 }
 
-/// A cgroup namespace whose root is a group with processes in it: nothing can be made below it
-/// until they are moved into a child.
+/// A cgroup namespace with processes in its root group: nothing can be made below it until they are
+/// moved into a child.
 #[test]
 fn on_v2_in_a_container() {
     let setup = r#"

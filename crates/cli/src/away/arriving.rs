@@ -1,8 +1,8 @@
-//! What arrives from a cluster, and what of it is accepted.
+//! Data from a cluster, and the rules for accepting them.
 //!
-//! Owns the rule: whoever may write to the namespace may have written all of it. An experiment from there
-//! runs in the cluster and namespace that the user named and nowhere else, and reads no file of this
-//! machine, exactly as one that is sent there ([`super::carried`]).
+//! Owns the rule: whoever may write to the namespace may have written all data. An experiment from
+//! there runs in the cluster and namespace that the user named and nowhere else, and reads no file
+//! of this machine, exactly like an experiment sent there ([`super::carried`]).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub fn accepted_row(row: &ResultRow, place: &AwayLocation) -> Result<ResultRow, 
     Ok(ResultRow {
         title: one_line(&row.title),
         experiment: accepted_text(&row.experiment, place)?,
-        // As what is sent has it: an image is called in no directory.
+        // As in sent experiments: an image has no calling directory.
         directory: PathBuf::from("/"),
         command: row.command.iter().map(|word| one_line(word)).collect(),
         ..row.clone()
@@ -120,7 +120,6 @@ pub fn referenced_variables(text: &str) -> Result<Vec<String>, Error> {
     Ok(all.into_iter().collect())
 }
 
-/// What configurations may name that come with trials and answers: `soak` and `explain --try` run them.
 #[derive(Debug)]
 pub struct AllowedNames {
     image: Option<String>,
@@ -137,9 +136,8 @@ impl AllowedNames {
         })
     }
 
-    /// Refuses a piece whose configurations name a file of this machine, or a variable or an image that
-    /// the experiment does not.
-    /// Errors: With what it names.
+    /// Refuses a piece with configurations that name a file of this machine, or a variable or an
+    /// image outside the experiment. Errors: With the name.
     pub fn check_piece(&self, piece: &ResultPiece) -> Result<(), Error> {
         let told = |e: serde_json::Error| {
             not_accepted(&format!("came with an answer that cannot be read: {e}"))
@@ -392,7 +390,7 @@ mod tests {
             }))
         };
         let own = serde_json::json!({ "env": { "A": "{env:TOKEN}" }, "application": { "image": "registry.example/orders:1.4" } });
-        ended(own).expect("all of it is the experiment's");
+        ended(own).expect("everything belongs to the experiment");
         for (forged, why) in [
             (
                 serde_json::json!({ "env": { "A": "{file:/etc/shadow}" } }),

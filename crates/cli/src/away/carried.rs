@@ -1,7 +1,7 @@
-//! What of an experiment goes along to a cluster, and what is refused because it would stay here.
+//! The parts of an experiment that go to a cluster, and refusals of local ones.
 //!
-//! Owns the rule: the text goes, with every profile and price list that is part of it, and the values of
-//! the variables that it refers to go as a Secret. Files that trials read while they run stay here.
+//! Owns the rule: the text goes, with every profile and price list that is part of it, and the
+//! values of its variables go as a Secret. Files that trials read while they run stay here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,8 @@ use crate::measuring::MeasureFlags;
 use crate::notify;
 use crate::output::OutputFlags;
 
-/// The variable with the address that is told how the run ended.
 const NOTIFY: &str = "LOADLINE_NOTIFY";
 
-/// References that are not to a variable.
 pub(super) const OF_FILES: [&str; 3] = ["{file:", "{compose:", "{env-file:"];
 
 pub fn checked_cluster(
@@ -127,15 +125,13 @@ pub(super) fn variable_names(text: &str) -> impl Iterator<Item = &str> {
     behind.filter_map(|rest| Some(rest.split_once('}')?.0))
 }
 
-/// What `--notify` is there: its address goes along as a variable.
-/// Errors: What it names cannot be read.
+/// The remote form of `--notify`: its address goes along as a variable. Errors: Its source cannot
+/// be read.
 pub fn notify(text: &str, variables: &mut BTreeMap<String, String>) -> Result<String, Error> {
     variables.insert(NOTIFY.to_owned(), notify::address(text)?);
     Ok(format!("{{env:{NOTIFY}}}"))
 }
 
-/// The text of the experiment, at this place and no other, whatever context is the current one.
-/// Errors: When it cannot be written.
 pub fn placed_text(given: &mut LoadedExperiment, place: &AwayLocation) -> Result<String, Error> {
     let table = given.file.kubernetes.get_or_insert_default();
     table.context = Some(place.context.clone());

@@ -1,7 +1,7 @@
-//! The question before anything runs that came from a cluster.
+//! The question before anything from a cluster runs.
 //!
-//! Owns what is shown: which images run, where, as which service account, and which variables of this
-//! environment they get. Nothing is pulled, made or read before the answer.
+//! Owns the prompt: which images run, where, under which service account, and which variables of
+//! this environment they get. Nothing is pulled, made or read before the answer.
 
 use std::io::{IsTerminal, stderr, stdin};
 use std::path::Path;
@@ -27,10 +27,9 @@ pub struct ConsentFlags {
     pub yes: bool,
 }
 
-/// Asks before a result runs whose experiment came from a cluster, and notes the answer. One that was
-/// begun here needs none.
-/// Errors: The user says no, or there is nobody to ask and no `--yes`; the store; a workload that
-/// cannot be read.
+/// Asks before running a result with an experiment from a cluster, and stores the answer. Local
+/// results need no confirmation. Errors: The user says no, or there is no terminal and no `--yes`;
+/// the store; a workload that cannot be read.
 pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Result<(), Error> {
     let confirmed = store.is_confirmed(&row.id);
     let Some(is_confirmed) = confirmed.map_err(|e| store_refused(&e))? else {
@@ -52,8 +51,8 @@ pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Resul
     store.set_confirmed(&row.id).map_err(|e| store_refused(&e))
 }
 
-/// The same for a command that reads a result and begins a new one with its experiment; its store is
-/// opened to write only where there is something to ask.
+/// The same for a command that reads a result and starts a new one with its experiment; opens its
+/// store for writing only if it must ask.
 pub fn confirm_experiment(
     reading: &Store,
     row: &ResultRow,
@@ -114,6 +113,8 @@ fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, Strin
         .iter()
         .filter_map(|c| c.get("image")?.as_str());
     all.extend(images.map(|image| ("init container", image.to_owned())));
+    let access = template.production_access();
+    all.extend(access.into_iter().map(|what| ("of production", what)));
     Ok(all)
 }
 

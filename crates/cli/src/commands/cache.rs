@@ -1,8 +1,8 @@
-//! `loadline cache`: a start-up cache of the application, trained, put in place, and verified by
-//! pairs of starts with and without it.
+//! `loadline cache`: trains a start-up cache of the application, puts it in place, and verifies it
+//! by pairs of starts with and without it.
 //!
-//! It is an experiment with one factor (no cache, cache), so everything about trials, records and
-//! `resume` is that of `loadline run`; this file makes the experiment and puts the file in place.
+//! It is an experiment with one factor (no cache, cache), so trials, records and `resume` work as
+//! in `loadline run`; this file makes the experiment and puts the file in place.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ use crate::measuring::{MeasureFlags, MeasuringSession, sudo_caller};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::say::print_data;
 
-/// The directory of a shared class cache: OpenJ9 is told a directory, and so is `loadline-launch`.
+/// The directory of a shared class cache: OpenJ9 and `loadline-launch` both take a directory.
 const SHARED: &str = "scc";
 
 const PORT: u16 = 8080;
@@ -65,7 +65,7 @@ pub struct CacheArguments {
     #[arg(long, value_name = "URL")]
     warm: Vec<LoadTarget>,
 
-    /// Requests to each of them; 0 trains the start alone
+    /// Requests to each address; 0 trains the start alone
     #[arg(long, default_value_t = 20, value_name = "N")]
     warm_requests: u64,
 
@@ -73,13 +73,14 @@ pub struct CacheArguments {
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     train_option: Vec<String>,
 
-    /// A Spring Boot jar is taken apart first, its libraries beside it, because no cache can serve
-    /// classes from jars inside a jar; trained and compared is that, in a directory beside the jar
-    /// or in that of -o
+    /// Extract a Spring Boot jar first, with its libraries next to it, because no cache can serve
+    /// classes from jars inside a jar; the extracted application is trained and compared, in a
+    /// directory next to the jar or in -o
     #[arg(long, conflicts_with = "image")]
     extract: bool,
 
-    /// Directory the cache is written to [default: beside the application's jar; of an image here]
+    /// Directory the cache is written to [default: next to the application's jar; for an image the
+    /// working directory]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -176,7 +177,7 @@ pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
     verify_cache(given, &arguments, (&there, file), is_found)
 }
 
-/// Whether `loadline-launch` finds the cache by itself: beside the jar of `java -jar`.
+/// Whether `loadline-launch` finds the cache without an option: next to the jar of `java -jar`.
 fn is_found(jar: &Path, command: &[String], place: &Path) -> bool {
     let is_beside = place.parent() == jar.parent();
     is_beside && command.iter().any(|word| word == "-jar")
@@ -322,7 +323,8 @@ fn put_beside_dockerfile(
     there.put_pair((file, content), (&dockerfile, text.as_bytes()))
 }
 
-/// The Dockerfile of a cache: a name that no build has yet, or in a directory that has nothing else.
+/// The Dockerfile of a cache: a name that no build has yet, or in a directory with nothing else in
+/// it.
 fn dockerfile(kind: CacheKind, file: &str) -> String {
     match kind {
         CacheKind::Scc => "Dockerfile".to_owned(),
@@ -367,6 +369,7 @@ fn cache_experiment(
         slo: ValueWithOrigin::from_flag("--start-deadline", format!("start<{limit}")),
         app,
         load: start_load(arguments),
+        metrics: None,
         limits: LimitsTable {
             cpu: optional("--cpu", &arguments.cpu),
             memory: optional("--memory", &arguments.memory),
@@ -387,7 +390,7 @@ fn cache_experiment(
     })
 }
 
-/// What is judged is the start; a few requests show that it serves.
+/// Only the start is judged; a few requests show that it serves.
 fn start_load(arguments: &CacheArguments) -> LoadSpec {
     let own = LoadTarget {
         host: "localhost".to_owned(),
@@ -483,7 +486,7 @@ fn summary(
             classes.loaded,
             classes.archived as f64 * 100.0 / classes.loaded as f64,
             match made.kind {
-                // OpenJ9 has no archive of its own; the JDK's classes are in this one.
+                // OpenJ9 has no base archive; the JDK's classes are in this cache.
                 CacheKind::Scc => "",
                 CacheKind::AppCds | CacheKind::Aot => " and the JDK's archive",
             }
@@ -545,7 +548,7 @@ mod tests {
         let arguments = Line::parse_from(words).arguments;
         let file = cache_experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
         let given = check_file(file, None, Path::new("/"), String::new()).expect("it is valid");
-        // What is stored must be read again by `resume`.
+        // `resume` must be able to read the stored text.
         Experiment::from_file_text(&given.text, Path::new("stored"), Path::new("/"))
             .expect("it is stored")
     }

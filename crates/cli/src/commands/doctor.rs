@@ -23,7 +23,6 @@ pub struct DoctorArguments {
     json: bool,
 }
 
-/// Tries everything and prints what works. Fails when something that trials need does not.
 pub fn run(arguments: DoctorArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut checks = vec![check_machine()];
     checks.extend(without_root());
@@ -69,7 +68,6 @@ pub fn in_short() -> String {
     }
 }
 
-/// Only where it does not work; the check of namespaces stands on it.
 fn without_root() -> Option<PreflightCheck> {
     let refusal = rootless::enter_user_namespace().err()?;
     Some(PreflightCheck {
@@ -156,7 +154,7 @@ struct CheckForm {
     name: String,
     /// `works`, `missing` (less is measured) or `broken` (nothing is).
     status: String,
-    /// What was seen.
+    /// The finding.
     detail: String,
     /// What to do; null where nothing has to be done.
     fix: Option<String>,
@@ -173,8 +171,8 @@ struct JdkForm {
     vendor: String,
     /// Its virtual machine, HotSpot or OpenJ9.
     vm: String,
-    /// The build of the virtual machine by its own words; null for HotSpot, which has the JDK's
-    /// version, and for one that did not answer.
+    /// The build of the virtual machine as it reports it; null for HotSpot, which has the JDK's
+    /// version, and without an answer.
     vm_build: Option<String>,
     /// Its directory.
     home: String,
@@ -202,7 +200,6 @@ fn doctor_document(checks: &[PreflightCheck], found: &DetectedJdks) -> DoctorDoc
     }
 }
 
-/// The virtual machine, with its build where that is not the JDK's version.
 fn describe_vm(jdk: &InstalledJdk) -> String {
     match jvm_words::openj9_words(jdk) {
         Some(words) => format!("{} {}", jdk.kind, words.vm_build),

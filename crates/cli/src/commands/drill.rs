@@ -1,5 +1,5 @@
-//! `loadline drill`: a dependency goes away under load and comes back; how the application comes
-//! through. A matrix like that of `run`, of an experiment with an outage.
+//! `loadline drill`: a dependency goes away under load and comes back; shows how the application
+//! copes. A matrix like `run`, over an experiment with an outage.
 
 use super::run::{self, RunArguments};
 use crate::error::{CommandOutcome, Error, FailureKind};
@@ -8,7 +8,6 @@ use crate::output::AnswerPrinter;
 
 const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"; loadline run measures without one";
 
-/// Refuses an experiment without an outage, then runs it.
 pub fn run(arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     if !given.experiment.has_outages() {

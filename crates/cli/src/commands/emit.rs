@@ -4,6 +4,7 @@ mod cached;
 mod existing;
 mod foreign;
 mod jvm;
+mod run;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -38,11 +39,12 @@ use jvm::JvmIdentity;
 use steps::ShippingSteps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "Dockerfile",
     "app.aot",
     "app.jsa",
     "compose.yaml",
+    "evidence.md",
     "java-tool-options.env",
     "jvm.options",
     "kubernetes.yaml",
@@ -51,12 +53,11 @@ const OURS: [&str; 10] = [
     "loadline.xml",
 ];
 
-/// The feature release where there is no JVM.
 const NO_JVM: u32 = 0;
 
 const READABLE: u32 = 0o666;
 
-/// What starts Quarkus: it reads these directories beside its jar, and no manifest names them.
+/// Quarkus's runner: it reads these directories next to its jar, and no manifest names them.
 const QUARKUS: (&str, [&str; 2]) = (
     "io.quarkus.bootstrap.runner.QuarkusEntryPoint",
     ["app", "quarkus"],
@@ -75,6 +76,12 @@ enum EmitTarget {
     Compose,
     /// jvm.options, JAVA_TOOL_OPTIONS, the launcher's profile
     Options,
+    /// Alert rules of Prometheus, from what starts that kept the SLO showed at most
+    Alerts,
+    /// Dashboard of Grafana, with what the alert rules compare
+    Grafana,
+    /// ScaledObject of KEDA in the place of the autoscaler; with --max-replicas
+    Keda,
 }
 
 /// Write the files that ship a recommendation
@@ -89,7 +96,7 @@ pub struct EmitArguments {
     /// `--in-cluster`, for kubectl apply -f -; nothing else
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, default_missing_value = "default")]
     rbac: Option<String>,
-    /// What for; several with commas [default: all]
+    /// What for; several with commas [default: all but alerts and keda]
     #[arg(long = "for", value_enum, value_delimiter = ',')]
     purposes: Vec<EmitTarget>,
     /// Name of the service [default: the result's title]
@@ -98,8 +105,8 @@ pub struct EmitArguments {
     /// Image, as the cluster pulls it [default: NAME:latest]
     #[arg(long, value_parser = parse_image_name)]
     image: Option<String>,
-    /// Image that the Dockerfile builds on [default: that of the measured vendor and build, where it
-    /// has one; the file says what of the measured JVM it has]
+    /// Image that the Dockerfile builds on [default: the measured vendor's and build's, if it
+    /// exists; the file says how similar it is to the measured JVM]
     #[arg(long, value_name = "IMAGE")]
     base_image: Option<String>,
     /// Pods; from 2 on with a PodDisruptionBudget [default: those of `size --prices`, else 1]
@@ -116,8 +123,7 @@ pub struct EmitArguments {
     #[arg(long)]
     plain: bool,
     /// Let the Dockerfile build a start-up cache: appcds (JDK 13 and later), aot (25 and later) or
-    /// scc (OpenJ9)
-    /// [default: the one that the recommendation was measured with]
+    /// scc (OpenJ9) [default: the recommendation's]
     #[arg(long, value_name = "KIND")]
     cache: Option<CacheKind>,
     /// CPUs of the host that it is to run on: what the JVM would choose there otherwise than where
@@ -131,7 +137,6 @@ pub struct EmitArguments {
     force: bool,
 }
 
-/// A name that a registry takes (distribution/reference): no blanks, and not empty.
 fn parse_image_name(text: &str) -> Result<String, String> {
     let (name, _) = text.split_once('@').unwrap_or((text, ""));
     let (name, tag) = match name.rsplit_once(':') {
@@ -157,8 +162,6 @@ fn parse_image_name(text: &str) -> Result<String, String> {
 }
 
 impl EmitArguments {
-    /// The patch of one container of a manifest, for a result (and the state directory it is in);
-    /// an older patch in the directory is replaced.
     pub fn for_patch(
         (id, state): (String, Option<PathBuf>),
         manifest: PathBuf,
@@ -200,6 +203,9 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
     }
     if arguments.node.is_some() {
         view.node = target_node(&experiment, &view.machine, arguments.node);
+    }
+    if experiment.app.run.is_some() {
+        return run::write_run(&arguments, &to, (&view, &experiment), out);
     }
     let application = build_application(&arguments, &view, &experiment)?;
     refuse_cache_of_image(&application)?;
@@ -272,6 +278,9 @@ fn purposes(given: &[EmitTarget]) -> Vec<EmitPurpose> {
         EmitTarget::Docker => EmitPurpose::Docker,
         EmitTarget::Compose => EmitPurpose::Compose,
         EmitTarget::Options => EmitPurpose::Options,
+        EmitTarget::Alerts => EmitPurpose::Alerts,
+        EmitTarget::Grafana => EmitPurpose::Grafana,
+        EmitTarget::Keda => EmitPurpose::Keda,
     };
     if given.is_empty() {
         EmitPurpose::ALL.to_vec()
@@ -280,7 +289,7 @@ fn purposes(given: &[EmitTarget]) -> Vec<EmitPurpose> {
     }
 }
 
-/// An image that was measured is not built anew, and one without a JVM has no options.
+/// A measured image is not rebuilt, and without a JVM there are no options.
 fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<EmitPurpose>, Error> {
     let builds =
         |purpose: &EmitPurpose| matches!(purpose, EmitPurpose::Docker | EmitPurpose::Compose);
@@ -324,8 +333,8 @@ fn build_application(
         Some(_) => StartCommand::in_image(&experiment.app.command),
         None => shipped_command(experiment)?,
     };
-    // An image need not have a JVM, and then it gets no options; the JDKs of the machine and of other
-    // levels are none of its own.
+    // An image need not have a JVM, and then it gets no options; the JDKs of the machine and of
+    // other levels do not apply to it.
     let jdk = match measured {
         Some(_) if !JvmIdentity::is_seen(view) => NO_JVM,
         Some(_) => jdk_feature(&jvm).unwrap_or(NO_JVM),
@@ -378,7 +387,7 @@ fn build_application(
     })
 }
 
-/// The image to build on: the one asked for, else the one that comes nearest to the JVM of the trials.
+/// The base image: the requested one, else the nearest to the JVM of the trials.
 fn base_image(arguments: &EmitArguments, jvm: &JvmIdentity, feature: u32) -> BaseImage {
     match &arguments.base_image {
         Some(name) => BaseImage::from_user(name, &jvm.vendor, &jvm.version),
@@ -408,7 +417,13 @@ fn scaling(
     replicas: u32,
 ) -> Result<Option<AutoscalerNeeds>, Error> {
     let Some(max_replicas) = arguments.max_replicas else {
-        return Ok(None);
+        return match arguments.purposes.contains(&EmitTarget::Keda) {
+            true => Err(
+                Error::new(FailureKind::Usage, "--for keda: how many pods at most?")
+                    .with_hint("add --max-replicas 10"),
+            ),
+            false => Ok(None),
+        };
     };
     if max_replicas < replicas {
         let refusal = format!("--max-replicas {max_replicas} is below the {replicas} pods");
@@ -470,7 +485,7 @@ fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
     Ok(command)
 }
 
-/// What has to lie beside a jar in the image: names in the jar's directory.
+/// Files that the image needs next to a jar: names in the jar's directory.
 fn files_beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
     let home = jar.parent().unwrap_or(Path::new("."));
     let mut all: Vec<String> = Vec::new();
@@ -516,13 +531,14 @@ fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
         },
         Readiness::Tcp { port } => ReadinessCheck::Tcp { port: *port },
         // A probe cannot read the log; the port that takes the load is what there is.
-        Readiness::LogLine { .. } | Readiness::Command { .. } => ReadinessCheck::Tcp {
-            port: experiment.load.spec.port(),
-        },
+        Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit => {
+            ReadinessCheck::Tcp {
+                port: experiment.load.spec.port(),
+            }
+        }
     }
 }
 
-/// Whether a text holds a secret, also one that an export took out.
 fn holds_secret(text: &str) -> bool {
     redact::redact_line(text) != text || text.contains(redact::REDACTED)
 }
@@ -537,7 +553,6 @@ fn jdk_feature(jvm: &JvmIdentity) -> Result<u32, Error> {
     })
 }
 
-/// Writes all files, or none: first beside their places, then each is renamed.
 fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error> {
     let places: Vec<PathBuf> = artefacts.iter().map(|a| to.join(a.name)).collect();
     let there: Vec<String> = places

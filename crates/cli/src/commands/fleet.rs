@@ -4,7 +4,7 @@ mod declared;
 mod promise;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::offer::Offer;
@@ -54,7 +54,7 @@ pub struct FleetArguments {
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
 
-    /// Offer whose prices are used
+    /// Offer that sets the prices
     #[arg(long, value_name = "OFFER", default_value = "own-nodes")]
     prices: String,
 
@@ -66,12 +66,17 @@ pub struct FleetArguments {
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["json", "measured"])]
     toml: Option<String>,
 
+    /// Write the experiment files of the --top workloads into this directory, as NAMESPACE-NAME.toml;
+    /// files that are there stay
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["toml", "json", "measured"])]
+    toml_dir: Option<PathBuf>,
+
     /// Hold what a result promised against what production used: NAMESPACE/NAME=RESULT, an id or a
     /// file that `export` wrote; several times for several
     #[arg(long, value_name = "WORKLOAD=RESULT")]
     measured: Vec<String>,
 
-    /// Write what is printed to this file; - is standard output
+    /// Write the output to this file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -120,7 +125,7 @@ pub struct RankedWorkload {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FleetDocument {
-    /// Workloads, what is most at stake first.
+    /// Workloads, highest stakes first.
     Ranked {
         /// How far back.
         window: String,
@@ -130,7 +135,7 @@ pub enum FleetDocument {
         workloads: Vec<RankedWorkload>,
         /// Pods of jobs and nodes that were left out.
         left_out_pods: usize,
-        /// Requests a second whose series name no pod.
+        /// Requests a second in series without a pod name.
         nobodys_requests_per_second: f64,
     },
     /// Promises held against production (--measured).
@@ -142,7 +147,6 @@ pub enum FleetDocument {
     },
 }
 
-/// Asks, ranks and prints. Exit code 1 where a promise is not kept.
 pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
     let offer =
         Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(FailureKind::Usage, e))?;
@@ -213,6 +217,16 @@ fn rank_workloads(
         .collect();
     let stake = |r: &RankedWorkload| r.advice.at_stake_per_month;
     workloads.sort_by(|a, b| stake(b).total_cmp(&stake(a)));
+    if let Some(directory) = &arguments.toml_dir {
+        let top = workloads.iter().take(arguments.top);
+        let written = write_experiments(directory, top.map(|ranked| &ranked.workload), window)?;
+        write_output(arguments, &written.join("\n"))?;
+        talk!(
+            "next: edit each URL and start command, then: loadline size {}",
+            written.join(" ")
+        );
+        return Ok(CommandOutcome::Done);
+    }
     let document = FleetDocument::Ranked {
         window: window.length.clone(),
         prices: format!("{} of {}", offer.name, offer.price.date),
@@ -226,6 +240,31 @@ fn rank_workloads(
     };
     write_output(arguments, &text)?;
     Ok(CommandOutcome::Done)
+}
+
+/// The experiment files of these workloads; gives their paths.
+fn write_experiments<'a>(
+    directory: &Path,
+    workloads: impl Iterator<Item = &'a FleetWorkload>,
+    window: &QueryWindow,
+) -> Result<Vec<String>, Error> {
+    std::fs::create_dir_all(directory).map_err(|e| {
+        let what = format!("--toml-dir: cannot make {}: {e}", directory.display());
+        Error::new(FailureKind::Environment, what).with_hint("name a directory that you may write")
+    })?;
+    let mut written = Vec::new();
+    for workload in workloads {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let name = workload.name.to_string().replace(|c| !is_plain(c), "-");
+        let path = directory.join(format!("{name}.toml"));
+        if path.exists() {
+            say!("warning: {} is there, and stays as it is", path.display());
+        } else {
+            files::write(&path, &experiment_toml(workload, window))?;
+        }
+        written.push(path.display().to_string());
+    }
+    Ok(written)
 }
 
 fn access(arguments: &FleetArguments) -> Result<PrometheusAccess, Error> {

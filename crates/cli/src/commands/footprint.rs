@@ -28,7 +28,7 @@ pub struct FootprintArguments {
     /// The JVM's process; HotSpot must run with -XX:NativeMemoryTracking=detail
     #[arg(value_name = "PID", value_parser = process)]
     pid: u32,
-    /// Also write the profile that loadline-launch reads, such as loadline.profile beside the jar
+    /// Also write the profile that loadline-launch reads, such as loadline.profile next to the jar
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print JSON, sizes in bytes
@@ -79,12 +79,11 @@ fn read_hotspot(pid: u32) -> Result<FootprintReading, Error> {
         vm: Vm::HotSpot,
         footprint,
         is_c1_only: Some(is_c1_only(&ask_jvm(pid, "VM.flags")?)),
-        // Last, because it collects: what is resident should be what load left.
+        // Last, because it collects: the resident pages should be those after the load.
         live_heap: footprint::live_heap(&ask_jvm(pid, "GC.class_histogram")?),
     })
 }
 
-/// Pages first: writing the dump takes some of its own.
 fn read_openj9(pid: u32) -> Result<FootprintReading, Error> {
     let smaps = smaps(pid)?;
     let dump = java_dump::take_java_dump(pid)
@@ -118,7 +117,7 @@ fn ask_jvm(pid: u32, command: &str) -> Result<String, Error> {
         .map_err(|e| Error::new(FailureKind::Environment, &e).with_hint_if(e.attach_hint()))
 }
 
-/// The JDK whose `java` the process runs, read in the process's own file system.
+/// The JDK of the process's `java`, read in the process's own file system.
 fn process_jdk(pid: u32) -> Option<JdkRelease> {
     let process = JvmProcess::for_pid(pid).ok()?;
     let java = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
@@ -129,7 +128,6 @@ fn process_jdk(pid: u32) -> Option<JdkRelease> {
     })
 }
 
-/// Of `VM.flags`: whether the second compiler is off.
 fn is_c1_only(flags: &str) -> bool {
     let level = flags
         .split_whitespace()
@@ -139,7 +137,6 @@ fn is_c1_only(flags: &str) -> bool {
         .is_some_and(|level| level < 4)
 }
 
-/// Name, size and what it is, in the order of reports.
 fn rows(footprint: &Footprint) -> [(&'static str, Bytes, &'static str); 10] {
     [
         ("heap", footprint.heap, "touched"),

@@ -34,8 +34,6 @@ pub struct GcArgs {
 
 const STDIN: &str = "/dev/stdin";
 
-/// Reads each log and prints it. A log that cannot be read does not hide the others; the command
-/// fails at the end.
 pub fn run(args: &GcArgs, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut failure = None;
     let mut is_first = true;
@@ -177,7 +175,6 @@ fn pauses(report: &GcReport) -> String {
     aligned_table(&rows)
 }
 
-/// The ones that took longest first.
 fn by_total(entries: &[NamedDurations]) -> Vec<&NamedDurations> {
     let mut sorted: Vec<&NamedDurations> = entries.iter().collect();
     sorted.sort_by(|a, b| b.total_seconds.total_cmp(&a.total_seconds));
@@ -227,7 +224,7 @@ fn aligned_table(rows: &[[String; 8]]) -> String {
     out
 }
 
-/// Name and value of what is not in the table; what the log does not say is left out.
+/// Name and value of facts outside the table; missing ones are left out.
 fn facts(report: &GcReport) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let heap: Vec<String> = [
@@ -298,7 +295,6 @@ fn format_seconds(seconds: f64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// Binary units, three significant digits where it is not a whole number.
 fn format_size(bytes: u64) -> String {
     let bytes = Bytes::from_bytes(bytes);
     match bytes.as_mib() {

@@ -1,6 +1,6 @@
-//! What `loadline --help` lists, by what people want to do, and what `loadline` alone says.
+//! The list in `loadline --help`, grouped by purpose, and the output of `loadline` alone.
 //!
-//! Owns the groups only: a command's sentence is that of its declaration in [`super::LoadlineCommand`].
+//! Owns the groups only: [`super::LoadlineCommand`] declares each command's sentence.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,6 @@ use crate::error::{CommandOutcome, Error};
 use crate::output;
 use crate::say::{print_data, width};
 
-/// The commands by purpose; every visible one stands in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Measure",
@@ -38,7 +37,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
 /// Flags that `-h` shows of a command that measures; `--help` has all.
-const FIRST: [&str; 14] = [
+const FIRST: [&str; 13] = [
     "slo",
     "rate",
     "url",
@@ -52,19 +51,16 @@ const FIRST: [&str; 14] = [
     "compose",
     "service",
     "report",
-    "json",
 ];
 
-/// Commands whose flags fill more than a screen.
 const LONG: [&str; 6] = ["size", "run", "verify", "judge", "drill", "plan"];
 
-/// What people type, for each command.
 const EXAMPLES: [(&str, &[&str]); 29] = [
     (
         "size",
         &[
             "loadline size --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/ -- java -jar app.jar",
-            "loadline size --image registry/orders:1.4 --slo 'p99<250ms,errors<1%' --rate 100/s --url http://localhost:8080/orders",
+            "loadline size --image orders:1.4 --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/",
             "loadline size loadline.toml --prices fargate",
         ],
     ),
@@ -152,7 +148,6 @@ const EXAMPLES: [(&str, &[&str]); 29] = [
     ("completion", &["source <(loadline completion bash)"]),
 ];
 
-/// Examples behind the help of every command, and of long ones a first screen.
 fn with_examples(command: Command) -> Command {
     let command = EXAMPLES
         .into_iter()
@@ -160,7 +155,8 @@ fn with_examples(command: Command) -> Command {
             let text = format!("Examples:\n  {}", lines.join("\n  "));
             command.mut_subcommand(name, |one| one.after_help(text))
         });
-    let is_first = |id: &str| FIRST.contains(&id) || ["quiet", "verbose", "help"].contains(&id);
+    let is_first =
+        |id: &str| FIRST.contains(&id) || ["quiet", "verbose", "color", "help"].contains(&id);
     LONG.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |one| {
             one.mut_args(|arg| {
@@ -171,7 +167,6 @@ fn with_examples(command: Command) -> Command {
     })
 }
 
-/// The same command line, with its commands in groups.
 pub fn group_commands(command: Command) -> Command {
     let mut command = with_examples(output::with_flag(command));
     // Without it the command `help` is not there yet.
@@ -245,7 +240,7 @@ mod tests {
         let size = command.find_subcommand("size").expect("it is there");
         let flags = size
             .get_opts()
-            .filter(|f| !["help", "quiet", "verbose"].contains(&f.get_id().as_str()));
+            .filter(|f| !["help", "quiet", "verbose", "color"].contains(&f.get_id().as_str()));
         let shown = flags.filter(|f| !f.is_hide_set());
         let bare = shown.filter(|f| f.get_help_heading().is_none());
         let bare: Vec<_> = bare.map(clap::Arg::get_id).collect();

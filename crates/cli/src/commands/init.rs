@@ -21,12 +21,11 @@ pub struct InitArguments {
     /// An image that starts it [default: the jar that was built, else the manifest's image]
     #[arg(long, value_name = "REF", conflicts_with = "command")]
     image: Option<String>,
-    /// What is requested: a path as /owners?lastName=Da, or a URL [default: where it says that it
-    /// is ready]
+    /// The request: a path as /owners?lastName=Da, or a URL [default: the readiness path]
     #[arg(long, value_name = "PATH|URL")]
     url: Option<String>,
-    /// Path that answers when it is ready, as /health or :9001/health [default: that of the
-    /// manifest's probe, or of the health library that the build names]
+    /// Path that answers when it is ready, as /health or :9001/health [default: the manifest's
+    /// probe, or the path of the health library that the build names]
     #[arg(long, value_name = "PATH")]
     ready: Option<String>,
     /// Requests a second [default: 50/s]
@@ -41,7 +40,7 @@ pub struct InitArguments {
     /// Memory limit, where no manifest says it [default: 512Mi]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// The manifest that ships it, relative to DIR [default: the only one that has a JVM]
+    /// The manifest that ships it, relative to DIR [default: the only manifest with a JVM]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Write to this file; - prints [default: loadline.toml in DIR]
@@ -112,7 +111,7 @@ fn project_flags(arguments: &InitArguments) -> ProjectOverrides {
     }
 }
 
-/// What is written is an experiment: a flag that makes it none is refused here.
+/// The output is an experiment: a flag that makes it invalid is refused here.
 fn check_experiment(text: &str, directory: &Path) -> Result<(), Error> {
     let path = directory.join(FILE);
     let here = called::working_directory()?;

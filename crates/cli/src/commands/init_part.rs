@@ -1,11 +1,10 @@
-//! `loadline init-part` (hidden): the processes between loadline and an application under test. All of
-//! it is in [`loadline_trial::init`].
+//! `loadline init-part` (hidden): the processes between loadline and an application under test. The
+//! implementation is in [`loadline_trial::init`].
 
 use loadline_trial::init::{self, InitError};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 
-/// Runs a stage; what it prints on failure goes into the application's output.
 pub fn run() -> Result<CommandOutcome, Error> {
     init::run().map(|()| CommandOutcome::Done).map_err(|error| {
         let kind = match &error {

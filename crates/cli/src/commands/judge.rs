@@ -1,4 +1,4 @@
-//! `loadline judge`: somebody else's numbers under the same SLO, and a manifest checked on paper.
+//! `loadline judge`: runs foreign numbers under the same SLO, and checks a manifest on paper.
 //!
 //! Every advice becomes a level of one factor, so its trials run and are stored like those of
 //! `loadline run`. Without a command the manifest is only checked.
@@ -43,11 +43,11 @@ const STARTS: u32 = 3;
 
 const USUAL_JDK: u32 = 17;
 
-/// Run somebody else's numbers under the same SLO; `lint` checks a manifest on paper
+/// Run foreign numbers under the same SLO; `lint` checks a manifest on paper
 #[derive(Args)]
 pub struct JudgeArguments {
-    /// Kubernetes manifest whose numbers are run: a file, a directory of them, or - for standard
-    /// input; may be given several times. Checked on paper first, as `lint` does
+    /// Kubernetes manifest with numbers to run: a file, a directory, or - for standard input; may
+    /// be given several times. Checked on paper first, as `lint` does
     #[arg(long, value_name = "FILE", num_args = 1..)]
     manifest: Vec<PathBuf>,
 
@@ -61,12 +61,12 @@ pub struct JudgeArguments {
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
 
-    /// A result of this application, or a file that `export` wrote: its start time and memory are held against the manifest, the
-    /// price of its recommendation against that of the advice
+    /// A result of this application, or a file that `export` wrote: its start time and memory are
+    /// compared with the manifest, the price of its recommendation with the advice's
     #[arg(long, value_name = "RESULT")]
     measured: Option<String>,
 
-    /// Offer whose prices are shown
+    /// Offer that sets the prices
     #[arg(long, value_name = "OFFER", default_value = "fargate")]
     prices: String,
 
@@ -309,8 +309,6 @@ fn advices(
     Ok(advices)
 }
 
-/// What rules start from: the limits, command and JDK of the experiment, wherever they stand, in
-/// flags or in its file. Of several configurations the first.
 fn rule_inputs(
     experiment: &Experiment,
     memory: Option<Bytes>,
@@ -326,7 +324,7 @@ fn rule_inputs(
         let exact = jdk.version.full.parse();
         exact.unwrap_or(JavaVersion::from_feature(jdk.version.feature))
     };
-    // A script may start any JVM: that of the machine is the likeliest.
+    // A script may start any JVM: the machine's is the likeliest.
     let jdk = jdk.as_ref().or(found.jdks.first()).map(version);
     advice::RuleInput {
         cpu: first.cpu,
@@ -397,7 +395,7 @@ mod tests {
         .expect("it is stored");
         assert_eq!(given.experiment.configurations(), all);
         let stored = Experiment::from_file_text(&given.text, Path::new("stored"), Path::new("/"));
-        let stored = stored.expect("what is stored is read again");
+        let stored = stored.expect("the stored text is read again");
         assert_eq!(stored.configurations(), all);
         assert_eq!((stored.repeats, stored.app.directory.as_path()), (3, here));
     }
@@ -432,7 +430,7 @@ mod tests {
         let counted = from_file.classes;
         assert!(
             counted.is_some(),
-            "the jar is that of the application's directory"
+            "the jar comes from the application's directory"
         );
         let flag = Bytes::from_mib(512);
         assert_eq!(of(Some(flag)).memory, Some(flag));

@@ -1,11 +1,10 @@
-//! `loadline keeper-part` (hidden): the dependencies that the trials of a result share. All of it is
-//! in [`loadline_trial::keeper`].
+//! `loadline keeper-part` (hidden): the dependencies that the trials of a result share. The
+//! implementation is in [`loadline_trial::keeper`].
 
 use loadline_trial::{keeper, part};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 
-/// Reads requests from stdin, writes answers to stdout.
 pub fn run() -> Result<CommandOutcome, Error> {
     let parent = std::env::var(part::PARENT).ok();
     let parent = parent.and_then(|text| text.parse().ok());

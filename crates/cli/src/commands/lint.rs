@@ -13,7 +13,7 @@ use crate::say::one_line_json;
 /// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
 #[derive(Args)]
 pub struct LintArguments {
-    /// Kubernetes manifests: files, directories of them, or - for standard input
+    /// Kubernetes manifests: files, directories, or - for standard input
     #[arg(value_name = "FILE", required = true)]
     manifest: Vec<PathBuf>,
 
@@ -22,7 +22,7 @@ pub struct LintArguments {
     #[arg(long, value_name = "RESULT")]
     measured: Option<String>,
 
-    /// Offer whose prices are shown
+    /// Offer that sets the prices
     #[arg(long, value_name = "OFFER", default_value = "fargate")]
     prices: String,
 
@@ -35,7 +35,6 @@ pub struct LintArguments {
     json: bool,
 }
 
-/// Checks and prints. Exit code 1 where something is wrong.
 pub fn run(arguments: LintArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let measured = measured_view(arguments.measured.as_deref(), arguments.state.as_deref())?;
     let (figures, offer) = (

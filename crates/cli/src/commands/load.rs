@@ -19,6 +19,7 @@ use loadline_load::{LoadError, LoadPart, LoadPlan, LoadSpec, LoadTarget, clock_n
 use self::files::LoadFiles;
 use self::texts::{CpuList, parse_cpus};
 use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::grpc;
 use crate::load_flags::{LoadFlags, report_bodiless};
 use crate::output::AnswerPrinter;
 use crate::say::{columns, write_stderr};
@@ -116,7 +117,7 @@ pub fn run_load(
     judged
 }
 
-/// As much of it as the terminal has room for: of a line that wraps, only the last part is erased.
+/// Cut to the terminal's width: of a wrapped line only the last part would be erased.
 fn in_one_line(line: &str) -> &str {
     let columns = columns(std::io::stderr()).unwrap_or(80);
     // The last column stays free: some terminals wrap as soon as it is written.
@@ -129,7 +130,6 @@ fn interrupted_error(signals: &Signals) -> Error {
         .with_hint("the result is of the time until then")
 }
 
-/// Prints a summary; exit code 4 when the generator says that it was the bottleneck.
 pub(super) fn print_summary(
     as_json: bool,
     summary: &LoadSummary,
@@ -141,8 +141,8 @@ pub(super) fn print_summary(
         out.print_answer(&summary.summary_text())?;
     }
     match &summary.saturated {
-        // A closed model asks how fast it goes: the generator's own end is an answer too, and
-        // the summary says so.
+        // A closed model asks how fast it goes: the generator's limit is an answer too, and the
+        // summary shows it.
         Some(reason) if summary.offered_rate.is_some() => Err(Error::new(
             FailureKind::Invalid,
             format!("the generator was itself the bottleneck: {reason}"),
@@ -182,7 +182,7 @@ fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {
 fn plan_load(arguments: &LoadArguments) -> Result<LoadPlan, Error> {
     let targets = targets(&arguments.urls).map_err(load_error)?;
     let load = spec(arguments, targets[0].clone())?;
-    // What is wrong with the flags is told before anybody is asked for an address.
+    // Wrong flags are reported before any address is resolved.
     let addresses = targets.iter().map(LoadTarget::resolve_address);
     let addresses = addresses.collect::<Result<Vec<SocketAddr>, _>>();
     let plan = load
@@ -198,7 +198,7 @@ fn plan_load(arguments: &LoadArguments) -> Result<LoadPlan, Error> {
     .after_warm_up(load.warm_up()))
 }
 
-/// The load that the flags say; what is served already needs no warm-up.
+/// The load from the flags; a running target needs no warm-up.
 fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error> {
     let mut load = LoadSpec {
         url: Some(target),
@@ -206,6 +206,7 @@ fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error
     };
     arguments.load.overlay(&mut load);
     load.resolve_files(Path::new("")).map_err(load_error)?;
+    grpc::encode_calls(&mut load).map_err(load_error)?;
     if arguments.max_rate {
         // The search makes its own models; the closed one is its probe.
         load.closed = Some(true);
@@ -220,14 +221,12 @@ fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error
     Ok(load)
 }
 
-/// A wall-clock time on CLOCK_MONOTONIC.
 fn monotonic(unix_seconds: f64) -> u64 {
     let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let ahead = unix_seconds - wall.unwrap_or_default().as_secs_f64();
     clock_ns() + (ahead.max(0.0) * 1e9) as u64
 }
 
-/// Long enough to see a service change.
 const DURATION: PositiveTime = PositiveTime(Duration::from_secs(30));
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub enum LoadlineCommand {
     Doctor(doctor::DoctorArguments),
     /// Write loadline.toml for the project in this directory, from what lies in it
     Init(init::InitArguments),
-    /// Say whether what is shipped still keeps the SLO and costs no more than before
+    /// Say whether the shipped size still keeps the SLO and costs no more than before
     Verify(verify::VerifyArguments),
     /// Find the smallest memory that keeps the SLO, and prove it
     Size(size::SizeArguments),
@@ -60,7 +60,7 @@ pub enum LoadlineCommand {
     Drill(run::RunArguments),
     /// Check manifests on paper: limits, requests, JVM options, probes
     Lint(lint::LintArguments),
-    /// Run somebody else's numbers, of a manifest or a rule, under the same SLO
+    /// Run foreign numbers, of a manifest or a rule, under the same SLO
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
@@ -78,7 +78,7 @@ pub enum LoadlineCommand {
     Cache(cache::CacheArguments),
     /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
     Gc(gc::GcArgs),
-    /// Show what the JVM would choose by itself under limits
+    /// Show what the JVM would choose under limits
     Predict(predict::PredictArguments),
     /// Show where the memory of a running JVM is, and write the launcher's profile
     Footprint(footprint::FootprintArguments),

@@ -1,4 +1,4 @@
-//! `loadline neighbour` (hidden): the busy neighbour of a trial. All of it is in
+//! `loadline neighbour` (hidden): the busy neighbour of a trial. The implementation is in
 //! [`loadline_trial::run_neighbour`].
 
 use clap::Args;
@@ -6,7 +6,7 @@ use loadline_trial::run_neighbour;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 
-/// What it is told.
+/// Its arguments.
 #[derive(Args)]
 pub struct NeighbourArguments {
     /// Threads to keep busy.
@@ -15,7 +15,6 @@ pub struct NeighbourArguments {
     cpus: loadline_sizing::CpuSet,
 }
 
-/// Runs until standard input ends.
 pub fn run(arguments: &NeighbourArguments) -> Result<CommandOutcome, Error> {
     let cpus: Vec<u32> = arguments.cpus.iter().collect();
     run_neighbour(arguments.threads, &cpus, std::io::stdin().lock())

@@ -1,5 +1,5 @@
-//! `loadline pages`: what packages install beside the program, from the program's own arguments:
-//! man pages and completions of shells. Hidden: `cargo xtask release` calls it.
+//! `loadline pages`: generates the files that packages install with the program: man pages and
+//! shell completions. Hidden: `cargo xtask release` calls it.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,6 @@ pub struct CompletionArguments {
     shell: Shell,
 }
 
-/// Prints it.
 pub fn complete_shell(arguments: &CompletionArguments) -> Result<CommandOutcome, Error> {
     let mut text = Vec::new();
     clap_complete::generate(
@@ -42,7 +41,6 @@ pub fn complete_shell(arguments: &CompletionArguments) -> Result<CommandOutcome,
     Ok(CommandOutcome::Done)
 }
 
-/// Writes them.
 pub fn run(arguments: &PagesArguments) -> Result<CommandOutcome, Error> {
     let written = write(&arguments.directory);
     written.map_err(|e| {

@@ -4,11 +4,14 @@
 pub mod json;
 pub mod outlook;
 
+use std::path::Path;
+
 use clap::Args;
+use loadline_cgroup::host::MachineMemory;
 use loadline_engine::agenda::{Agenda, trial_length};
 use loadline_engine::experiment::{Experiment, PricingTerms};
 use loadline_engine::searches::{bases, lattice_on_machine};
-use loadline_report::format::count_of;
+use loadline_report::format::{count_of, measured_bytes};
 use loadline_report::table::{Table, TableCell};
 
 use super::size::TOGETHER;
@@ -39,7 +42,6 @@ pub struct PlanArguments {
     state: Option<std::path::PathBuf>,
 }
 
-/// Prints the plan.
 pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let more = ExtraFlags {
         search: Some(&arguments.search),
@@ -47,6 +49,9 @@ pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandO
     };
     let mut given = load_experiment_with(&arguments.flags, more)?;
     can_plan(&mut given.experiment)?;
+    for doubt in beyond_this_machine(&given.experiment) {
+        say!("warning: {doubt}");
+    }
     let text = plan_text(&given, &arguments)?;
     out.print_answer(&text)?;
     Ok(CommandOutcome::Done)
@@ -73,6 +78,34 @@ fn plan_text(given: &LoadedExperiment, arguments: &PlanArguments) -> Result<Stri
         true => one_line_json(&json::PlanDocument::for_matrix(&agenda)),
         false => Ok(agenda_text(&agenda)),
     }
+}
+
+/// What is asked for and is not here; a trial would refuse it, or measure something else.
+fn beyond_this_machine(experiment: &Experiment) -> Vec<String> {
+    let here = trial_cpus(experiment);
+    let configurations = experiment.configurations();
+    let cpus = configurations.iter().filter_map(|c| c.cpu).max();
+    let cpus = cpus.filter(|cpus| cpus.ceil() > here).map(|cpus| {
+        format!(
+            "the CPU limit of {cpus} is more than the {here} of this machine: no trial can use it"
+        )
+    });
+    let most = configurations.iter().filter_map(|c| c.memory);
+    let most = most.chain(experiment.search.max_memory).max();
+    let total = MachineMemory::read(Path::new("/proc"))
+        .ok()
+        .map(|m| m.total);
+    let total = total.filter(|_| experiment.cluster.is_none());
+    let memory = most
+        .zip(total)
+        .filter(|(most, total)| most > total)
+        .map(|(most, total)| {
+            let total = measured_bytes(total);
+            format!(
+                "{most} is more than the {total} of this machine: a trial with so much is refused"
+            )
+        });
+    cpus.into_iter().chain(memory).collect()
 }
 
 /// Whether the experiment asks for a search: it says how to search, or there is nothing to compare
@@ -127,7 +160,7 @@ fn agenda_text(agenda: &Agenda) -> String {
         ""
     };
     let total = format!(
-        "{ladders}{}, about {} each, {ladders}{} in all",
+        "`run`: {ladders}{}, about {} each, {ladders}{} in all",
         count_of(agenda.matrix.cells.len(), "trial"),
         format_span(agenda.each),
         format_span(agenda.matrix_length())

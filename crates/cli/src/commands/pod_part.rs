@@ -1,5 +1,5 @@
-//! `loadline pod-part`, `loadline pod-look` and `loadline pod-generator` (hidden): what runs in a pod of
-//! Kubernetes. All of it is in [`loadline_trial::part`] and [`loadline_trial::pod`].
+//! `loadline pod-part`, `loadline pod-look` and `loadline pod-generator` (hidden): the processes in
+//! a Kubernetes pod. The implementation is in [`loadline_trial::part`] and [`loadline_trial::pod`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct PodPartArguments {
     /// The application's /tmp
     #[arg(long)]
     tmp: PathBuf,
-    /// Give application and load generator CPUs of their own
+    /// Give application and load generator separate CPUs
     #[arg(long)]
     split_cpus: bool,
     /// Only say whether the application may start
@@ -108,7 +108,6 @@ pub struct PodGeneratorArguments {
     idle: u64,
 }
 
-/// Makes load for whoever knows the secret, until it is told to end.
 pub fn generate(arguments: PodGeneratorArguments) -> Result<CommandOutcome, Error> {
     let signals = Signals::watch_signals()?;
     let (secret, port) = (&arguments.secret, arguments.port);

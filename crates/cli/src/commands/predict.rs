@@ -1,4 +1,4 @@
-//! `loadline predict`: what the JVM would choose by itself in a container of this size.
+//! `loadline predict`: the JVM's choices in a container of this size.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::output::AnswerPrinter;
 use crate::say::one_line_json;
 
-/// What the JVM would choose by itself.
+/// The JVM's own choices.
 #[derive(Args)]
 pub struct PredictArguments {
     /// CPU limit: 1.5 or 1500m; without it --node counts
@@ -51,8 +51,6 @@ pub struct PredictArguments {
     json: bool,
 }
 
-/// Least quota that the kernel takes: 1 ms of the period of 100 ms (sched/core.c,
-/// min_cfs_quota_period).
 const LEAST: Cpus = Cpus::from_millis(10);
 
 fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
@@ -71,6 +69,13 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
         Error::new(FailureKind::Usage, format!("--jvm: {error}"))
             .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
     })?;
+    if let Some(word) = words.iter().find(|word| !word.starts_with('-')) {
+        return Err(Error::new(
+            FailureKind::Usage,
+            format!("--jvm: `{word}` is no option: it does not begin with -"),
+        )
+        .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'"));
+    }
     let options = JvmOptionSet::from_words(words);
     let (document, text) = match arguments.jdk.vm {
         Vm::HotSpot => of_hotspot(arguments, &options)?,
@@ -192,7 +197,6 @@ fn processor_words(machine: MachineSize) -> String {
     format!("{} processor{}", machine.cpus, plural(machine.cpus))
 }
 
-/// Why this JVM does not see the limit, and where it would not.
 fn blindness_notes(arguments: &PredictArguments, jdk: JdkRelease, options: &JvmOptionSet) {
     if let Some(why) = without_container_support(jdk, options) {
         let heap = match options.switch_value(HEAP_LIMIT) == Some(true) {
@@ -222,7 +226,6 @@ fn warn_of_large_heap(heap: Bytes, limit: Bytes) {
 /// The option of 8u131 to 11 by which the heap alone follows the limit.
 const HEAP_LIMIT: &str = "UseCGroupMemoryLimitForHeap";
 
-/// The options, with what [`HEAP_LIMIT`] means for a JVM that sees no limit.
 fn with_heap_limit(
     arguments: &PredictArguments,
     jdk: JdkRelease,
@@ -242,7 +245,6 @@ fn with_heap_limit(
     JvmOptionSet::merge(limit.into_iter().chain(own))
 }
 
-/// Memory and CPUs of this machine, as far as it says.
 fn own_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = text
@@ -257,7 +259,6 @@ fn own_cpus() -> u32 {
     cpus.map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1))
 }
 
-/// The machine as this JVM sees it.
 fn predicted_machine(
     arguments: &PredictArguments,
     jdk: JdkRelease,
@@ -277,7 +278,10 @@ fn predicted_machine(
         host_memory: arguments.memory,
         cpu: arguments.cpu,
         shares: None,
-        cpus: arguments.node.unwrap_or(limited),
+        cpus: match without_container_support(jdk, options) {
+            Some(_) => arguments.node.unwrap_or_else(own_cpus),
+            None => arguments.node.unwrap_or(limited),
+        },
     };
     MachineSize {
         memory,
@@ -349,7 +353,7 @@ fn prediction_text(prediction: &HotSpotErgonomics) -> String {
         "JDK {} with {} and {}: {} with a heap of {} (initial {}), {} + {} collector \
          threads, {} compiler threads, common pool of {}\n",
         prediction.jdk.version,
-        prediction.machine.memory,
+        prediction.machine.memory.to_short(),
         processor_words(prediction.machine),
         prediction.collector,
         heap.max,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use loadline_analysis::slo::parse_duration;
 use loadline_engine::experiment::wire::StubFile;
+use loadline_load::har::{is_har, read_har};
 use loadline_load::profile::{
     AccessLogFormat, ClassAnswers, LoadProfile, LogSource, NAMES, ProfileBuilder, RejectedLine,
     RequestTemplates, detect_format, format_by_name,
@@ -24,7 +25,7 @@ use crate::say::{one_line_json, print_data};
 #[derive(Args)]
 pub struct ProfileArguments {
     /// Access logs, also gzip and zstd; `-` is standard input. They are read in the order of their
-    /// first requests
+    /// first requests. Or one HAR file: its requests are replayed with their bodies
     #[arg(required = true)]
     logs: Vec<PathBuf>,
     /// The server that wrote them: decides what stamps and durations mean, where the format does
@@ -36,7 +37,7 @@ pub struct ProfileArguments {
     /// '$remote_addr ... $request_time' [default: what the first lines are in]
     #[arg(long)]
     format: Option<String>,
-    /// Length of each interval of the rate, in seconds; 604800 of them are kept
+    /// Length of each interval of the rate, in seconds; 604800 intervals are kept
     #[arg(long, default_value_t = 60.0)]
     interval: f64,
     /// Only the busiest stretch of this length, such as 1h: its rates and its requests
@@ -66,7 +67,6 @@ pub struct ProfileArguments {
     json: bool,
 }
 
-/// How requests were answered, and how many requests are in none of it.
 type Answers = (Vec<ClassAnswers>, u64);
 
 fn parse_length(text: &str) -> Result<Duration, String> {
@@ -103,7 +103,6 @@ impl LogServer {
     }
 }
 
-/// Reads the logs, prints the profile to stdout and what else was seen to stderr.
 pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     let intervals = intervals(arguments)?;
     let templates = templates(arguments)?;
@@ -117,6 +116,9 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
         return Err(
             Error::new(FailureKind::Usage, problem).with_hint("write the log to a file first")
         );
+    }
+    if logs.iter().any(|log| is_har(&log.head)) {
+        return replay_recording(arguments, &mut logs);
     }
     let format = format(arguments, &logs)?;
     input::sort(&mut logs, &format);
@@ -142,12 +144,53 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     if arguments.sessions {
         profile = profile.with_sessions().map_err(load_error)?;
     }
+    write_profile(arguments, profile)
+}
+
+fn write_profile(
+    arguments: &ProfileArguments,
+    profile: LoadProfile,
+) -> Result<CommandOutcome, Error> {
     match &arguments.output {
         _ if arguments.json => print_data(&one_line_json(&json::profile_document(profile))?)?,
         Some(path) => files::write(path, &profile.toml_text().map_err(load_error)?)?,
         None => print_data(&profile.toml_text().map_err(load_error)?)?,
     }
     Ok(CommandOutcome::Done)
+}
+
+/// A recording has bodies and no rates, so the flags for logs do not apply.
+fn replay_recording(
+    arguments: &ProfileArguments,
+    logs: &mut [OpenedLog],
+) -> Result<CommandOutcome, Error> {
+    let of_logs = [
+        ("--server", arguments.server.is_some()),
+        ("--format", arguments.format.is_some()),
+        ("--busiest", arguments.busiest.is_some()),
+        ("--templates", arguments.templates.is_some()),
+        ("--sessions", arguments.sessions),
+        ("--stub", arguments.stub),
+    ];
+    let [log] = logs else {
+        let problem = "a HAR file is read alone, and there are more files";
+        return Err(Error::new(FailureKind::Usage, problem)
+            .with_hint("record all in one, or join the profiles: each [[request]] stands alone"));
+    };
+    if let Some((flag, _)) = of_logs.iter().find(|(_, is_given)| *is_given) {
+        let problem = format!(
+            "{flag} is for access logs, and {} is a HAR file",
+            log.path.display()
+        );
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(format!("leave out {flag}")));
+    }
+    let origin = log.path.display().to_string();
+    let recorded = read_har(log.text_reader()?, &origin).map_err(|error| {
+        let hint = "save the recording again: in the network view of a browser, Export HAR";
+        Error::new(FailureKind::Usage, error).with_hint(hint)
+    })?;
+    say::report_recording(&recorded);
+    write_profile(arguments, recorded.profile)
 }
 
 fn stub(
@@ -165,7 +208,6 @@ fn stub(
     Ok(CommandOutcome::Done)
 }
 
-/// How many intervals of the rate `--busiest` is long.
 fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let interval = arguments.interval;
     if !(interval.is_finite() && interval > 0.0) {

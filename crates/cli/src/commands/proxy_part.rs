@@ -1,11 +1,10 @@
-//! `loadline proxy-part` (hidden): the proxy before the dependencies of a trial. All of it is in
-//! [`loadline_trial::run_proxy_process`].
+//! `loadline proxy-part` (hidden): the proxy in front of a trial's dependencies. The implementation
+//! is in [`loadline_trial::run_proxy_process`].
 
 use loadline_trial::run_proxy_process;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 
-/// Reads orders from stdin, writes answers to stdout.
 pub fn run() -> Result<CommandOutcome, Error> {
     run_proxy_process(std::io::stdin().lock(), std::io::stdout().lock())
         .map(|()| CommandOutcome::Done)

@@ -18,7 +18,7 @@ use crate::ui::text::short;
 /// Go on with a result that was stopped
 #[derive(Args)]
 pub struct ResumeArguments {
-    /// Id of the result (or the start of it)
+    /// Id of the result, or a unique prefix
     #[arg(default_value = "last")]
     id: String,
     /// Where results are kept
@@ -30,7 +30,8 @@ pub struct ResumeArguments {
     /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
     #[arg(long, value_name = "URL")]
     notify: Option<String>,
-    /// Only fetch what is finished of a result that loadline measures in a cluster; it goes on there
+    /// Only fetch the finished trials of a result that loadline measures in a cluster; it goes on
+    /// there
     #[arg(long)]
     fetch: bool,
     #[command(flatten)]
@@ -63,7 +64,7 @@ pub fn run(
         arguments.id =
             away::find_remote_result(&wanted, &arguments.id, arguments.state.as_deref())?;
     }
-    // Nothing is made where there is nothing to resume.
+    // Creates no store if there is nothing to resume.
     let looked = open_store_to_read(arguments.state.as_deref())?;
     let row = looked
         .result_by_prefix(&arguments.id)

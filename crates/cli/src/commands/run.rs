@@ -36,7 +36,6 @@ pub struct RunArguments {
 }
 
 impl RunArguments {
-    /// The experiment as its flags and its file say it.
     pub(super) fn read_experiment(&self) -> Result<LoadedExperiment, Error> {
         let more = ExtraFlags {
             search: None,
@@ -46,7 +45,6 @@ impl RunArguments {
     }
 }
 
-/// Runs the matrix and prints its table.
 pub fn run(arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     measure(given, &arguments, out)
@@ -91,8 +89,8 @@ pub fn run_matrix(
     outcome(&records)
 }
 
-/// A matrix is a study: cells that fail are answers. It fails as a whole when no configuration kept
-/// the SLO in every trial that counts; with one configuration that is each of its starts.
+/// A matrix is a study: failing cells are answers. It fails as a whole when no configuration kept
+/// the SLO in every valid trial; with one configuration that means each of its starts.
 pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<CommandOutcome, Error> {
     let mut has_kept = BTreeMap::new();
     for record in records.iter().filter(|r| r.verdict.is_evidence()) {

@@ -27,7 +27,7 @@ pub struct SchemaArguments {
 enum SchemaForm {
     /// A result: size, run, drill, judge, cache, soak, resume, show and export
     Result,
-    /// Whether what is shipped still holds: verify
+    /// Whether the shipped size still holds: verify
     Verify,
     /// Manifests checked on paper: lint
     Judge,

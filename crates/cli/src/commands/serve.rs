@@ -30,8 +30,8 @@ pub struct ServeArguments {
     /// Address and port to listen on; 0 takes a free port
     #[arg(value_parser = parse_listen, long, value_name = "ADDRESS", default_value = "127.0.0.1:7007")]
     listen: SocketAddr,
-    /// File whose first line is the token that a visitor brings along once, as `?token=` of the
-    /// address; without it each start prints a link with a token of its own
+    /// File with a token in its first line that a visitor sends once, as `?token=` of the address;
+    /// without it each start prints a link with a new token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Where results are kept
@@ -47,14 +47,13 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         })
 }
 
-/// Serves until Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     let token = arguments.token_file.as_ref().map(token).transpose()?;
     let refused = |why: String| {
         let error = Error::new(FailureKind::Usage, format!("--token-file: {why}"));
         error.with_hint("make one with: openssl rand -hex 16 > token")
     };
-    // A token of the user's is known to them, and stands in no terminal.
+    // The user knows a given token, so it is not printed.
     let is_made_up = token.is_none();
     let access = AccessRules::new(token).map_err(refused)?;
     let query = match is_made_up {
@@ -103,7 +102,6 @@ fn view_or_message(store: &Store, row: &ResultRow) -> Result<loadline_report::Re
     result::stored_view(store, row).map_err(|e| e.message().to_owned())
 }
 
-/// How long a result takes yet: of a matrix as its trials went, of a search as such searches go.
 fn describe_time_left(store: &Store, row: &ResultRow) -> Option<String> {
     let experiment = experiment_of(row).ok()?;
     let done = row.trials;

@@ -63,7 +63,6 @@ pub fn print_result(
     print_view(&result::stored_view(store, &row)?, short(id), output, out)
 }
 
-/// `name` is what the user types to mean this result again.
 fn print_view(
     view: &ResultView,
     name: &str,

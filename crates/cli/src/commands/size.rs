@@ -2,8 +2,10 @@
 //! size breaks.
 
 mod lever;
+mod many;
 mod prices;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -15,7 +17,7 @@ use loadline_analysis::search::size::{
     IncomparableBases, SearchedBase, SizeAnswer, SizeEnd, check_comparable,
 };
 use loadline_analysis::warming::JvmQuestion;
-use loadline_engine::searches::{bases, size_search};
+use loadline_engine::searches::{bases, size_search_on};
 use loadline_engine::store::ResultKind;
 use loadline_sizing::Bytes;
 
@@ -32,7 +34,6 @@ use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::say::one_line_json;
 
-/// Sizes that are tested after a soak refuted one before.
 const MOST_RAISES: u32 = 2;
 
 fn quieter() -> String {
@@ -45,17 +46,22 @@ pub const TOGETHER: &str = "the proof judges those of all its starts together";
 
 /// Find the smallest memory that keeps the SLO
 #[derive(Args)]
+// Positional arguments count as they are declared, and the command comes with the flags above.
+#[command(mut_arg("command", |command| command.index(3)))]
 pub struct SizeArguments {
     #[command(flatten)]
     flags: ExperimentFlags,
+    /// More experiment files: sized one after the other, with a table of the answers at the end
+    #[arg(index = 2, value_name = "MORE", requires = "experiment", conflicts_with_all = ["report", "in_cluster"])]
+    more: Vec<PathBuf>,
     #[command(flatten)]
     search: SearchFlags,
-    /// Where starts miss at every size alike: try by itself what may cure it, in as many starts at
-    /// the largest size as a proof has, and say what that changed
+    /// If starts miss at every size alike, try the likely cure once, in as many starts at the
+    /// largest size as a proof has, and report the change
     #[arg(long = "try", conflicts_with_all = ["prices", "in_cluster"], help_heading = SEARCH)]
     lever: bool,
-    /// A Spring Boot jar is taken apart first, its libraries in a directory beside it: that is sized,
-    /// and what `emit` ships; start-up caches need it
+    /// Extract a Spring Boot jar first, with its libraries in a directory next to it: the extracted
+    /// application is sized and shipped by `emit`; start-up caches need it
     #[arg(long, conflicts_with_all = ["image", "compose"], help_heading = APPLICATION)]
     extract: bool,
     #[command(flatten)]
@@ -67,6 +73,17 @@ pub struct SizeArguments {
 }
 
 pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
+    match arguments.more.is_empty() {
+        true => size_one(&mut arguments, out).map(|(_, ended)| ended),
+        false => many::size_each(arguments, out),
+    }
+}
+
+/// One search, and the id of its result where it is measured here.
+fn size_one(
+    arguments: &mut SizeArguments,
+    out: &mut AnswerPrinter,
+) -> Result<(Option<String>, CommandOutcome), Error> {
     if arguments.extract {
         arguments.flags.command = extract_command(&arguments.flags.command, None)?;
     }
@@ -80,11 +97,8 @@ pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<Comm
         talk!("{note}");
     }
     if arguments.in_cluster.in_cluster {
-        return away::send_result(
-            given,
-            ResultKind::Size,
-            (&arguments.measure, &arguments.output),
-        );
+        let sent = (&arguments.measure, &arguments.output);
+        return away::send_result(given, ResultKind::Size, sent).map(|ended| (None, ended));
     }
     let measuring = MeasuringSession::begin_result(given, ResultKind::Size, &arguments.measure)?;
     if measuring.experiment.search.pricing.is_none() {
@@ -96,7 +110,7 @@ pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<Comm
     if arguments.lever && ended == CommandOutcome::SloMissed {
         lever::try_lever(&result, &arguments.measure, out)?;
     }
-    Ok(ended)
+    Ok((Some(result), ended))
 }
 
 pub fn run_size_search(
@@ -130,8 +144,7 @@ pub fn run_size_search(
 /// Searches the smallest memory, and soaks the answer where that is asked for. A soak that refutes its
 /// size raises it: the larger size is tested and soaked like the first.
 fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion, Error> {
-    let memory = measuring.host.host_machine().memory;
-    let mut search = size_search(&measuring.experiment, memory);
+    let mut search = size_search_on(&measuring.experiment, &measuring.host.host_machine());
     let (question, prove) = (
         measuring.experiment.search.question,
         measuring.experiment.search.prove,

@@ -23,7 +23,7 @@ use crate::result::of_store;
 /// Run the answer of a result for hours, two cycles of its load, and say what grows
 #[derive(Args)]
 pub struct SoakArguments {
-    /// Id of a result of `size` (or the start of it)
+    /// Id of a result of `size`, or a unique prefix
     #[arg(value_name = "RESULT", default_value = "last")]
     id: String,
     /// Length, both cycles and the rest between them, as 30m or 4h
@@ -107,8 +107,6 @@ pub fn run_soak(
     outcome(record.as_deref())
 }
 
-/// Soaks a configuration in the result that is being measured. One that is stopped is judged by what
-/// it has seen.
 pub fn soak_configuration(
     measuring: &mut MeasuringSession,
     configuration: &Configuration,
@@ -139,8 +137,8 @@ pub fn salvage_records(store: &Store, row: &ResultRow) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the application itself ended a soak before its time, as one that the kernel killed at its
-/// limit: whatever grew or not, its size does not hold.
+/// Whether the application ended a soak early, for example killed at its limit: whatever grew or
+/// not, its size does not hold.
 pub fn did_not_last(record: &TrialRecord) -> bool {
     matches!(record.verdict, Kept::AppKo(_))
 }

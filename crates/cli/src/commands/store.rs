@@ -1,4 +1,4 @@
-//! `loadline list`, `export`, `report`: the store and what can be made of it.
+//! `loadline list`, `export`, `report`: the store and its output formats.
 
 pub mod clean;
 mod filter;
@@ -56,19 +56,56 @@ struct ListedRow {
     title: String,
     /// Where it stands here.
     status: ResultStatus,
-    /// Where loadline measures it, when that is in a cluster: `status` is then that of what was
-    /// fetched.
+    /// Where loadline measures it, when that is in a cluster: `status` is then the fetched one.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<AwayLocation>,
     /// Trials it has.
     trials: u64,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
     created_unix_ms: u64,
+    /// What a search found; left out where it found nothing, or has not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<ListedAnswer>,
+}
+
+/// The answer of a search.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedAnswer {
+    /// As the text list has it.
+    words: String,
+    /// The memory limit.
+    memory_bytes: u64,
+    /// The CPU limit; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_millicpus: Option<u32>,
+    /// Fresh starts at this size.
+    starts: u64,
+    /// Of them, those that kept the SLO.
+    passes: u64,
+    /// Whether they are enough.
+    is_proven: bool,
+}
+
+impl ListedAnswer {
+    fn from_row(row: &ResultRow) -> Option<Self> {
+        let Some(Conclusion::Answer(answer)) = conclusion(row) else {
+            return None;
+        };
+        Some(Self {
+            words: answer_words(row),
+            memory_bytes: answer.recommended_memory().as_bytes(),
+            cpu_millicpus: answer.configuration.cpu.map(|cpu| cpu.as_millis()),
+            starts: answer.proof.starts,
+            passes: answer.proof.passes,
+            is_proven: answer.is_proven(),
+        })
+    }
 }
 
 impl ResultList {
     fn from_rows(rows: Vec<(ResultRow, Option<AwayLocation>)>) -> Self {
         let row = |(r, cluster): (ResultRow, _)| ListedRow {
+            answer: ListedAnswer::from_row(&r),
             id: r.id,
             kind: r.kind,
             title: r.title,
@@ -147,7 +184,6 @@ pub fn list_results(
     Ok(CommandOutcome::Done)
 }
 
-/// What a search concluded, in a few words; empty when it did not.
 pub fn answer_words(row: &ResultRow) -> String {
     match conclusion(row) {
         Some(Conclusion::Answer(r)) => {
@@ -165,7 +201,6 @@ pub fn answer_words(row: &ResultRow) -> String {
     }
 }
 
-/// How a search ended; `None` when it did not.
 fn conclusion(row: &ResultRow) -> Option<Conclusion> {
     // A recommendation that cannot be read is an error where it is shown, not in a list.
     serde_json::from_str(row.outcome.as_deref()?).ok()
@@ -182,6 +217,8 @@ enum ExportFormat {
     Junit,
     /// For a pull request
     Markdown,
+    /// Gauges, for a textfile collector or a push gateway
+    Openmetrics,
 }
 
 /// Export a result
@@ -189,7 +226,7 @@ enum ExportFormat {
 pub struct ExportArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// The form [default: that of the file's name (.csv, .md, .xml), else json]
+    /// The form [default: by the file's name (.csv, .md, .xml, .prom), else json]
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
     /// Only this section of the Markdown, such as `sizes`
@@ -219,6 +256,9 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
         ExportFormat::Csv => loadline_report::render_csv(&view),
         ExportFormat::Junit => loadline_report::render_junit(&view),
         ExportFormat::Markdown => loadline_report::render_markdown(&view),
+        ExportFormat::Openmetrics => {
+            loadline_report::render_openmetrics(std::slice::from_ref(&view))
+        }
     };
     match &arguments.output {
         Some(path) if path.extension().is_some_and(|e| e == "gz") => {
@@ -240,6 +280,7 @@ fn form_by_name(path: Option<&Path>) -> ExportFormat {
         Some("csv") => ExportFormat::Csv,
         Some("md" | "markdown") => ExportFormat::Markdown,
         Some("xml") => ExportFormat::Junit,
+        Some("prom") => ExportFormat::Openmetrics,
         _ => ExportFormat::Json,
     }
 }

@@ -1,11 +1,11 @@
-//! `loadline trial-part` (hidden): one whole trial. All of it is in [`loadline_trial::part`].
+//! `loadline trial-part` (hidden): one whole trial. The implementation is in
+//! [`loadline_trial::part`].
 
 use loadline_trial::part::{self, ParentError, TrialProcessError};
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::signals::Signals;
 
-/// Reads the order from stdin, appends its events to the file that is stdout.
 pub fn run() -> Result<CommandOutcome, Error> {
     let signals = Signals::watch_signals()?;
     let parent = std::env::var(part::PARENT).ok();

@@ -1,5 +1,5 @@
-//! `loadline verify`: does what is shipped still hold, and by how much? Few fresh starts of it against
-//! the SLO and against what was accepted before.
+//! `loadline verify`: does the shipped size still hold, and by how much? Compares a few fresh
+//! starts with the SLO and with the baseline.
 
 mod tune;
 
@@ -26,14 +26,14 @@ use crate::ui::text::short;
 
 const BY_CHANCE: &str = "single slow requests decide the verdict of a start";
 
-/// Where the baseline is unless the caller says otherwise, beside the experiment file.
+/// Default place of the baseline, next to the experiment file.
 const BASELINE: &str = "loadline.baseline.json";
 
-/// Say whether what is shipped still keeps the SLO and costs no more than before
+/// Say whether the shipped size still keeps the SLO and costs no more than before
 #[derive(Args)]
 pub struct VerifyArguments {
-    /// What was accepted before: a file, or a directory with a file for each kind of host [default:
-    /// loadline.baseline.json beside the experiment file]
+    /// The baseline: a file, or a directory with a file for each kind of host [default:
+    /// loadline.baseline.json next to the experiment file]
     #[arg(long, value_name = "FILE|DIR")]
     baseline: Option<PathBuf>,
     /// Run 20 starts and make them the baseline, whatever they cost; what misses the SLO is never one
@@ -182,7 +182,6 @@ fn verify_shipped(
     })
 }
 
-/// `1 CPU and 232Mi`.
 fn size_words(configuration: &Configuration) -> String {
     loadline_report::content::groups::size_words(configuration)
 }

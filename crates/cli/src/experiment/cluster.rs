@@ -57,30 +57,35 @@ pub struct PodFlags {
     #[arg(long, value_name = "LABEL=VALUE", requires = "kubernetes", value_parser = parse_label, help_heading = KUBERNETES)]
     pub node_selector: Vec<(String, String)>,
 
-    /// The RuntimeClass of its pods, as gvisor or kata [default: that of --from, else the cluster's]
+    /// The RuntimeClass of its pods, as gvisor or kata [default: the workload's with --from, else
+    /// the cluster's]
     #[arg(long, value_name = "NAME", requires = "kubernetes", help_heading = KUBERNETES)]
     pub runtime_class: Option<String>,
 
     /// Make trials after the pods of a workload that runs there, as deployment/orders: image,
-    /// variables, config maps, secrets, account
+    /// variables, config maps
     #[arg(long, value_name = "KIND/NAME", requires = "kubernetes", conflicts_with = "image", help_heading = KUBERNETES)]
     pub from: Option<workload::WorkloadName>,
 
-    /// Its container [default: the one that runs a JVM]
+    /// Give trials its secrets, service account and init containers, too: the load may reach production
+    #[arg(long, requires = "kubernetes", help_heading = KUBERNETES)]
+    pub as_production: bool,
+
+    /// Its container [default: the container with a JVM]
     #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
     pub container: Option<String>,
 
-    /// Trials that run at once in a cluster, each on a node of its own, `auto`: as many as there are
-    /// nodes of one kind with room for one [default: 1]
+    /// Trials that run at once in a cluster, each on a separate node; `auto`: as many as nodes of
+    /// one kind have room for [default: 1]
     #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
     pub slots: Option<Slots>,
 
-    /// Let so many of them share a node [default: 1]
+    /// Number of trials that may share a node [default: 1]
     #[arg(long, value_name = "N", requires = "kubernetes", value_parser = at_least_one, help_heading = KUBERNETES)]
     pub share_nodes: Option<NonZeroU32>,
 
-    /// Let the load of each trial come from so many pods of their own, on nodes without a trial (with
-    /// --share-nodes above 1 on any) [default: from the trial's own pod, over localhost]
+    /// Number of separate pods that generate the load of each trial, on nodes without a trial (with
+    /// --share-nodes above 1 on any) [default: the trial's own pod, over localhost]
     #[arg(long, value_name = "N", requires = "kubernetes", value_parser = at_least_one, help_heading = KUBERNETES)]
     pub generators: Option<NonZeroU32>,
 }
@@ -91,7 +96,6 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A number of things that there must be one of.
 fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
     text.parse()
         .map_err(|_| "it is a whole number from 1".to_owned())
@@ -119,8 +123,6 @@ fn set_if_given(to: &mut Option<String>, flag: &Option<String>) {
 }
 
 impl PodFlags {
-    /// Lays them over a file's table; says whether any is given.
-    /// Errors: `--slots` where trials run on this machine.
     pub fn overlay(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         if !self.cluster.kubernetes {
             return self.overlay_slots(file);
@@ -129,7 +131,6 @@ impl PodFlags {
         Ok(true)
     }
 
-    /// Trials at once in the cluster that the file names.
     fn overlay_slots(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         match (self.slots, &mut file.kubernetes) {
             (None, _) => return Ok(false),
@@ -143,19 +144,23 @@ impl PodFlags {
         Ok(true)
     }
 
-    /// Takes what loadline must know of the workload that is named; what of it trials do not have is
-    /// said. The rest is taken there, by reference. Says whether there is one.
-    /// Errors: A cluster that does not answer, a workload that trials cannot be made after.
+    /// Takes the fields of the named workload that loadline itself needs, and reports unsupported
+    /// ones. Pods take the rest by reference. Returns whether there is one. Errors: A cluster that
+    /// does not answer, a workload that trials cannot copy.
     pub fn overlay_running(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         let (Some(name), Some(table)) = (&self.from, &file.kubernetes) else {
             return Ok(false);
         };
         let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
         let object = workload::read(&ClusterSettings::from(table), name).map_err(refused)?;
-        let wanted = self.container.as_deref();
+        let (wanted, may_all) = (self.container.as_deref(), table.as_production);
         let container = file.settle_running(&name.to_string(), &object, wanted);
         let container = container.map_err(refused)?;
         let template = workload::extract_template(name, &object, &container).map_err(refused)?;
+        template.check_access(name, may_all).map_err(refused)?;
+        for what in template.production_access() {
+            say!("taken from {name}: {what}");
+        }
         for what in &template.left_out {
             say!("not taken from {name}: {what}");
         }
@@ -177,6 +182,7 @@ impl PodFlags {
         table.slots = self.slots.or(table.slots);
         table.share_nodes = self.share_nodes.or(table.share_nodes);
         table.generators = self.generators.or(table.generators);
+        table.as_production |= self.as_production;
         if !self.node_selector.is_empty() {
             table.node_selector = self.node_selector.iter().cloned().collect();
         }

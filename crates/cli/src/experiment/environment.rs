@@ -1,8 +1,7 @@
 //! The application's environment from flags: `--env`, `--env-file`.
 //!
-//! Owns what becomes a reference: a value that the caller did not write, and one that is a
-//! credential by its name or form. A credential that is written on the command line is refused, as
-//! it would stand in the result.
+//! Owns which values become references: values that the caller did not write, and credentials by
+//! name or form. A credential on the command line is refused, because the result would store it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +12,8 @@ use loadline_report::redact;
 use super::ExperimentFlags;
 use crate::error::{Error, FailureKind};
 
-/// The variables of the flags, `--env` over `--env-file`, the later over the earlier.
-/// Errors: Usage errors: a file that cannot be read, what is no variable, a credential.
+/// The variables of the flags, `--env` over `--env-file`, the later over the earlier. Errors: Usage
+/// errors: a file that cannot be read, an invalid variable, a credential.
 pub fn read_environment(
     flags: &ExperimentFlags,
     here: &Path,

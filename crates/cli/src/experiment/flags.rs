@@ -14,7 +14,6 @@ pub const APPLICATION: &str = "Application";
 pub const SEARCH: &str = "Search";
 const PRICES: &str = "Prices";
 
-/// A command with its arguments, in one text.
 #[derive(Debug, Clone)]
 pub struct CommandWords(pub Vec<String>);
 
@@ -23,6 +22,27 @@ fn split_command(text: &str) -> Result<CommandWords, String> {
     words
         .map(CommandWords)
         .ok_or_else(|| format!("`{text}` is no command; close its quotes, as 'k6 run checkout.js'"))
+}
+
+fn split_named(text: &str) -> Result<(String, String), String> {
+    let parts = text
+        .split_once('=')
+        .map(|(name, rest)| (name.trim(), rest.trim()));
+    let named = parts.filter(|(name, rest)| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        !name.is_empty() && name.chars().all(is_plain) && !rest.is_empty()
+    });
+    let (name, rest) = named.ok_or_else(|| {
+        format!(
+            "`{text}` has no name of letters, digits, -, _ and . before a `=`; write it as lag=..."
+        )
+    })?;
+    Ok((name.to_owned(), rest.to_owned()))
+}
+
+fn split_probe(text: &str) -> Result<(String, CommandWords), String> {
+    let (name, command) = split_named(text)?;
+    Ok((name, split_command(&command)?))
 }
 
 /// The experiment as flags; each is also a key of the experiment file.
@@ -48,7 +68,7 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "SLO", help_heading = EXPERIMENT)]
     pub slo: Option<String>,
 
-    /// What is requested, as http://localhost:8080/owners
+    /// The request, as http://localhost:8080/owners
     #[arg(long, help_heading = EXPERIMENT)]
     pub url: Option<LoadTarget>,
 
@@ -60,6 +80,44 @@ pub struct ExperimentFlags {
     #[command(flatten)]
     pub load_flags: LoadFlags,
 
+    /// Address of the application's metrics in Prometheus or OpenMetrics text, as
+    /// http://localhost:8080/metrics; read once a second while requests are judged
+    #[arg(long, value_name = "URL", help_heading = EXPERIMENT)]
+    pub metrics: Option<String>,
+
+    /// A metric that the SLO may name, as 'lag=records_lag{topic="orders"}' for 'lag: max<1000'; its
+    /// series are added up, of 'lag=max(records_lag)' the largest counts. Several times for several
+    #[arg(long, value_name = "NAME=SERIES", value_parser = split_named, help_heading = EXPERIMENT)]
+    pub metric: Vec<(String, String)>,
+
+    /// The same from a command outside of the application's limits, in its network and under its
+    /// account: the last number that it prints, once a second, as 'lag=./lag.sh orders'
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = split_probe, help_heading = EXPERIMENT)]
+    pub probe: Vec<(String, CommandWords)>,
+
+    /// The application is a job that ends: a build, a batch, a test run. Needs no --url; its --slo
+    /// says time<60s, cpu<300s, slower<10% or exit=3
+    #[arg(long, conflicts_with_all = ["url", "load"], help_heading = EXPERIMENT)]
+    pub job: bool,
+
+    /// Of a --job: a command that each run begins with, outside of its limits and its time, as
+    /// 'rm -rf target'; it runs in a copy of the working directory
+    #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = APPLICATION)]
+    pub reset: Option<CommandWords>,
+
+    /// Of a --job: a directory of which each run gets a copy, so that it changes nothing; several times
+    /// for several [default: the working directory of Maven, Gradle and the like, and with --reset]
+    #[arg(long, value_name = "DIR", help_heading = APPLICATION)]
+    pub fresh: Vec<PathBuf>,
+
+    /// Of a --job: text that a line of its output contains when it went well
+    #[arg(long, value_name = "TEXT", help_heading = APPLICATION)]
+    pub expect_output: Option<String>,
+
+    /// Of a --job: file that it leaves behind, not empty, when it went well
+    #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
+    pub expect_file: Option<PathBuf>,
+
     /// Path that answers when the application is ready, as /health or :9001/health [default: the URL,
     /// or its port where the load is more than a plain GET]
     #[arg(long, value_name = "PATH", help_heading = APPLICATION)]
@@ -69,13 +127,13 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "TIME", help_heading = APPLICATION)]
     pub start_deadline: Option<String>,
 
-    /// CPU limit, as 1 or 500m; several are compared, by `size` each with a memory of its own that is
-    /// proven
+    /// CPU limit, as 1 or 500m; several are compared, and `size` proves a memory size for each.
+    /// With auto `size` chooses the smallest that keeps the SLO
     #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub cpu: Vec<String>,
 
-    /// JDK by name, as `loadline doctor` lists it; several are compared, by `size` each with a size
-    /// of its own that is proven
+    /// JDK by name, as `loadline doctor` lists it; several are compared, and `size` proves a size
+    /// for each
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub jdk: Vec<String>,
 
@@ -88,8 +146,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "UID", help_heading = APPLICATION)]
     pub user: Option<String>,
 
-    /// A variable of the application's environment; NAME alone is that of the caller, kept as a
-    /// reference: no record holds its value. Several times for several
+    /// A variable of the application's environment; NAME alone takes the caller's value, kept as a
+    /// reference: no record holds it. Several times for several
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = APPLICATION)]
     pub env: Vec<String>,
 
@@ -111,7 +169,7 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "REF", help_heading = APPLICATION)]
     pub image: Option<String>,
 
-    /// Engine that starts the image: podman or docker [default: the one that has it]
+    /// Engine that starts the image: podman or docker [default: the engine that has it]
     #[arg(long, value_name = "ENGINE", help_heading = APPLICATION)]
     pub engine: Option<String>,
 
@@ -140,7 +198,7 @@ pub struct ExperimentFlags {
 }
 
 impl ExperimentFlags {
-    /// The experiment file: the one named, else that of the working directory.
+    /// The experiment file: the named one, else the default file of the working directory.
     pub fn experiment_file(&self) -> Option<PathBuf> {
         let named = self.experiment.clone().or_else(|| self.file.clone());
         let is_said = !self.command.is_empty()
@@ -155,7 +213,7 @@ impl ExperimentFlags {
 /// The experiment file that `init` writes.
 pub const USUAL_FILE: &str = "loadline.toml";
 
-/// What a matrix has that a search looks for by itself.
+/// Settings of a matrix that a search chooses itself.
 #[derive(Args, Debug, Default, Clone)]
 pub struct MatrixFlags {
     /// Memory limit, as 512Mi; several are compared. Does mine hold? --memory 512Mi --repeats 20
@@ -190,7 +248,7 @@ pub struct SearchFlags {
     #[arg(long, value_name = "start|steady", help_heading = SEARCH)]
     pub question: Option<String>,
 
-    /// Soak the answer for so long, as 30m: what grows is told with it
+    /// Soak the answer for this long, as 30m, and report growth
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub soak: Option<String>,
 
@@ -203,7 +261,7 @@ pub struct SearchFlags {
     #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
     pub step: Option<String>,
 
-    /// Passes in a row that confirm a size, after that of the search [default: 2]
+    /// Passes in a row that confirm a size, after the search's own [default: 2]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub confirm: Option<u32>,
 
@@ -216,8 +274,9 @@ pub struct SearchFlags {
     #[arg(long, value_name = "PERCENT", help_heading = SEARCH)]
     pub margin: Option<String>,
 
-    /// Count so many fresh starts: at least 19 of 20 must keep the SLO, one that misses asks for
-    /// more or moves the size up [default: 3, more while they are near a bound; with --prices 5]
+    /// Count this many fresh starts: at least 19 of 20 must keep the SLO, a start that misses asks
+    /// for more or moves the size up [default: 3, more while they are near a bound; with --prices
+    /// 5]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub prove: Option<u32>,
 
@@ -225,6 +284,11 @@ pub struct SearchFlags {
     /// grow ships the largest size alone; or a size, as 96m [default: auto]
     #[arg(long, value_name = "auto|keep|grow|SIZE", help_heading = SEARCH)]
     pub heap: Option<String>,
+
+    /// How the pod gets its CPU: limit, with a request of the same size; or request, without a limit,
+    /// measured beside a neighbour that takes all other CPU [default: limit]
+    #[arg(long, value_name = "limit|request", help_heading = SEARCH)]
+    pub cpu_policy: Option<String>,
 
     /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
     /// fargate-eks, gke-autopilot, azure-container-apps, own-nodes) or of a price list (CSV)
@@ -235,7 +299,7 @@ pub struct SearchFlags {
     #[arg(long, help_heading = PRICES)]
     pub region: Option<String>,
 
-    /// Sizes to choose from instead of those that the offer bills, as 0.5/1Gi,1/2Gi
+    /// Sizes to choose from instead of the offer's, as 0.5/1Gi,1/2Gi
     #[arg(long, value_name = "CPUS/SIZE", value_delimiter = ',', help_heading = PRICES)]
     pub sizes: Vec<String>,
 
@@ -251,7 +315,8 @@ pub struct SearchFlags {
     #[arg(long, value_name = "N", help_heading = PRICES)]
     pub spare: Option<u32>,
 
-    /// Compare collectors, flags and heaps at the size found: so many pairs of trials each, from 6
+    /// Compare collectors, flags and heaps at the size found, with this number of trial pairs each,
+    /// from 6
     #[arg(long, value_name = "PAIRS", help_heading = SEARCH)]
     pub compare: Option<u32>,
 

@@ -1,6 +1,6 @@
-//! Who the application runs as.
+//! The application's account.
 //!
-//! Owns the choice of the account. Never looks at an image: that has a user of its own.
+//! Owns its choice. Never looks at an image, which sets its own user.
 
 use loadline_engine::experiment::Experiment;
 use loadline_protocol::Account;
@@ -20,7 +20,7 @@ pub fn sudo_caller() -> Option<Account> {
 pub fn account(experiment: &Experiment) -> Account {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
-    // A cluster knows nothing of who calls here.
+    // A cluster does not know the calling user.
     let is_here = uid != 0 && experiment.cluster.is_none();
     let own = is_here.then_some(Account { uid, gid });
     experiment.app.account.or(own).unwrap_or(Account {

@@ -1,6 +1,6 @@
-//! This machine as a place of trials: its lock, what it needs, what earlier loadlines left.
+//! This machine as a place of trials: its lock, its requirements, leftovers of earlier loadlines.
 //!
-//! Owns what is asked of it before the first trial. Starts none.
+//! Owns the checks before the first trial. Starts none.
 
 use loadline_cgroup::CheckStatus;
 use loadline_engine::apart::ApartHost;
@@ -47,8 +47,6 @@ pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
     Err(error.with_hint("`loadline doctor` shows everything that was tried"))
 }
 
-/// This machine, after what killed loadlines left is gone, also in the engines that are going to be
-/// used.
 pub(super) fn prepare_host(
     store: &Store,
     experiment: &Experiment,

@@ -12,7 +12,6 @@ use loadline_report::{redact, text};
 
 use crate::error::{Error, FailureKind, command_refused, load_error};
 
-/// Every configuration's command must be runnable before the first trial starts.
 pub(super) fn preflight(
     experiment: &Experiment,
     jdks: &DetectedJdks,
@@ -73,7 +72,6 @@ fn nested_jars(experiment: &Experiment, jdks: &DetectedJdks, places: &JdkPlaces)
     })
 }
 
-/// What a configuration's trials start; of its environment nothing, which may hold credentials.
 fn started_command(configuration: &Configuration, assembled: &AssembledCommand) -> String {
     let jdk = assembled.jdk.as_ref();
     let jdk = jdk.map_or_else(String::new, |jdk| format!(" (JDK {})", jdk.version.full));

@@ -1,5 +1,6 @@
 //! What a person sees while trials run, on stderr.
 
+pub mod colour;
 pub mod next;
 mod progress;
 pub mod text;

@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use clap::ArgMatches;
 use loadline_report::content::shell_quoted;
 
-/// The directory of results, where the user named one.
 static STATE: OnceLock<PathBuf> = OnceLock::new();
 
 pub fn keep_state_flag(matches: &ArgMatches) {

@@ -15,12 +15,12 @@ use loadline_engine::runner::TrialWatcher;
 use loadline_protocol::TrialProgress as Figure;
 use loadline_report::text::one_line as safe;
 
+use super::colour;
 use super::text::{format_latency, format_span};
 use crate::signals::Signals;
 
 pub struct ProgressDisplay {
     signals: Signals,
-    /// All lines; they stay below what is printed.
     screen: MultiProgress,
     running: BTreeMap<usize, SlotLine>,
     began: Instant,
@@ -29,7 +29,7 @@ pub struct ProgressDisplay {
 
 struct SlotLine {
     head: String,
-    /// `None` where there is no terminal.
+    /// `None` without a terminal.
     bar: Option<ProgressBar>,
 }
 
@@ -62,6 +62,7 @@ impl ProgressDisplay {
 
     fn print_line(&self, line: &str) {
         // `suspend` panics where the terminal is gone.
+        let line = colour::paint_for(&stderr(), line);
         if self.screen.clear().is_ok() {
             self.screen.suspend(|| talk!("{line}"));
         }
@@ -159,7 +160,6 @@ impl TrialWatcher for ProgressDisplay {
     }
 }
 
-/// How long a trial's phases took, and its name for commands that say more.
 fn details(record: &TrialRecord) -> String {
     let phase = |phase: &PhaseSpan| {
         let took = Duration::from_nanos(phase.end.saturating_sub(phase.start));

@@ -1,7 +1,8 @@
-//! An API server with a Job and config maps that somebody forged: whoever may write to the namespace.
+//! An API server with a forged Job and forged config maps, as any writer to the namespace could
+//! make them.
 //!
-//! Owns the answers, and remembers what was asked. It makes no Job: a request for one is refused, and
-//! that is as far as any test goes.
+//! Owns the answers, and remembers the requests. It makes no Job: a request for a Job is refused,
+//! and no test goes further.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -88,7 +89,7 @@ impl ApiServer {
             .clone()
     }
 
-    /// What was asked that changes something.
+    /// Requests that would change something.
     pub fn changes(&self) -> Vec<String> {
         let all = self.requests().into_iter();
         all.filter(|request| !request.starts_with("GET ")).collect()

@@ -1,5 +1,5 @@
-//! `resume --kubernetes` of a result that somebody else wrote into the namespace: what of it is believed,
-//! what is refused, and what is asked before anything runs. No cluster, no root, no trials.
+//! `resume --kubernetes` of a foreign result in the namespace: accepted parts, refusals, and the
+//! question before anything runs. No cluster, no root, no trials.
 
 // Helpers of tests, too, may fail by a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -229,7 +229,6 @@ fn recorded() -> serde_json::Value {
     serde_json::from_reader(flate2::read::GzDecoder::new(file)).expect("JSON")
 }
 
-/// A finished trial of it, as one of this result.
 fn trial(result: &str, id: &str) -> ResultPiece {
     let read = recorded();
     let mut record = read["trials"][0].clone();
@@ -292,7 +291,7 @@ fn a_result_that_was_never_in_a_cluster_stays_as_it_is() {
     let place = tempfile::tempdir().expect("a directory");
     let store = Store::open_or_create(&place.path().join("state")).expect("a store");
     let own = own_result(&store);
-    // Under the Job of another result, and under one of its own.
+    // Under the Job of another result, and under its own.
     for job in [ID, own.id.as_str()] {
         let lab = Lab::with(Forged::ended(job, &poison(&own.id)));
         let state = place.path().join("state").display().to_string();
@@ -402,7 +401,7 @@ fn to_fetch_it_asks_nothing_and_runs_nothing() {
         made.iter().all(|request| request.starts_with("DELETE ")),
         "{made:?}"
     );
-    // What was fetched is no experiment of this machine's user either.
+    // The fetched experiment does not belong to this machine's user either.
     let output = lab.loadline(&["resume", "last"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
@@ -411,7 +410,7 @@ fn to_fetch_it_asks_nothing_and_runs_nothing() {
     );
 }
 
-/// How a search ended, with the recorded answer after a change of it.
+/// The end of a search, with a changed copy of the recorded answer.
 fn answer(change: impl FnOnce(&mut serde_json::Value)) -> ResultPiece {
     let mut answer = recorded()["recommendation"].clone();
     change(&mut answer);
@@ -466,7 +465,7 @@ fn an_answer_that_names_a_file_of_this_machine_is_refused() {
     assert_eq!(lab.staging.changes(), [""; 0]);
 }
 
-/// The controller in the cluster reads the same pieces, and nobody is there to ask.
+/// The controller in the cluster reads the same pieces, without a user to ask.
 #[test]
 fn the_controller_checks_what_it_runs() {
     let controller = |experiment: &str| {

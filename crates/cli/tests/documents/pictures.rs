@@ -1,13 +1,13 @@
-//! The pictures of the documents are what the program draws today, from a recorded result.
+//! The pictures of the documents are today's output, from a recorded result.
 //!
-//! `cargo xtask pictures` writes them anew. They are SVG: text that can be compared, no browser and
-//! no hand in between.
+//! `cargo xtask pictures` writes them again. They are SVG: text that can be compared, made without
+//! a browser.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use super::{TURN, checkout, run, settle, workplace};
+use super::{TURN, checkout, diagrams, run, settle, workplace};
 
 const RESULT: &str = "records/2026-11-20-spring-web-size/result.json.gz";
 
@@ -69,7 +69,7 @@ fn terminal(command: &str, printed: &str) -> String {
     out + "</g>\n</svg>\n"
 }
 
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('"', "&quot;")
 }
@@ -82,7 +82,6 @@ fn style_of_drawings(style: &str) -> String {
     format!("{colours}{}\n", rules.join("\n"))
 }
 
-/// A drawing of a report as a file of its own, with the report's style.
 fn drawing(report: &str, class: &str) -> String {
     let between = |from: &str, to: &str| {
         let (_, rest) = report.split_once(from).expect("the report has it");
@@ -114,7 +113,10 @@ fn pictures_are_what_the_program_draws() {
     let pictures = [
         ("terminal.svg", terminal(&show, &shown)),
         ("knee.svg", drawing(&report, "knee")),
+        ("memory.svg", drawing(&report, "bars")),
+        ("data-flow.svg", diagrams::data_flow()),
+        ("trial.svg", diagrams::trial()),
     ];
     let current = pictures.map(|(name, fresh)| is_current(name, &fresh));
-    assert_eq!(current, [true, true], "{STALE}");
+    assert_eq!(current, [true; 5], "{STALE}");
 }

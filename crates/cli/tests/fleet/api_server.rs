@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Of the cluster of `cluster.rs`: `orders` with a heap as large as its limit, and one that Prometheus
-/// has never seen.
+/// From the cluster of `cluster.rs`: `orders` with a heap as large as its limit, and a workload
+/// that Prometheus has never seen.
 const ORDERS: &str = r#"{"metadata": {"name": "orders", "namespace": "shop"}, "spec": {"template": {"spec":
     {"containers": [{"name": "orders", "image": "registry.example/orders:1.4",
       "env": [{"name": "JAVA_TOOL_OPTIONS", "value": "-Xmx1g"}],

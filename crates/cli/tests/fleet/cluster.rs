@@ -1,6 +1,6 @@
 //! A day of series of a small cluster, as cAdvisor, kube-state-metrics and Micrometer name them.
 //!
-//! Owns what is true of it; written as OpenMetrics, which `promtool` turns into blocks.
+//! Owns its facts; written as OpenMetrics, which `promtool` turns into blocks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

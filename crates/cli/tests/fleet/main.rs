@@ -7,6 +7,7 @@ mod api_server;
 mod cluster;
 mod server;
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use server::Served;
@@ -30,7 +31,7 @@ fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// One server for all of them: it takes seconds to fill.
+/// All tests share one server: it takes seconds to fill.
 #[test]
 fn a_fleet_is_ranked_by_what_is_at_stake() {
     let Some(served) = Served::start("a_fleet_is_ranked_by_what_is_at_stake", &cluster::text())
@@ -156,11 +157,31 @@ fn an_experiment(served: &Served) {
         plan.status.success() || said.contains("image") || said.contains("podman"),
         "{said}"
     );
+    let place = served.directory.path().join("experiments");
+    let directory = place.display().to_string();
+    let several = ["--toml-dir", &directory, "--top", "2"];
+    for warns in [false, true] {
+        let output = loadline(served, &several);
+        let (written, said) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(output.status.success(), "{said}");
+        assert_eq!(written.lines().count(), 2, "{written}");
+        for path in written.lines() {
+            assert!(
+                path.ends_with(".toml") && Path::new(path).is_file(),
+                "{path}"
+            );
+        }
+        assert!(said.contains("loadline size "), "{said}");
+        assert_eq!(said.contains("stays as it is"), warns, "{said}");
+    }
     let none = loadline(served, &["--toml", "shop/nothing"]);
     assert_eq!(none.status.code(), Some(2));
 }
 
-/// What the manifests of the cluster say beside Prometheus.
+/// The manifests of the cluster add to Prometheus.
 fn manifests(served: &Served) {
     let kubeconfig = api_server::start(served.directory.path());
     let with = |arguments: &[&str]| {

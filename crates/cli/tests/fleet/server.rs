@@ -17,7 +17,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Fills one and starts it; `None` after a SKIP line where there is none on this machine.
+    /// Fills one and starts it; `None` after a SKIP line if this machine has no Prometheus.
     pub fn start(test: &str, openmetrics: &str) -> Option<Self> {
         let has = |program: &str| {
             let mut command = Command::new(program);

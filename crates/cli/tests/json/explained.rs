@@ -1,4 +1,4 @@
-//! `loadline explain`, text and JSON, of a trial whose causes are known.
+//! `loadline explain`, text and JSON, for a trial with known causes.
 
 use std::fs;
 use std::path::Path;

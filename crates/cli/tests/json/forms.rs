@@ -1,5 +1,5 @@
-//! Every form that `--json` has, on real output: what needs no trial of its own. The commands that
-//! measure are checked in `tests/measure/forms.rs`, `explain` and `gc` in the modules beside this.
+//! Every form that `--json` has, on real output, for commands without trials. The commands that
+//! measure are checked in `tests/measure/forms.rs`, `explain` and `gc` in the sibling modules.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -219,7 +219,7 @@ fn profiles() {
     let think = form["think_time_ms"]["p50"].as_f64().expect("a number");
     assert!((think / 2998.5 - 1.0).abs() < 0.001, "{think}");
 
-    // What is not in the log is null; what was written is replayed.
+    // A field missing in the log is null; written output can be replayed.
     let bare = ["profile", "--format", "%t \"%r\"", "--json", &toml];
     std::fs::write(&toml, "[20/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\"\n").expect("the same");
     let output = loadline(&bare);

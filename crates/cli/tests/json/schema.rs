@@ -71,7 +71,7 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, faults: &mut Vec
                     .flatten()
                     .any(|one| fits(&one))
                 {
-                    faults.push(format!("{at}: {value} fits none of {wanted}"));
+                    faults.push(format!("{at}: {value} does not fit {wanted}"));
                 }
             }
             "properties" => properties(root, wanted, value, at, faults),

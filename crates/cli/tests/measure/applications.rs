@@ -1,4 +1,4 @@
-//! Applications that do not work: what the user is told about them, and how it ends.
+//! Applications that do not work: messages to the user, and how it ends.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::process::{Call, Ended, POLL, Running};
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_nothing_left, parts, processes};
 
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 8] = [
     ("it_answers_500", it_answers_500),
     ("it_exits_early_with_0", it_exits_early_with_0),
     ("it_never_listens", it_never_listens),
@@ -26,8 +26,10 @@ pub const CASES: [Case; 9] = [
         "mounts_come_to_a_trial_and_none_of_it_comes_back",
         mounts_come_to_a_trial,
     ),
-    ("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time),
 ];
+
+/// What a request costs is compared within a start.
+pub const TIMED: [Case; 1] = [("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time)];
 
 /// A trial that goes on until it is killed.
 fn serving(lab: &Lab, call: Call) -> Running {
@@ -73,7 +75,7 @@ fn under_sudo() -> Outcome {
     None
 }
 
-/// What is unmounted on the machine is gone in a trial too, and keeps no disk busy.
+/// A file system unmounted on the machine is gone in a trial too, and does not stay busy.
 fn mounts_come_to_a_trial() -> Outcome {
     let lab = Lab::new();
     let place = lab.path().join("shared");
@@ -93,14 +95,11 @@ fn mounts_come_to_a_trial() -> Outcome {
     assert!(sees(&place) && !sees(&disk));
     mount("tmpfs", &disk, "tmpfs", MountFlags::empty(), c"size=1m").expect("a mount");
     let inner = Mounted(disk.clone());
-    assert!(sees(&disk), "what is mounted comes");
+    assert!(sees(&disk), "a new mount appears");
     drop(inner);
-    assert!(!sees(&disk), "what is unmounted goes");
+    assert!(!sees(&disk), "an unmounted one disappears");
     let table = std::fs::read_to_string(application.join("mountinfo")).expect("its mounts");
-    assert!(
-        !table.contains(" shared:"),
-        "nothing of it comes back:\n{table}"
-    );
+    assert!(!table.contains(" shared:"), "no mount comes back:\n{table}");
     running.kill();
     running.end();
     None

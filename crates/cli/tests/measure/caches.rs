@@ -132,10 +132,7 @@ fn a_shared_class_cache_is_built_sized_and_used() -> Outcome {
     files.sort();
     assert_eq!(files.len(), 2, "the cache and its manifest: {files:?}");
     let size = files[0].metadata().expect("a cache").len();
-    assert!(
-        size < 40 << 20,
-        "made anew at the size that was full: {size}"
-    );
+    assert!(size < 40 << 20, "rebuilt at the size that was full: {size}");
     let manifest = fs::read_to_string(&files[1]).expect("a manifest");
     for line in ["kind scc", &format!("size {size}"), " ping.jar"] {
         assert!(manifest.contains(line), "{line}\n{manifest}");
@@ -220,7 +217,7 @@ fn a_full_disk_takes_no_cache() -> Outcome {
 fn what_is_never_ready_gives_no_cache() -> Outcome {
     let lab = Lab::new();
     let jar = ping_or_skip!(&lab);
-    // It listens on 8080, so nobody ever answers there.
+    // It listens on 8080, so no answer ever comes there.
     let ended = cache(&lab, &["--start-deadline=10s"], 8081)
         .into_end()
         .expect_code(4);
@@ -258,7 +255,7 @@ fn jars_inside_a_jar_are_told_before_a_training_and_extracted() -> Outcome {
     let lab = Lab::new();
     let jar = ping_or_skip!(&lab);
     pack(&lab, &jar);
-    // Its launcher is not there, so its training fails: what is said before that counts.
+    // Its launcher is missing, so its training fails: only the messages before that count.
     let ended = cache(&lab, &["--start-deadline=10s"], 8080).into_end();
     ended.says(&[
         "warning: ",
@@ -301,7 +298,7 @@ fn the_dockerfile_stage_builds_a_cache() -> Outcome {
     assert!(output.status.success(), "{output:?}");
     assert!(archive.is_file(), "{output:?}");
     fs::remove_file(&archive).expect("it is there");
-    // An option that ends the JVM at once, and one that writes nothing.
+    // An option that ends the JVM at once, and an option that writes nothing.
     let output = training(free_port(), "-XX:NoSuchOption");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -317,7 +314,7 @@ fn the_dockerfile_stage_builds_a_cache() -> Outcome {
     None
 }
 
-/// A port that nobody has at this moment.
+/// A port that is free at this moment.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()

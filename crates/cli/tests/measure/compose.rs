@@ -1,5 +1,5 @@
-//! Services of a compose file, started by real engines: the application, what it depends on, and what
-//! is refused of them.
+//! Services of a compose file, started by real engines: the application, its dependencies, and
+//! refusals.
 
 use std::fs;
 

@@ -55,7 +55,7 @@ fn with_fewer_rights(place: &tempfile::TempDir, flags: &[&str]) -> Call {
     Call::new(command).args(&QUICK)
 }
 
-/// Their engines are others than root's: what they say is what the user is told.
+/// Their engines differ from root's: the user sees these engines' messages.
 fn another_user() -> Outcome {
     let place = tempfile::tempdir().expect("a directory");
     let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -101,14 +101,14 @@ fn closed_socket() -> Outcome {
         "--engine podman",
     ];
     refused(&lab, ended, 3, &texts);
-    // It came from the socket's rights: nobody was let in.
+    // The socket's rights caused it: no connection was accepted.
     listener.set_nonblocking(true).expect("it is set");
     let asked = listener.accept().map(|(mut to, _)| to.read(&mut [0; 1]));
     assert!(asked.is_err(), "{asked:?}");
     None
 }
 
-/// A disk that is full before the image is there: said with where, and nothing of it stays.
+/// A full disk before the image is there: reported with its place, without leftovers.
 fn full_disk() -> Outcome {
     let engine = match Engine::podman() {
         Ok(engine) => engine,
@@ -146,7 +146,7 @@ fn full_disk() -> Outcome {
     let space = rustix::fs::statvfs(&mounted.0).expect("its size");
     assert!(
         space.f_bavail * 10 > space.f_blocks * 8,
-        "what was begun is gone"
+        "the partial state is gone"
     );
     None
 }
@@ -207,7 +207,7 @@ fn no_engine() -> Outcome {
     None
 }
 
-/// Images of a few bytes: nothing of them is started.
+/// Images of a few bytes, which are never started.
 fn foreign() -> Outcome {
     if Command::new("podman").arg("--version").output().is_err() {
         return Some("no podman in PATH (Debian packages podman runc catatonit)".to_owned());

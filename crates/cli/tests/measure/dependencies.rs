@@ -1,6 +1,5 @@
-//! What an application needs beside it, with programs of the zoo: reached on localhost, watched,
-//! never the application's fault, and gone with the trial. With a real database:
-//! [`crate::postgresql`].
+//! Dependencies of an application, with programs of the zoo: reached on localhost, watched, never
+//! the application's fault, and gone with the trial. With a real database: [`crate::postgresql`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +38,6 @@ pub const TIMED: [Case; 3] = [
     ("a_stub_answers_late_and_names_what_it_cannot", stubbed),
 ];
 
-/// A trial of a second with these tables of dependencies; the application answers by itself.
 pub fn experiment(lab: &Lab, tables: &str) -> String {
     let command = lab.application(&["serve"]);
     format!(
@@ -75,7 +73,6 @@ fn first_trial(lab: &Lab) -> Value {
     lab.result("last")["trials"][0].clone()
 }
 
-/// The application asks a stub for each request, which has toxics of its own before it.
 fn stubbed() -> Outcome {
     let lab = Lab::new();
     let answers = "[[answer]]\nmatch = \"GET /prices/{id}\"\nbody = \"7\"\nlatency = \"20ms\"\n";

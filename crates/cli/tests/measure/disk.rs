@@ -77,7 +77,7 @@ fn a_read_only_state_directory() -> Outcome {
     let call = lab.measure("run").zoo(&lab, &["serve"]);
     let texts = ["cannot use the state directory", "Read-only", "hint: "];
     call.into_end().expect_code(3).says(&texts);
-    // What is there can be looked at.
+    // The store can still be read.
     assert_eq!(lab.result("last"), before);
     lab.call("list").into_end().expect_code(0).prints(&["done"]);
     let export = lab.call("export").arg("--format=csv").into_end();
@@ -111,7 +111,7 @@ fn a_full_disk() -> Outcome {
         "{ended}"
     );
     assert_eq!(processes(&lab), Vec::<PathBuf>::new());
-    // What was there before can be read, on the full disk too.
+    // Earlier results can be read, on the full disk too.
     let id = first["result"].as_str().expect("an id");
     assert_eq!(lab.result(id)["trials"], first["trials"]);
     fs::remove_file(state.join("filler")).expect("it is there");
@@ -124,7 +124,7 @@ fn a_full_disk() -> Outcome {
     None
 }
 
-/// A disk of 64 MiB for the state of a lab: 3.2 MiB of it stay the machine's.
+/// A disk of 64 MiB for the state of a lab, with a reserve of 3.2 MiB for the machine.
 fn small_disk(lab: &Lab) -> Mounted {
     let state = lab.state();
     fs::create_dir(&state).expect("a directory");
@@ -191,7 +191,7 @@ fn others_fill_the_disk() -> Outcome {
     beside_others(false)
 }
 
-/// What is free again when the trial is over was freed by others, and they had taken it.
+/// Space that is free again after the trial was freed by others, who had used it.
 fn others_fill_and_free_the_disk() -> Outcome {
     beside_others(true)
 }
@@ -227,7 +227,7 @@ fn beside_others(do_free: bool) -> Outcome {
     None
 }
 
-/// Writes a file until so many bytes are left.
+/// Writes a file until this many bytes are left.
 pub fn fill(file: &Path, left: u64) {
     let free = rustix::fs::statvfs(file.parent().expect("a directory")).expect("its size");
     let size = (free.f_bavail * free.f_frsize).saturating_sub(left);

@@ -82,7 +82,7 @@ impl Engine {
         Self::with_image(engine)
     }
 
-    /// docker, with a daemon of its own where none answers; or why there is none.
+    /// docker, with a separate daemon if none answers; or why there is none.
     pub fn docker() -> Result<Self, String> {
         need("docker", "docker.io")?;
         let mut engine = Self {
@@ -107,7 +107,7 @@ impl Engine {
         let packed = packed.display().to_string();
         let label = "--change=LABEL org.opencontainers.image.version=1.0-ping";
         let imported = engine.say(&["import", change, label, &packed, IMAGE]);
-        // What is there and does not work is no reason to skip.
+        // An engine that exists and does not work is no reason to skip.
         imported.unwrap_or_else(|why| panic!("{}: {why}", engine.name));
         Ok(engine)
     }
@@ -195,7 +195,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // What is not there need not go.
+        // A missing image need not be removed.
         let _ = self.say(&["rmi", "--force", IMAGE]);
         if let Some(daemon) = &mut self.daemon {
             let pid = i32::try_from(daemon.id()).ok();
@@ -365,7 +365,7 @@ fn packed() -> Result<PathBuf, String> {
         fs::copy(from, to).expect("it is copied");
     };
     put(&jar, "app/ping.jar");
-    // A start script of the kind that sets the variables anew.
+    // A start script that sets the variables again.
     put(Path::new("/usr/bin/env"), "usr/bin/env");
     let own = std::env::current_exe().expect("this program");
     put(&own, "bin/measure");
@@ -384,7 +384,7 @@ fn packed() -> Result<PathBuf, String> {
     for directory in ["tmp", "etc"] {
         fs::create_dir_all(root.join(directory)).expect("a directory");
     }
-    // A JVM whose user has no name keeps no counters.
+    // A JVM with a nameless user keeps no counters.
     fs::write(root.join("etc/passwd"), "root:x:0:0:root:/:/bin/sh\n").expect("a file");
     let mut tar = Command::new("tar");
     tar.arg("-C")

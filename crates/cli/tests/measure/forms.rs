@@ -13,7 +13,6 @@ pub const CASES: [Case; 1] = [(
     what_is_measured_has_the_form_of_the_reference,
 )];
 
-/// Asserts that what was printed is a result as the reference describes it.
 #[track_caller]
 pub fn assert_result(printed: &str) {
     assert_form(printed, "result");

@@ -1,5 +1,4 @@
-//! Images, started by real engines: what is measured of them, what they can get wrong, and what is
-//! left of them after every end.
+//! Images, started by real engines: measurements, failures, and leftovers after every end.
 
 use serde_json::Value;
 
@@ -201,7 +200,7 @@ fn passes_with_its_options(engine: &Engine) {
         .says(&["started by", engine.name, "PASS"]);
     let machine = lab.result("last")["machine"].take();
     assert_eq!(machine["image"]["version"], "1.0-ping");
-    // The directory in which loadline is called is not that of an image.
+    // An image does not use loadline's working directory.
     assert_eq!(machine["version"], Value::Null);
     let trial = trial(&lab);
     let evidence = &trial["evidence"];
@@ -276,8 +275,8 @@ fn is_judged(engine: &Engine) {
     assert_nothing_left(&lab, &[], &Default::default());
 }
 
-/// With the engine's container its network is gone, and a generator that comes then finds none: what is
-/// told is the end of the application.
+/// With the engine's container its network is gone, and a later generator finds none: the message
+/// is about the end of the application.
 fn ends_at_its_readiness(engine: &Engine) -> Outcome {
     let lab = Lab::new();
     let name = engine.name;
@@ -297,7 +296,7 @@ fn ends_at_its_readiness(engine: &Engine) -> Outcome {
     None
 }
 
-/// Ends that are none of a JVM, and what such a program is told of its limits.
+/// Ends of programs other than JVMs, and their view of their limits.
 fn ends_of_all_kinds(engine: &Engine) {
     let lab = Lab::new();
     let level = |label: &str, rest: &str| {
@@ -364,7 +363,7 @@ fn is_not_there(engine: &Engine) {
     );
 }
 
-/// An experiment whose application, an image, starts only where it reaches `db` by its name.
+/// An experiment with an image as application that starts only if it reaches `db` by name.
 fn with_a_dependency(engine: &Engine, lab: &Lab, dependency: &str) -> Ended {
     let table = format!("name = 'db'\nready = {{ tcp = 9000 }}\nmemory = '64Mi'\n{dependency}\n");
     with_dependencies(engine, lab, &[&table])
@@ -437,7 +436,7 @@ fn has_a_dependency_that_trials_share(engine: &Engine) {
     assert_nothing_left(&lab, &[], &Default::default());
 }
 
-/// The proxy stands before one image of an engine, beside another one that the application reaches
+/// The proxy precedes one image of an engine, next to another image that the application reaches
 /// directly; docker's application needs that one.
 fn has_toxics_before_a_dependency(engine: &Engine) {
     let of = |name: &str, port: u16, rest: &str| {

@@ -1,7 +1,7 @@
-//! loadline, the process of its trial, both, or the load generator killed by SIGKILL at random times:
-//! everything of the trial dies, nothing finished is lost, and `resume` comes to the result of a run
-//! that nobody disturbed. So are those killed that only write: reports, files to ship, exports, and
-//! soaks of what was found.
+//! loadline, the process of its trial, both, or the load generator killed by SIGKILL at random
+//! times: every process of the trial dies, no finished trial is lost, and `resume` reaches the
+//! result of an undisturbed run. Commands that only write are killed too: reports, files to ship,
+//! exports, and soaks of an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub const CASES: [Case; 2] = [
 /// How often, unless LOADLINE_KILLS says otherwise.
 const KILLS: u32 = 16;
 
-/// When everything must be dead; what is not killed serves for ever.
+/// Time until everything must be dead; survivors serve forever.
 const DEAD_WITHIN: Duration = Duration::from_secs(10);
 
 /// Longest time between taking the machine and the kill: some trials long.
@@ -59,9 +59,9 @@ fn killed_at_random_times() -> Outcome {
     for kill in 0..kills {
         let mut victim = go_on(&lab).start();
         victim.until_it_measures();
-        // Every second kill waits for a trial, and every fourth for one that is finished before:
-        // how many of the others come to that is the machine's luck, and a test that hits no trial
-        // and loses none would show nothing.
+        // Every second kill waits for a trial, and every fourth for a finished trial before it:
+        // whether the others get so far depends on the machine, and a test that hits no trial and
+        // loses none would prove nothing.
         if kill % 4 == 3 {
             victim.until_or_ended(|text| text.lines().any(is_new_trial));
         }
@@ -128,7 +128,7 @@ fn killed_at_random_times() -> Outcome {
     assert_nothing_left(&lab, &owners, &spaces);
     let searches = lab.results().len();
     println!(
-        "{kills} kills, {in_trial} of them in a trial, {alone} of the trial alone, {generators} of the generator alone; {searches} searches, {finished} trials, none lost"
+        "{kills} kills, {in_trial} in a trial, {alone} of the trial alone, {generators} of the generator alone; {searches} searches, {finished} trials, none lost"
     );
     assert!(
         in_trial * 4 >= kills,
@@ -141,8 +141,8 @@ fn killed_at_random_times() -> Outcome {
     None
 }
 
-/// Whatever only writes is killed: what is there is whole or not there, and the same command writes
-/// what it writes when nobody disturbs it. A soak that was killed is judged.
+/// Commands that only write are killed: a file is whole or missing, and the repeated command writes
+/// the undisturbed output. A killed soak is judged.
 fn what_writes_is_killed_at_random_times() -> Outcome {
     // Half as many: each writes three times.
     let kills = kills().div_ceil(2);
@@ -152,7 +152,7 @@ fn what_writes_is_killed_at_random_times() -> Outcome {
     let before = lab.result(&search);
     let mut random = Random::from_environment();
     let (mut in_time, mut soaks) = (0, 0);
-    // The application of the zoo is no jar, and `emit` ships jars: that of a kept record.
+    // The zoo's application is no jar, and `emit` ships jars: use a kept record's.
     let writers: [(&str, &str, &str, &[&str]); 4] = [
         ("report", &search, "-o", &[]),
         ("emit", KEPT, "--to", &["--force"]),
@@ -181,7 +181,7 @@ fn what_writes_is_killed_at_random_times() -> Outcome {
         std::thread::sleep(random.millis(LATEST_WRITING_MS));
         victim.kill();
         in_time += u32::from(victim.end().signal.is_some());
-        // What a killed writer left beside a file, the next one removes.
+        // Temporary files of a killed writer are removed by the next.
         let is_beside = |name: &str| name.starts_with(".loadline-") && name.ends_with(".part/");
         for (name, bytes) in contents(&place) {
             if is_beside(&name) {
@@ -225,7 +225,7 @@ fn kill_a_soak(lab: &Lab, search: &str, random: &mut Random) {
     assert_eq!(lab.results()[0]["trials"], 1);
 }
 
-/// Files by their names: of a directory those in it, of a file itself; none where there is nothing.
+/// Files by their names: the entries of a directory, or a single file; empty if missing.
 fn contents(place: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     if place.is_file() {
@@ -267,7 +267,7 @@ impl Random {
         Self(seed ^ 0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Less than so many milliseconds.
+    /// Less than `below` milliseconds.
     fn millis(&mut self, below: u64) -> Duration {
         self.0 = self
             .0

@@ -1,9 +1,9 @@
-//! A place for one test: a state directory of its own, and a loadline that can be told from any
-//! other on this machine.
+//! A place for one test: a separate state directory, and a loadline that can be distinguished from
+//! any other on this machine.
 //!
-//! loadline runs from a link inside the lab's directory. So does everything that it starts of
-//! itself, and the applications name the directory in their command line: whatever is left of a
-//! trial is found by that name ([`crate::traces`]).
+//! loadline runs from a link inside the lab's directory. So does everything that it starts, and the
+//! applications name the directory in their command line: leftovers of a trial are found by that
+//! name ([`crate::traces`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,8 +138,9 @@ impl Lab {
     }
 }
 
-/// Whether this is a right answer of a search in [`Lab::size`]: the service needs 37 to 43 MiB, and a
-/// busy machine may move the answer up by a step.
+/// Whether this is a right answer of a search in [`Lab::size`]. The service holds 37 MiB that no reclaim
+/// takes away. Its program is a file of up to 23 MiB in use, which counts unless another process has
+/// already paid for its pages.
 pub fn is_answer(size: Option<u64>) -> bool {
     size.is_some_and(|size| (40 << 20..=64 << 20).contains(&size))
 }

@@ -1,5 +1,5 @@
-//! Several applications in one experiment: a jar, images and servers without a JVM, each a level. What
-//! is measured of each, what the report says of it, and what `emit` ships where it won.
+//! Several applications in one experiment: a jar, images and servers without a JVM, each a level.
+//! Checks measurements, report, and the files of `emit` for the winner.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,8 +69,8 @@ fn a_jar_an_image_and_a_native_server_are_one_experiment() -> Outcome {
     None
 }
 
-/// A jar, an image, the same image with a native server in it, and that server by itself: whichever is
-/// the answer, its files are its own, or it is said why there are none.
+/// A jar, an image, the same image with a native server in it, and that server alone: whichever is
+/// the answer, its files are its own, or the output says why there are none.
 fn what_won_among_several_applications_is_shipped() -> Outcome {
     let (engine, jar) = match Engine::podman().and_then(|engine| Ok((engine, ping()?))) {
         Ok(found) => found,
@@ -94,6 +94,7 @@ fn what_won_among_several_applications_is_shipped() -> Outcome {
         [
             "Dockerfile",
             "compose.yaml",
+            "evidence.md",
             "java-tool-options.env",
             "jvm.options",
             "kubernetes.yaml",
@@ -107,6 +108,7 @@ fn what_won_among_several_applications_is_shipped() -> Outcome {
     assert_eq!(
         image.names,
         [
+            "evidence.md",
             "java-tool-options.env",
             "jvm.options",
             "kubernetes.yaml",
@@ -126,7 +128,7 @@ fn what_won_among_several_applications_is_shipped() -> Outcome {
     let native = emitted(&lab, &result, "native", &exported);
     assert_eq!(
         native.names,
-        ["kubernetes.yaml"],
+        ["evidence.md", "kubernetes.yaml"],
         "there is no JVM for options"
     );
     let manifest = native.text("kubernetes.yaml");

@@ -1,10 +1,11 @@
-//! A load script of the user's makes the load of a trial, and the result says what was seen of it.
+//! The user's load script makes the load of a trial, and the result shows the observed load.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::lab::Lab;
+use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 
 pub const CASES: [Case; 3] = [
@@ -19,7 +20,7 @@ pub const CASES: [Case; 3] = [
     ("vegeta_makes_the_load", vegeta_makes_the_load),
 ];
 
-/// Four users who each wait for their answer; it knows nothing of loadline.
+/// Four users who each wait for their answer; the script does not know loadline.
 const CLOSED: &str = r#"
 import http.client, threading, time
 def user(number):
@@ -40,6 +41,17 @@ fn script(lab: &Lab, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// One trial of a service under this load command.
+fn run_with_load(lab: &Lab, load: &str, duration: &str, more: &[&str]) -> Ended {
+    lab.call("run")
+        .args(&["--wait", "--accept-noise", "--load", load, "--cpu", "1"])
+        .args(&["--url", "http://localhost:8080/", "--warm-up", "1s"])
+        .args(&["--duration", duration])
+        .args(more)
+        .zoo(lab, &["serve"])
+        .into_end()
+}
+
 fn python() -> Option<&'static str> {
     let python = "/usr/bin/python3";
     Path::new(python).is_file().then_some(python)
@@ -52,25 +64,8 @@ fn a_script_of_the_user_makes_the_load_unchanged() -> Outcome {
     let lab = Lab::new();
     let script = script(&lab, "users.py", CLOSED);
     let load = format!("{python} {}", script.display());
-    let ended = lab
-        .call("run")
-        .args(&["--wait", "--full", "--accept-noise", "--load", &load])
-        .args(&[
-            "--url",
-            "http://localhost:8080/",
-            "--warm-up",
-            "1s",
-            "--duration",
-            "2s",
-        ])
-        .args(&[
-            "--slo",
-            "GET /owners/{id}: p99<20s, errors<50%",
-            "--cpu",
-            "1",
-        ])
-        .zoo(&lab, &["serve"])
-        .into_end();
+    let slo = "GET /owners/{id}: p99<20s, errors<50%";
+    let ended = run_with_load(&lab, &load, "2s", &["--full", "--slo", slo]);
     ended.expect_code(0).prints(&[
         "GET /owners/{id}: p99<20s",
         "timed by loadline before the service; when it meant to send is not measured",
@@ -92,25 +87,8 @@ fn a_script_of_the_user_makes_the_load_unchanged() -> Outcome {
 
 fn a_load_command_that_ends_early_is_no_miss() -> Outcome {
     let lab = Lab::new();
-    let ended = lab
-        .call("run")
-        .args(&[
-            "--wait",
-            "--accept-noise",
-            "--load",
-            "sh -c 'echo no target >&2; exit 7'",
-        ])
-        .args(&[
-            "--url",
-            "http://localhost:8080/",
-            "--warm-up",
-            "1s",
-            "--duration",
-            "2s",
-        ])
-        .args(&["--slo", "p99<20s", "--cpu", "1"])
-        .zoo(&lab, &["serve"])
-        .into_end();
+    let load = "sh -c 'echo no target >&2; exit 7'";
+    let ended = run_with_load(&lab, load, "2s", &["--slo", "p99<20s"]);
     let said = format!("{}{}", ended.stdout, ended.stderr);
     for part in [
         "the load command ended (exit code 7)",
@@ -140,27 +118,8 @@ fn vegeta_makes_the_load() -> Outcome {
         vegeta.display(),
         targets.display()
     );
-    let ended = lab
-        .call("run")
-        .args(&[
-            "--wait",
-            "--accept-noise",
-            "--rate",
-            "100/s",
-            "--load",
-            &load,
-        ])
-        .args(&[
-            "--url",
-            "http://localhost:8080/",
-            "--warm-up",
-            "1s",
-            "--duration",
-            "3s",
-        ])
-        .args(&["--slo", "p99<20s", "--cpu", "1"])
-        .zoo(&lab, &["serve"])
-        .into_end();
+    let more = ["--rate", "100/s", "--slo", "p99<20s"];
+    let ended = run_with_load(&lab, &load, "3s", &more);
     ended.expect_code(0);
     let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
     // An open tool sends at its rate, whatever else this machine does.

@@ -1,10 +1,10 @@
 //! loadline as a user runs it: arguments in, exit code and text out, real trials in between.
 //!
-//! One program plays all parts but loadline's own: the test runner, and the applications
-//! (`zoo MODE`). Tests run one at a time, because a measurement takes the whole machine. Needs root
-//! and cgroups; without them every test is skipped by name. `measure [FILTER [--exact]] [--skip
-//! FILTER]` runs the tests whose name contains the filter; LOADLINE_KILLS=200 kills loadline that
-//! often instead of 16 times, LOADLINE_SEED=1 at other moments.
+//! One program plays all other parts: the test runner, and the applications (`zoo MODE`). Tests run
+//! one at a time, because a measurement takes the whole machine. Needs root and cgroups; without
+//! them every test is skipped by name. `measure [FILTER [--exact]] [--skip FILTER]` runs the tests
+//! with names that contain the filter; LOADLINE_KILLS=200 kills loadline that often instead of 16
+//! times, LOADLINE_SEED=1 at other moments.
 
 mod answers;
 mod apart;
@@ -20,10 +20,12 @@ mod hostile_images;
 mod images;
 mod instances;
 mod interrupted;
+mod jobs;
 mod killed;
 mod lab;
 mod levels;
 mod load_commands;
+mod metrics;
 mod mixes;
 mod notified;
 mod openj9;

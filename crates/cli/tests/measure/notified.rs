@@ -1,4 +1,4 @@
-//! `--notify`: a webhook hears how a run ended, and one that does not listen is a warning.
+//! `--notify`: a webhook hears how a run ended, and an absent listener is a warning.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -61,11 +61,11 @@ fn a_webhook_hears_how_a_run_ended() -> Outcome {
     );
     let text = told["text"].as_str().expect("a text");
     assert!(text.contains("1 of 1") || text.contains("kept"), "{text}");
-    // The address is a secret: nobody finds it in what is kept.
+    // The address is a secret: it is in no stored file.
     let id = result["id"].as_str().expect("an id");
     let kept = lab.result(id).to_string();
     assert!(!kept.contains("s3cret"), "{kept}");
-    // Nobody listens there any more; what was measured stands.
+    // The webhook's listener has gone; the measurement stands.
     run(&url).says(&["warning: --notify: the webhook was not told (3 tries)"]);
     None
 }

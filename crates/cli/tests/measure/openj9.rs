@@ -1,5 +1,5 @@
-//! A real OpenJ9 beside HotSpot: an experiment's factor, what its records hold, and `explain`; a size of
-//! its own for each.
+//! A real OpenJ9 next to HotSpot: an experiment's factor, its records, and `explain`; a separate
+//! size for each.
 
 use std::fs;
 

@@ -62,7 +62,7 @@ fn a_foreign_server_does_not_fool_it() -> Outcome {
     let port = format!("port={}", foreign.port);
     let call = measure(&lab, &foreign).zoo(&lab, &["serve", &port]);
     call.into_end().expect_code(0).says(&["PASS"]);
-    // An application that does not listen has nobody to answer for it.
+    // An application that does not listen must not get another server's answers.
     let call = measure(&lab, &foreign).arg("--start-deadline=5s");
     let call = call.zoo(&lab, &["never-ready"]);
     call.into_end()

@@ -47,8 +47,8 @@ fn missing() -> Outcome {
     }
 }
 
-/// An experiment; `db` is added to the table of the database, `load` to that of the load. The first
-/// compiler only, because it starts in half the time; two sizes are enough to search between.
+/// An experiment; `db` is added to the table of the database, `load` to the load's table. Uses the
+/// first compiler only, because it starts in half the time; two sizes are enough to search between.
 fn write(lab: &Lab, db: &str, load: &str) {
     let root = root().display().to_string();
     let mark = lab.path().display();
@@ -101,8 +101,8 @@ fn call(lab: &Lab, subcommand: &str) -> Call {
         .args(&["--wait", "--full", "--file=exp.toml"])
 }
 
-/// Each answer of the database comes 20 ms later: the service does not know, the answer says so. All
-/// trials share the database: a second seed would fail, because what it makes is there.
+/// Each answer of the database comes 20 ms later: the service does not know, the answer shows it.
+/// All trials share the database: a second seed would fail, because its tables exist.
 fn sized() -> Outcome {
     if let Some(reason) = missing() {
         return Some(reason);
@@ -157,7 +157,8 @@ fn sized() -> Outcome {
     None
 }
 
-/// The database is away for 4 s: some requests fail then, none of before, and what comes after is told.
+/// The database is away for 4 s: some requests fail then, none before, and the recovery is
+/// reported.
 fn drilled() -> Outcome {
     if let Some(reason) = missing() {
         return Some(reason);
@@ -172,7 +173,7 @@ fn drilled() -> Outcome {
     let text = fs::read_to_string(&file).expect("it was written");
     let text = text.replace("p90<2s", "p90<2s,recovers<30s,errors<100% during");
     fs::write(&file, text).expect("a file");
-    // What it comes to is the machine's matter; that it is told is not.
+    // The outcome depends on the machine; its report does not.
     call(&lab, "drill")
         .into_end()
         .prints(&["Around the outage", "before", "during", "after"]);

@@ -15,10 +15,10 @@ use crate::lab::Lab;
 /// A call that takes longer than this hangs. It may have to wait for another loadline.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// How often things are looked at that give no sign of their own.
+/// How often silent state is polled.
 pub const POLL: Duration = Duration::from_millis(5);
 
-/// Where the machine's lock names its holder. Tests run as root, whose place this is.
+/// Where the machine's lock names its holder. Tests run as root, which uses this place.
 const LOCK: &str = "/run/lock/loadline.lock";
 
 /// A call that is being put together.
@@ -41,6 +41,12 @@ impl Call {
 
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(name, value);
+        self
+    }
+
+    /// Calls it in this directory, not in the lab's.
+    pub fn in_directory(mut self, directory: &std::path::Path) -> Self {
+        self.0.current_dir(directory);
         self
     }
 
@@ -176,7 +182,7 @@ impl Running {
         let begin = Instant::now();
         while !self.has_ended() {
             if begin.elapsed() > LONGEST {
-                // What it has said so far is shown by the assertion of whoever waits.
+                // The waiting assertion shows its output so far.
                 let _ = self.child.kill();
             }
             std::thread::sleep(POLL);

@@ -7,9 +7,9 @@ use crate::lab::Lab;
 use crate::wanted::Wanted;
 use crate::{
     answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
-    hostile_images, images, instances, interrupted, killed, levels, load_commands, mixes, notified,
-    openj9, ports, postgresql, refused, scripts, serving, shared_classes, shared_dependencies,
-    soaks, starts, tls, uml, verifies,
+    hostile_images, images, instances, interrupted, jobs, killed, levels, load_commands, metrics,
+    mixes, notified, openj9, ports, postgresql, refused, scripts, serving, shared_classes,
+    shared_dependencies, soaks, starts, tls, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -21,7 +21,7 @@ pub type Outcome = Option<String>;
 
 /// Their trials are judged by what happens and by no time, so that others may use the machine
 /// meanwhile. Their names begin with [`BESIDE`].
-const OF_NO_TIME: [&[Case]; 30] = [
+const OF_NO_TIME: [&[Case]; 32] = [
     &refused::CASES,
     &answers::CASES,
     &apart::CASES,
@@ -38,11 +38,13 @@ const OF_NO_TIME: [&[Case]; 30] = [
     &forms::CASES,
     &images::CASES,
     &levels::CASES,
+    &jobs::CASES,
     &load_commands::CASES,
     &hostile_images::CASES,
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,
+    &metrics::CASES,
     &mixes::CASES,
     &notified::CASES,
     &openj9::CASES,
@@ -57,8 +59,14 @@ const OF_NO_TIME: [&[Case]; 30] = [
 /// What the names of those begin with: whoever has these words skips the others, or these.
 const BESIDE: &str = "beside::";
 
-/// A machine of their own, or what a busy one would judge otherwise.
-const OF_TIME: [&[Case]; 3] = [&dependencies::TIMED, &postgresql::TIMED, &uml::CASES];
+/// A separate machine, or tests that a busy machine would fail.
+const OF_TIME: [&[Case]; 5] = [
+    &answers::TIMED,
+    &applications::TIMED,
+    &dependencies::TIMED,
+    &postgresql::TIMED,
+    &uml::CASES,
+];
 
 /// A test with its whole name.
 type Named = (String, fn() -> Outcome);
@@ -99,7 +107,7 @@ fn outcome((name, test): &Named, missing: Option<&str>) -> Result<Outcome, ()> {
         return Ok(Some(reason.to_owned()));
     }
     let begin = std::time::Instant::now();
-    // A panic has printed its message by itself.
+    // A panic has already printed its message.
     let outcome = catch_unwind(test).map_err(|_| ());
     let word = match &outcome {
         Ok(None) => "ok",

@@ -1,5 +1,5 @@
-//! Applications that a start script starts: the JVM behind it is found, gets its options, writes its
-//! GC log and hears SIGTERM; a script that keeps it from that is told.
+//! Applications with a start script: the JVM behind it is found, gets its options, writes its GC
+//! log and hears SIGTERM; a script that prevents this is reported.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ fn open_liberty() -> Outcome {
     None
 }
 
-/// The script has a GC log of its own for OpenJ9, and one cannot have two.
+/// The script sets a GC log for OpenJ9, which supports only one.
 fn open_liberty_on_openj9() -> Outcome {
     let script = match server("liberty/bin/server") {
         Ok(script) => script,
@@ -122,7 +122,7 @@ fn script(lab: &Lab, text: &str) -> String {
 
 const READY: &str = "ready = { http = '/health' }\nstart-deadline = '20s'\nstop-grace = '5s'\n";
 
-/// It asks one JVM for its version first, as many do, and waits for the one that serves.
+/// It runs one JVM for its version first, as many scripts do, and waits for the serving JVM.
 fn without_exec() -> Outcome {
     let jar = match ping() {
         Ok(jar) => jar.display().to_string(),

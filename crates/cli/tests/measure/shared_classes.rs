@@ -184,7 +184,6 @@ fn of_jar(lab: &Lab, flags: &[&str]) -> Ended {
     call.into_end()
 }
 
-/// A directory that takes nothing and a disk that is full, of what is made and of what it is made on.
 fn a_shared_class_cache_that_cannot_be_written_is_told() -> Outcome {
     let lab = Lab::new();
     if let Err(reason) = with_openj9(&lab) {
@@ -218,7 +217,7 @@ fn a_shared_class_cache_that_cannot_be_written_is_told() -> Outcome {
     assert_eq!(left, 0, "something half written was left");
     drop(full);
     let state = small("small", c"size=24m,mode=700", MountFlags::empty());
-    // OpenJ9 looks for room for all of it before it begins.
+    // OpenJ9 checks the space for the whole cache before it begins.
     let ended = of_jar(&lab, &["--state", &state.0.display().to_string()]);
     ended.expect_code(4).says(&[
         "no scc cache: its disk has less room",

@@ -1,5 +1,5 @@
-//! Dependencies that the trials of a result share: seeded once, reset between trials, started anew when
-//! they end, and gone with loadline.
+//! Dependencies that the trials of a result share: seeded once, reset between trials, restarted
+//! when they end, and gone with loadline.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -104,7 +104,7 @@ fn killed() -> Outcome {
     fs::write(lab.path().join("exp.toml"), text).expect("a file");
     let mut victim = lab.call("run").args(&["--wait", "exp.toml"]).start();
     victim.until_it_measures();
-    // Each in a group of its own owner.
+    // Each in a group with a separate owner.
     until_it_runs(&lab, "port=9000");
     until_it_runs(&lab, "serve");
     assert_killed_whole(&lab, victim);

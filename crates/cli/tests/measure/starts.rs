@@ -29,7 +29,7 @@ const WAITS: &str = "#!/bin/sh\n/opt/jre/bin/java -jar /app/ping.jar\necho gone\
 const FORGETS: &str =
     "#!/bin/sh\nexport JAVA_TOOL_OPTIONS=-Xss512k\nexec /opt/jre/bin/java -jar /app/ping.jar\n";
 
-/// As a memory calculator does: behind what is there.
+/// As a memory calculator does: appended to the existing value.
 const ADDS: &str = "#!/bin/sh\nexport JAVA_TOOL_OPTIONS=\"$JAVA_TOOL_OPTIONS $1\"\nexec /opt/jre/bin/java -jar /app/ping.jar\n";
 
 fn measured(engine: &Engine) -> Outcome {

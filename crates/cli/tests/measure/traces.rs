@@ -71,8 +71,8 @@ pub fn networks(lab: &Lab) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Kills a loadline in the middle of a trial: what it started dies with it, and after `clean` nothing
-/// of it is left.
+/// Kills a loadline in the middle of a trial: its processes die with it, and after `clean` no
+/// traces are left.
 #[track_caller]
 pub fn assert_killed_whole(lab: &Lab, mut victim: Running) {
     let (owners, networks) = (trials(lab), networks(lab));
@@ -83,7 +83,7 @@ pub fn assert_killed_whole(lab: &Lab, mut victim: Running) {
     assert_nothing_left(lab, &owners, &networks);
 }
 
-/// Asserts that nothing of the lab is left: processes, mounts, these network namespaces, files of
+/// Asserts that the lab has left nothing: processes, mounts, these network namespaces, files of
 /// running trials, and the groups of these owners.
 #[track_caller]
 pub fn assert_nothing_left(lab: &Lab, owners: &[u32], networks: &BTreeSet<PathBuf>) {

@@ -14,8 +14,8 @@ pub const CASES: [Case; 3] = [
     ("uml::the_action_under_systemd", the_action_under_systemd),
 ];
 
-/// Two sizes, one of them no larger than what the application keeps in memory. The guest is slow:
-/// no figure means anything there, so the SLO asks for next to nothing.
+/// Two sizes, one no larger than the application's memory. The guest is slow: no figure means
+/// anything there, so the SLO is very weak.
 const EXPERIMENT: &str = r#"
 question = "Does a JVM live in it?"
 slo = "errors<99%"
@@ -58,9 +58,9 @@ fn measured(through: &str) -> Outcome {
     if !ping.is_file() {
         return Some("build/workloads/ping.jar is not built: cargo xtask workloads".to_owned());
     }
-    // Copied, because a plain user may not come to where the checkout lies. Shown by the account
-    // that measured: root refuses records that another account can change. What is read from
-    // standard output comes last; the guest has one console for both.
+    // Copied, because a plain user may have no access to the checkout. Shown by the account that
+    // measured: root refuses records that another account can change. Standard input is read last;
+    // the guest has one console for both.
     let script = format!(
         r#"set -e; mkdir /run/tmp/home; cd /run/tmp/home
         cp "$1" loadline; cp "$2" ping.jar; printf %s "$3" > exp.toml; chmod -R a+rX .
@@ -105,7 +105,7 @@ fn check(output: &Output) -> Outcome {
     // By the kernel's hand or the JVM's own.
     assert_eq!(verdict(64 << 20), "app_ko", "{text}");
     assert_eq!(result["machine"]["cgroup"], "v2", "{text}");
-    // This kernel lists no cpuset: JDKs before 25 see no limit, and the trial says so.
+    // This kernel lists no cpuset: JDKs before 25 see no limit, and the trial reports it.
     let jdk = result["machine"]["jdks"][0].as_str().expect("a JDK");
     let feature = jdk.split(|c: char| !c.is_ascii_digit()).next();
     let is_blind = feature.and_then(|number| number.parse().ok()) < Some(25);
@@ -134,7 +134,7 @@ fn the_action_under_systemd() -> Outcome {
     }
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect("it is kept");
     let (action, guide) = (read("action.yml"), read("docs/guides/ci-gate.md"));
-    // What is for other runners asks for the same scope.
+    // Commands for other runners use the same scope.
     let scope = "systemd-run --scope --quiet --collect -p Delegate=yes -p TasksMax=infinity env";
     assert_eq!(guide.matches(scope).count(), 2, "{guide}");
     let script = r#"set -e; mkdir -p /run/tmp/runner/loadline/bin /run/tmp/service; cd /run/tmp/service

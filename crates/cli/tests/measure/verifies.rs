@@ -1,4 +1,4 @@
-//! `verify`: what is as it was holds, what needs more is found, and a new size is searched.
+//! `verify`: an unchanged service holds, a higher need is found, and a new size is searched.
 
 use std::fs;
 use std::process::Command;
@@ -90,7 +90,7 @@ fn a_release_that_needs_more_is_found() -> Outcome {
     let searched = lab.result("last");
     assert_eq!(searched["trials"][0]["purpose"], "room", "a new search");
     let again = fs::read_to_string(lab.path().join("loadline.baseline.json")).expect("it");
-    assert_eq!(again, accepted, "nobody accepted it");
+    assert_eq!(again, accepted, "it was not accepted");
     None
 }
 

@@ -149,7 +149,10 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "cache",
         USAGE,
-        &["<COMMAND>...", "hint: `loadline cache --help`"],
+        &[
+            "<COMMAND>...",
+            "run `loadline cache --help` for all options",
+        ],
     ),
     (
         "init none",
@@ -198,7 +201,7 @@ pub const EXPERIMENTS: &[Row] = &[
         USAGE,
         &[
             "a value is required for '--image <REF>'",
-            "hint: `loadline size --help`",
+            "run `loadline size --help` for all options",
         ],
     ),
     (

@@ -1,5 +1,5 @@
-//! Experiment files with one mistake each: what is replaced in a right one, by what, and what
-//! `plan` then says of it.
+//! Experiment files with one mistake each: the replaced text of a correct file, its replacement,
+//! and `plan`'s message.
 
 use super::{USAGE, check, loadline, place};
 
@@ -14,7 +14,7 @@ rate = "100/s"
 
 const END: &str = "rate = \"100/s\"\n";
 
-/// What is replaced, by what, what stderr contains.
+/// Replaced text, replacement, expected parts of stderr.
 type Mistake = (&'static str, &'static str, &'static [&'static str]);
 
 const MISTAKES: &[Mistake] = &[
@@ -119,7 +119,10 @@ const MISTAKES: &[Mistake] = &[
     (
         "[load]",
         "ready = { http = \"health\" }\n[load]",
-        &["does not start with a slash", "hint: write ready"],
+        &[
+            "starts neither with a slash nor with a port",
+            "hint: write ready",
+        ],
     ),
     (
         "[load]",

@@ -57,7 +57,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "invalid value 'many' for '--repeats <N>'",
-            "hint: `loadline run --help`",
+            "run `loadline run --help` for all options",
         ],
     ),
     (
@@ -239,7 +239,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "budget (--budget) is given without prices",
-            "hint: add prices",
+            "With prices: --prices fargate",
         ],
     ),
     (
@@ -300,7 +300,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "unexpected argument '--containers'",
-            "hint: `loadline judge --help`",
+            "run `loadline judge --help` for all options",
         ],
     ),
     (
@@ -309,7 +309,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "--kubernetes --from <KIND/NAME>",
-            "hint: `loadline run --help`",
+            "run `loadline run --help` for all options",
         ],
     ),
     (

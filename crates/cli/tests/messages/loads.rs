@@ -172,7 +172,7 @@ pub const LOADS: &[Row] = &[
         &[
             "`0s` is no time at all",
             "hint: write 500ms",
-            "hint: `loadline load --help`",
+            "run `loadline load --help` for all options",
         ],
     ),
     (
@@ -180,7 +180,7 @@ pub const LOADS: &[Row] = &[
         USAGE,
         &[
             "unexpected argument '--hdr-out'",
-            "hint: `loadline load --help`",
+            "run `loadline load --help` for all options",
         ],
     ),
     (

@@ -1,5 +1,5 @@
-//! What people get wrong, and what they are told: arguments and files given, the exit code, and
-//! what stderr must say, with what to do next.
+//! User mistakes and their messages: given arguments and files, the exit code, and the expected
+//! stderr, with the next step.
 //!
 //! A table over all commands. No row needs a JVM, root or a network, and none is about time.
 
@@ -11,10 +11,13 @@ mod manifests;
 mod newcomers;
 mod results;
 mod tools;
+mod words;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use crate::words::words;
 
 /// Wrong arguments or a wrong file.
 const USAGE: i32 = 2;
@@ -24,8 +27,8 @@ const ENVIRONMENT: i32 = 3;
 /// Arguments in words (`'` around those with spaces), the exit code, what stderr contains.
 type Row = (&'static str, i32, &'static [&'static str]);
 
-/// Files that the rows name, with what is in them.
-const FILES: [(&str, &str); 19] = [
+/// Files that the rows name, with their content.
+const FILES: [(&str, &str); 25] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
@@ -34,6 +37,17 @@ const FILES: [(&str, &str); 19] = [
     ("words.toml", "app.command = \"java -jar x\"\n"),
     ("open.toml", "x = [\n"),
     ("typo.toml", "sloo = 1\n"),
+    (
+        "quoted.toml",
+        "slo = 'p99<1s'\n[load]\nexpect-status = '404'\n",
+    ),
+    (
+        "listed.toml",
+        "slo = 'p99<1s'\n[load]\nexpect-status = ['404']\n",
+    ),
+    ("bare.toml", "slo = 'p99<1s'\n[load]\nexpect-status = 404\n"),
+    ("test.js", "import http from 'k6/http';\n"),
+    ("plan.jmx", "<jmeterTestPlan version=\"1.2\">\n"),
     ("service.yaml", "kind: Service\n"),
     ("deploy.yaml", "apiVersion: apps/v1\nkind: Deployment\n"),
     ("compose.yaml", "services: {a: {image: a}, b: {image: b}}\n"),
@@ -49,6 +63,10 @@ const FILES: [(&str, &str); 19] = [
     (
         "others.yaml",
         "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: 'redis:7'}]}\n",
+    ),
+    (
+        "cassandra.yaml",
+        "kind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: o, env: [{name: MAX_HEAP_SIZE, value: 1G}]}]}}}\n",
     ),
     (
         "command.yaml",
@@ -73,20 +91,6 @@ const STATELESS: [&str; 14] = [
     "schema",
     "version",
 ];
-
-/// The words of a row; `'` keeps those with spaces together.
-fn words(row: &str) -> Vec<String> {
-    let (mut words, mut is_quoted) = (vec![String::new()], false);
-    for c in row.chars() {
-        match (c, words.last_mut()) {
-            ('\'', _) => is_quoted = !is_quoted,
-            (' ', _) if !is_quoted => words.push(String::new()),
-            (_, Some(word)) => word.push(c),
-            (_, None) => {}
-        }
-    }
-    words
-}
 
 fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -181,6 +185,18 @@ fn of_loads() {
 #[test]
 fn of_newcomers() {
     holds(newcomers::NEWCOMERS);
+}
+
+#[test]
+fn a_plan_says_what_this_machine_lacks() {
+    let place = place();
+    let row = "plan --slo p95<1s --rate 100/s --url http://localhost:1/ --cpu 9000 --max-memory 900Ti -- sleep 9";
+    let ended = loadline(place.path(), row);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    for wanted in ["CPU limit of 9000 is more", "900Ti is more than"] {
+        assert!(said.contains(wanted), "{said}");
+    }
 }
 
 #[test]

@@ -1,8 +1,43 @@
-//! What newcomers typed in a review, and near relatives of it: the answer that they should have had.
+//! Commands that newcomers typed in a review, and near relatives: the answer that they should have
+//! had.
 
 use super::{ENVIRONMENT, Row, USAGE};
 
 pub const NEWCOMERS: &[Row] = &[
+    // Who chooses the CPU.
+    (
+        "run --cpu auto --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &[
+            "--cpu auto chooses the CPU limit, and only `size` does that",
+            "--cpu 500m,1",
+        ],
+    ),
+    (
+        "size --cpu auto,1 --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["`auto` is not an amount", "CPUs as 1.5 or 250m"],
+    ),
+    (
+        "size --job --cpu auto -- sh -c true",
+        USAGE,
+        &["cpu is auto", "the application ends by itself", "--cpu 1"],
+    ),
+    (
+        "size --job --cpu 1 --cpu-policy request -- sh -c true",
+        USAGE,
+        &["cpu-policy is request", "the application ends by itself"],
+    ),
+    (
+        "size --cpu auto --prices fargate --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["with prices", "leave"],
+    ),
+    (
+        "size --cpu-policy none --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["`none` is no policy for CPU", "request gives no limit"],
+    ),
     // The experiment file is an argument everywhere; other files are named for what they are.
     (
         "size none.toml",
@@ -51,6 +86,107 @@ pub const NEWCOMERS: &[Row] = &[
         "plan result.json.gz",
         USAGE,
         &["is a packed file", "loadline show result.json.gz"],
+    ),
+    // What another tool wrote, or another place has.
+    (
+        "load --profile test.js http://localhost:1/",
+        USAGE,
+        &[
+            "a script of k6, which cannot be replayed",
+            "--load 'k6 run SCRIPT'",
+        ],
+    ),
+    (
+        "size --slo p99<1s --profile plan.jmx --url http://localhost:1/ -- java -jar a.jar",
+        USAGE,
+        &["a script of JMeter", "--load 'jmeter -n -t PLAN'"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m -- java -jar a.jar",
+        USAGE,
+        &["given without prices", "--prove 3", "--prices fargate"],
+    ),
+    (
+        "plan quoted.toml",
+        USAGE,
+        &["hint: write a list of numbers: [404]"],
+    ),
+    (
+        "plan listed.toml",
+        USAGE,
+        &["hint: write the number without quotes: 404"],
+    ),
+    ("plan bare.toml", USAGE, &["hint: write a list: [404]"]),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --kubernetes --image x:1 --context nope",
+        ENVIRONMENT,
+        &["finding the cluster"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --rate 7/s --url http://localhost:1/ -- java -jar none.jar",
+        USAGE,
+        &["warning: --rate is given more than once: the last one counts"],
+    ),
+    (
+        "size none.toml gone.toml",
+        4,
+        &[
+            "cannot read the experiment none.toml",
+            "cannot read the experiment gone.toml",
+            "no answer for none.toml, gone.toml",
+        ],
+    ),
+    (
+        "size none.toml gone.toml --report x.html",
+        USAGE,
+        &["cannot be used with"],
+    ),
+    // Runs that end by themselves.
+    (
+        "size -- sh -c true",
+        USAGE,
+        &[
+            "--url is missing",
+            "a program that ends by itself needs none: --job",
+        ],
+    ),
+    (
+        "size --job --slo p99<50ms -- sh -c true",
+        USAGE,
+        &[
+            "has an objective about requests, and a run that ends gets none",
+            "time<60s",
+        ],
+    ),
+    (
+        "size --slo time<60s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["`time<1m` is about a run that ends by itself", "(--job)"],
+    ),
+    (
+        "size --slo p99<50ms --rate 5/s --reset x --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["reset is of a run that ends by itself", "(--job)"],
+    ),
+    (
+        "size --job --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["--job", "cannot be used with"],
+    ),
+    (
+        "size --job --rate 5/s -- sh -c true",
+        USAGE,
+        &["the application ends by itself, and a load is given"],
+    ),
+    (
+        "size --job --soak 30m -- sh -c true",
+        USAGE,
+        &["the application ends by itself, and the experiment asks for a soak"],
+    ),
+    (
+        "size --job --slo slower<0.1 -- sh -c true",
+        USAGE,
+        &["the bound is no percentage from 1 to 1000 (10%)"],
     ),
     // Negative numbers.
     (
@@ -198,7 +334,10 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --ready health -- java -jar a.jar",
         USAGE,
-        &["does not start with a slash", ":9001/health"],
+        &[
+            "starts neither with a slash nor with a port",
+            ":9001/health",
+        ],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --jdk 99 -- java -jar a.jar",
@@ -238,7 +377,7 @@ pub const NEWCOMERS: &[Row] = &[
         USAGE,
         &["cut.json.gz is cut off", "hint: export it again"],
     ),
-    // What is shipped.
+    // The shipped manifest.
     (
         "emit result.json.gz --to x --image 'bad image name'",
         USAGE,
@@ -268,11 +407,7 @@ pub const NEWCOMERS: &[Row] = &[
     ("serve --listen 7007", USAGE, &["write 127.0.0.1:7007"]),
     ("serve --listen :8080", USAGE, &["write 127.0.0.1:8080"]),
     // Words in other places.
-    (
-        "--slo p99<1s size",
-        USAGE,
-        &["flags stand behind the command"],
-    ),
+    ("--slo p99<1s size", USAGE, &["flags follow the command"]),
     ("version", USAGE, &["loadline --version"]),
     ("schema foo", USAGE, &["foo"]),
     (
@@ -284,6 +419,39 @@ pub const NEWCOMERS: &[Row] = &[
         "predict --memory 1Gi --cpu 1 --jdk 8u191 --jvm -XX:MaxRAMPercentage=50",
         USAGE,
         &["a percentage with a point", "50.0"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm Xmx1g",
+        USAGE,
+        &[
+            "--jvm: `Xmx1g` is no option",
+            "hint: write options as in JAVA_TOOL_OPTIONS",
+        ],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -Xmx1gb",
+        USAGE,
+        &["-Xmx1gb: expected an amount such as 512m or 1g"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -Xmx80%",
+        USAGE,
+        &["-Xmx80%: expected an amount"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 25 --jvm -XX:MaxRAMPercentage=75%",
+        USAGE,
+        &["expected a percentage from 0.0 to 100.0"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 25 --jvm '-Xms2g -Xmx1g'",
+        USAGE,
+        &["the initial heap (2Gi) is larger than the largest heap (1Gi)"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk openjdk:17-jdk-slim",
+        USAGE,
+        &["is not a JDK version", "17.0.15"],
     ),
     (
         "lint crs.yaml",
@@ -305,5 +473,14 @@ pub const NEWCOMERS: &[Row] = &[
         "emit result.json.gz --to x --manifest command.yaml",
         USAGE,
         &["-Xmx1g in command[0]", "hint: "],
+    ),
+    (
+        "emit result.json.gz --to x --manifest cassandra.yaml",
+        USAGE,
+        &[
+            "the heap may take 1Gi and everything else",
+            "for a typical service",
+            "raise the limit to 1232Mi",
+        ],
     ),
 ];

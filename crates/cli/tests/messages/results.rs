@@ -188,12 +188,18 @@ pub const RESULTS: &[Row] = &[
     (
         "list x",
         USAGE,
-        &["unexpected argument 'x'", "hint: `loadline list --help`"],
+        &[
+            "unexpected argument 'x'",
+            "run `loadline list --help` for all options",
+        ],
     ),
     (
         "clean x",
         USAGE,
-        &["unexpected argument 'x'", "hint: `loadline clean --help`"],
+        &[
+            "unexpected argument 'x'",
+            "run `loadline clean --help` for all options",
+        ],
     ),
     (
         "show --ful",
@@ -201,7 +207,7 @@ pub const RESULTS: &[Row] = &[
         &[
             "unexpected argument '--ful'",
             "hint: did you mean `--full`?",
-            "hint: `loadline show --help`",
+            "run `loadline show --help` for all options",
         ],
     ),
     (
@@ -248,7 +254,10 @@ pub const RESULTS: &[Row] = &[
     (
         "report result.json.gz x",
         USAGE,
-        &["unexpected argument 'x'", "hint: `loadline report --help`"],
+        &[
+            "unexpected argument 'x'",
+            "run `loadline report --help` for all options",
+        ],
     ),
     (
         "emit result.json.gz",
@@ -304,7 +313,7 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "unexpected argument '--at'",
-            "hint: `loadline explain --help`",
+            "run `loadline explain --help` for all options",
         ],
     ),
     (

@@ -19,7 +19,7 @@ pub const TOOLS: &[Row] = &[
         USAGE,
         &[
             "unexpected argument '--nosuch'",
-            "hint: `loadline doctor --help`",
+            "run `loadline doctor --help` for all options",
         ],
     ),
     (
@@ -73,18 +73,24 @@ pub const TOOLS: &[Row] = &[
         &[
             "unrecognized subcommand 'sho'",
             "hint: did you mean `show`?",
-            "hint: `loadline --help`",
+            "run `loadline --help` for all options",
         ],
     ),
     (
         "-x",
         USAGE,
-        &["unexpected argument '-x'", "hint: `loadline --help`"],
+        &[
+            "unexpected argument '-x'",
+            "run `loadline --help` for all options",
+        ],
     ),
     (
         "doctor x",
         USAGE,
-        &["unexpected argument 'x'", "hint: `loadline doctor --help`"],
+        &[
+            "unexpected argument 'x'",
+            "run `loadline doctor --help` for all options",
+        ],
     ),
     (
         "schema",

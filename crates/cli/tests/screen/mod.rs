@@ -1,8 +1,8 @@
-//! What a terminal of so many columns shows after a program has run in it.
+//! The display of a terminal of a given width after a program has run in it.
 //!
-//! Owns a terminal as far as loadline writes to one: lines that wrap, going back and up, erasing. A
-//! sequence that it does not know ends the test: nothing is passed over. The terminal itself is made
-//! by `script` of util-linux, which Debian always has.
+//! Owns a terminal as far as loadline uses one: wrapping lines, going back and up, erasing. An
+//! unknown sequence ends the test. `script` of util-linux, which Debian always has, makes the
+//! terminal itself.
 
 use std::io::Read;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn run(
         .args(["-qefc", &line, "/dev/null"])
         .env("SHELL", "/bin/sh")
         .env("TERM", "xterm-256color")
-        // Of the place that runs the tests: each of them decides about colours, and `CI` does so too.
+        // Colours must not depend on the place that runs the tests, nor on `CI`.
         .env_remove("CI")
         .env_remove("CLICOLOR")
         .env_remove("CLICOLOR_FORCE")
@@ -67,7 +67,7 @@ impl Written {
         sequences.any(|text| end(text).is_some_and(|at| text[at..].starts_with('m')))
     }
 
-    /// The lines that are left on the terminal, without those that are empty.
+    /// The lines left on the terminal, without empty ones.
     pub fn left(&self) -> Vec<String> {
         let mut screen = Screen::default();
         let mut rest = self.raw.chars();

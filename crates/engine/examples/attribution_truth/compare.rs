@@ -31,7 +31,7 @@ pub struct Kind {
     error: u64,
     /// Sum over pauses of throttled time, ns.
     throttled: u64,
-    /// CPU of the sampler as a share of one; `None` for what has no sampler of its own.
+    /// CPU of the sampler as a share of one CPU; `None` without a sampler.
     cost: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ fn throttled(of: &Attribution) -> u64 {
 }
 
 impl Score {
-    /// Scores a run on a machine with so many CPUs.
+    /// Scores a run on a machine with this many CPUs.
     pub fn of(seen: &Seen, cpus: usize) -> Self {
         let logged = seen.log.sources();
         let slow = smeared_spans(&every_second(&seen.fast.0), cpus);
@@ -259,7 +259,7 @@ fn total(scores: &[Score], kind: usize) -> Kind {
 /// A figure and its target: name, value, target, whether more is better, unit.
 type Check = (&'static str, f64, f64, bool, &'static str);
 
-/// Prints the totals beside the targets.
+/// Prints the totals next to the targets.
 pub fn verdict(all: &[Score], control: &[Score]) -> ExitCode {
     println!();
     let mut checks = Vec::new();

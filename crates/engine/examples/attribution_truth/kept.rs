@@ -1,4 +1,4 @@
-//! A run as a file, so that an estimator can be judged again on what was seen before.
+//! A run as a file, so that an estimator can be judged again on earlier data.
 //!
 //! Owns the form: one JSON document a run. Only this program writes and reads it.
 

@@ -27,7 +27,7 @@ use loadline_sizing::Cpus;
 /// The JDKs of the promise.
 const JDKS: [&str; 3] = ["17", "25", "openj9-25"];
 
-/// What is tried: length of a run, limits, GC threads.
+/// The runs: length, limits, GC threads.
 struct Wanted {
     seconds: u64,
     limits: Vec<Cpus>,

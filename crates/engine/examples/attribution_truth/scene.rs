@@ -1,4 +1,4 @@
-//! One run: the workload in a cgroup, traced and sampled, and everything that was seen of it.
+//! One run: the workload in a cgroup, traced and sampled, and all observations.
 //!
 //! Owns the cgroup and the process; both are gone when it returns.
 
@@ -105,7 +105,7 @@ fn read(log: &Path, wall: WallClock) -> Result<GcLog, Box<dyn Error>> {
     Ok(builder.finish_log())
 }
 
-/// The collector that a JVM chooses by itself on a server, with all of its heap from the start.
+/// A JVM's default collector on a server, with its whole heap from the start.
 fn collector(kind: Vm, gc_threads: u32) -> Vec<String> {
     match kind {
         Vm::HotSpot => vec![

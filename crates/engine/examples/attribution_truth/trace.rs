@@ -1,10 +1,10 @@
-//! The scheduler's own account of a process: a `sched_switch` trace in a trace instance of its own.
+//! The scheduler's own account of a process: a `sched_switch` trace in a separate trace instance.
 //!
 //! Owns tracefs and the meaning of its lines. Since Linux 6.18 a task is throttled on its way back
-//! to user mode, and such a task leaves the CPU with state `R+`, a task that others push aside
-//! with `R`. Kernels before that mark both alike: the trace is no truth about throttling there. A
-//! task that is woken in a group that is throttled has no such mark: it slept, and from
-//! `sched_wakeup` on it is runnable and does not run.
+//! to user mode, and such a task leaves the CPU with state `R+`, a preempted task with `R`. Earlier
+//! kernels mark both alike: there the trace does not show throttling. A task that is woken in a
+//! throttled group has no such mark: it slept, and from `sched_wakeup` on it is runnable and does
+//! not run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use loadline_analysis::span::{TimeSpan, TimeSpans};
 /// Room for events of each CPU, KiB.
 const BUFFER_KIB: &str = "65536";
 
-/// The first kernel whose trace tells throttling from preemption.
+/// The first kernel with a trace that distinguishes throttling from preemption.
 const SINCE: (u32, u32) = (6, 18);
 
 /// tracefs with an instance that only this program uses; dropping it removes both.
@@ -41,7 +41,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// Some thread was throttled, and none of the process ran.
+    /// A thread was throttled, and none ran.
     pub fn all_stood(&self) -> TimeSpans {
         self.any_throttled().difference(&self.on_cpu)
     }
@@ -128,7 +128,7 @@ impl Tracer {
 
 impl Drop for Tracer {
     fn drop(&mut self) {
-        // Nothing else uses the instance; what is left of it is gone with the next reboot.
+        // No other program uses the instance; a leftover is gone after the next reboot.
         let _ = fs::remove_dir(&self.instance);
         if let Some(mounted) = &self.mounted {
             let _ = rustix::mount::unmount(mounted, rustix::mount::UnmountFlags::empty());

@@ -7,15 +7,14 @@
 
 use std::collections::BTreeMap;
 
+use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
 use super::manifest::{POD_SPECS, scalar_text};
 use super::quantity;
 
-/// The fields of a pod that list containers.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
-/// The pod of an object.
 fn pod_spec_mut(object: &mut Value) -> Option<&mut Value> {
     let place = POD_SPECS
         .iter()
@@ -46,7 +45,6 @@ fn push_objects(document: &Value, all: &mut Vec<Value>) {
     }
 }
 
-/// The parameters of a Template that have a value.
 fn template_parameters(template: &Value) -> BTreeMap<String, String> {
     let all = template.get("parameters").and_then(Value::as_array);
     let parameter = |parameter: &Value| {
@@ -81,19 +79,21 @@ fn fill_parameters(value: &mut Value, parameters: &BTreeMap<String, String>) {
     }
 }
 
+fn is_options_file(name: &str) -> bool {
+    let endings = [".options", ".vmoptions", "jvm.config", "java.env"];
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
 fn namespace(object: &Value) -> Option<&str> {
     object.pointer("/metadata/namespace")?.as_str()
 }
 
-/// The data of the ConfigMaps of an input, with their namespaces.
 #[derive(Default)]
 pub struct ConfigMaps(BTreeMap<String, Vec<NamespacedData>>);
 
-/// The namespace of a map, where it names one, and its data.
 type NamespacedData = (Option<String>, Map<String, Value>);
 
 impl ConfigMaps {
-    /// Those of all documents of an input.
     pub fn from_documents(documents: &[&Value]) -> Self {
         let mut maps = Self::default();
         for object in documents
@@ -110,7 +110,6 @@ impl ConfigMaps {
         maps
     }
 
-    /// The objects of a document, with what their references stand for.
     pub fn resolve_objects(&self, document: &Value) -> Vec<Value> {
         let mut objects = single_objects(document);
         for object in &mut objects {
@@ -128,7 +127,6 @@ impl ConfigMaps {
         objects
     }
 
-    /// The map that a reference of this namespace means; a manifest need not name namespaces.
     fn find_map(&self, reference: &Value, own: Option<&str>) -> Option<&Map<String, Value>> {
         let all = self.0.get(reference.get("name")?.as_str()?)?;
         let is_same = |other: &Option<String>| match (other.as_deref(), own) {
@@ -186,6 +184,33 @@ impl ConfigMaps {
         }
     }
 
+    /// JVM options of mounted files, such as Elasticsearch's `jvm.options.d` and Trino's
+    /// `jvm.config`.
+    pub fn mounted_options(
+        &self,
+        pod: &Value,
+        container: &Value,
+        own: Option<&str>,
+    ) -> Vec<String> {
+        let list = |value: &Value, name: &str| {
+            let items = value.get(name).and_then(Value::as_array);
+            items.cloned().unwrap_or_default()
+        };
+        let volumes = list(pod, "volumes");
+        let mounts = list(container, "volumeMounts");
+        let mounted = mounts.iter().filter_map(|mount| {
+            let volume = volumes.iter().find(|v| v["name"] == mount["name"])?;
+            self.find_map(volume.get("configMap")?, own)
+        });
+        let files = mounted.flatten().filter(|(name, _)| is_options_file(name));
+        let lines = files.filter_map(|(_, text)| text.as_str());
+        let lines = lines.flat_map(|text| text.lines().filter(|line| !line.starts_with('#')));
+        lines
+            .flat_map(words::find_jvm_options)
+            .map(str::to_owned)
+            .collect()
+    }
+
     fn map_value(&self, from: &Value, namespace: Option<&str>) -> Option<String> {
         let reference = from.get("configMapKeyRef")?;
         let map = self.find_map(reference, namespace)?;
@@ -193,7 +218,7 @@ impl ConfigMaps {
     }
 }
 
-/// A limit or request of the container itself, in the unit that the variable asks for.
+/// A limit or request of the container itself, in the unit of the variable's divisor.
 fn own_limit(from: &Value, container: &Value) -> Option<String> {
     let reference = from.get("resourceFieldRef")?;
     let (kind, name) = reference.get("resource")?.as_str()?.split_once('.')?;

@@ -1,8 +1,8 @@
 //! Containers of Kubernetes manifests.
 //!
-//! Owns which of them run a JVM, as far as a manifest tells, and their reading into
+//! Owns which containers run a JVM, as far as a manifest shows, and how they become
 //! `loadline_analysis::lint::Container`. Documents come from [`crate::manifest`]; unknown kinds and
-//! fields are passed over: a manifest may hold anything. Source: Kubernetes API reference, core/v1
+//! fields are skipped: a manifest may hold anything. Source: Kubernetes API reference, core/v1
 //! PodSpec.
 
 use std::path::{Path, PathBuf};
@@ -11,9 +11,11 @@ use std::time::Duration;
 use loadline_analysis::lint::{
     ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer, OUTSIDE_HEAP, PodNeeds,
 };
-use loadline_sizing::options::words;
+use loadline_sizing::Bytes;
+use loadline_sizing::options::{parse_size, words};
 use serde_json::Value;
 
+use super::image_variables::{fill_references, heap_options, shell_assignments};
 use super::inlined::ConfigMaps;
 use super::quantity;
 use crate::manifest::ManifestFile;
@@ -26,8 +28,6 @@ pub(super) const POD_SPECS: [&str; 4] = [
     "/spec",
 ];
 
-/// Environment variables that the JVM and common start scripts read, in the order in which a later one
-/// wins; the command line stands before `_JAVA_OPTIONS`.
 pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
@@ -38,15 +38,14 @@ pub(crate) const OPTION_VARIABLES: [&str; 5] = [
 
 const VARIABLES: [&str; 6] = ["JAVA_", "JDK_", "JVM_", "SPRING_", "QUARKUS_", "BPL_JVM_"];
 
-/// Words in the names of images that have a JVM; digits behind them do not count.
+/// Words in the names of images that have a JVM; trailing digits do not count.
 const IMAGES: &str = "\
     java jdk jre openjdk openjre temurin corretto zulu liberica semeru graalvm spring \
     springboot tomcat jetty wildfly jboss payara glassfish quarkus micronaut openliberty \
     liberty kafka zookeeper cassandra elasticsearch opensearch logstash solr keycloak nexus \
-    jenkins sonarqube artifactory activemq artemis pulsar neo4j flink spark hbase graylog \
+    jenkins sonarqube activemq artemis pulsar neo4j flink spark hbase graylog \
     debezium trino nifi strimzi";
 
-/// Images and programs without a JVM.
 const OTHERS: &str = "\
     envoy istio-proxy proxyv2 linkerd-proxy proxy nginx nginx-unprivileged haproxy traefik \
     httpd caddy oauth2-proxy busybox alpine debian ubuntu pause curl kubectl git-sync \
@@ -58,22 +57,17 @@ const OTHERS: &str = "\
     node-exporter kube-state-metrics metrics-server coredns cloud-sql-proxy gce-proxy python \
     python3 node ruby php golang dotnet k8s-sidecar";
 
-/// Last words of the names of images that help another one.
 const HELPERS: [&str; 3] = ["exporter", "proxy", "sidecar"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestContainer {
     pub path: PathBuf,
-    /// `Deployment/orders`.
     pub workload: String,
     pub container: LintedContainer,
-    /// The container as it is written, with the values that the input has for its variables.
     pub raw: Value,
-    /// Why it is not taken for a JVM; `None` where it is.
     pub skipped: Option<String>,
 }
 
-/// All containers of these files that keep running.
 pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
     let counts = sources.iter().map(|source| source.documents.len());
     let mut paths = counts
@@ -89,14 +83,14 @@ pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
         let objects = maps.resolve_objects(document);
         let all: Vec<_> = objects
             .iter()
-            .flat_map(|object| of_object(object, &path))
+            .flat_map(|object| of_object(object, &path, &maps))
             .collect();
         all
     });
     found.collect()
 }
 
-/// Objects of kinds that are no part of Kubernetes, and that say no containers: `Kafka/my-cluster`.
+/// Objects of kinds outside Kubernetes, which list no containers: `Kafka/my-cluster`.
 pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
     let documents: Vec<&Value> = sources
         .iter()
@@ -112,7 +106,7 @@ pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
             .and_then(|v| v.split_once('/'))
             .map_or("", |(group, _)| group);
         let is_own = group.ends_with(".k8s.io") || group.ends_with(".openshift.io");
-        group.contains('.') && !is_own && of_object(object, Path::new("")).is_empty()
+        group.contains('.') && !is_own && of_object(object, Path::new(""), &maps).is_empty()
     };
     objects
         .filter(is_custom)
@@ -129,7 +123,7 @@ fn workload_name(object: &Value) -> String {
     )
 }
 
-fn of_object(object: &Value, path: &Path) -> Vec<ManifestContainer> {
+fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestContainer> {
     let pods = POD_SPECS.iter().filter_map(|place| object.pointer(place));
     let Some(pod) = pods.into_iter().find(|pod| pod["containers"].is_array()) else {
         return Vec::new();
@@ -152,6 +146,13 @@ fn of_object(object: &Value, path: &Path) -> Vec<ManifestContainer> {
             skipped: None,
         })
         .collect();
+    let namespace = object.pointer("/metadata/namespace");
+    let namespace = namespace.and_then(Value::as_str);
+    for found in &mut all {
+        // What a variable says wins over a mounted file.
+        let mounted = maps.mounted_options(pod, &found.raw, namespace);
+        found.container.jvm.splice(..0, mounted);
+    }
     skip_others(&mut all);
     let annotations = object.pointer("/metadata/annotations");
     let rest = annotations.and_then(|a| a.get(OUTSIDE_HEAP)?.as_str());
@@ -186,8 +187,8 @@ fn of_object(object: &Value, path: &Path) -> Vec<ManifestContainer> {
     all
 }
 
-/// Decides over the whole pod: what nothing is known of is skipped only where another container clearly
-/// runs the JVM, and is not the smaller one.
+/// Decides over the whole pod: an unknown container is skipped only if another container clearly
+/// runs the JVM and is not the smaller one.
 fn skip_others(all: &mut [ManifestContainer]) {
     let signs: Vec<ContainerSign> = all
         .iter()
@@ -213,15 +214,12 @@ fn skip_others(all: &mut [ManifestContainer]) {
     }
 }
 
-/// What a container looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ContainerSign {
-    /// Its options or its command say so.
+    /// Its options or its command show a JVM.
     Jvm,
-    /// Its image or its variables look like it.
     Likely,
     Unknown,
-    /// An image or program that is known to be something else.
     Other(String),
 }
 
@@ -264,7 +262,6 @@ impl ContainerSign {
     }
 }
 
-/// The name of an image that is known to have no JVM.
 pub fn image_without_jvm(image: &str) -> Option<String> {
     let image = image.split('@').next().unwrap_or_default().to_lowercase();
     let base = last_path_segment(&image)
@@ -279,7 +276,6 @@ fn is_listed(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|listed| listed == name)
 }
 
-/// What follows the last slash.
 fn last_path_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -295,13 +291,14 @@ pub fn parse_container(value: &Value) -> LintedContainer {
     let mut unreadable = Vec::new();
     let requests = parse_resources(value, "requests", &mut unreadable);
     let limits = parse_resources(value, "limits", &mut unreadable);
+    let jvm = jvm_options(value);
     LintedContainer {
         name: name.unwrap_or_default().to_owned(),
         requests,
         limits,
         unreadable,
-        jvm: jvm_options(value),
-        unseen: unseen_values(value),
+        unseen: unseen_values(value, &jvm),
+        jvm,
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
             .iter()
             .filter_map(|kind| parse_probe(kind, value.get(*kind)?))
@@ -344,14 +341,12 @@ fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> C
     read
 }
 
-/// A scalar as it is written.
 pub(super) fn scalar_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Names and values of the variables; `None` for a value from elsewhere.
 fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
     let all = container.get("env").and_then(Value::as_array);
     all.into_iter().flatten().filter_map(|variable| {
@@ -361,36 +356,58 @@ fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> 
     })
 }
 
-/// JVM options of all variables and words of a container, each once; those that win come last.
+/// JVM options of all variables and words of a container, each once, in the order in which the JVM
+/// applies them.
 fn jvm_options(container: &Value) -> Vec<String> {
-    let values: Vec<(&str, String)> = variables(container)
-        .filter_map(|(name, value)| Some((name, value?)))
+    let values: Vec<(String, String)> = variables(container)
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect();
     let rank = |name: &str| match OPTION_VARIABLES.iter().position(|own| *own == name) {
         Some(at) if name != "_JAVA_OPTIONS" => at,
         Some(_) => usize::MAX,
         None => OPTION_VARIABLES.len(),
     };
+    let text = |name: &str, value: &String| heap_options(name, value).unwrap_or(value.clone());
     let mut texts: Vec<(usize, String)> = values
         .iter()
-        .map(|(name, value)| (rank(name), value.clone()))
+        .map(|(name, value)| (rank(name), text(name, value)))
         .collect();
     let words = [
         list_texts(container, "command"),
         list_texts(container, "args"),
     ]
     .concat();
+    let assigned = words.iter().flat_map(|word| shell_assignments(word));
+    let values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
     let words = program_words(&words).iter();
     texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, word.clone())));
     texts.sort_by_key(|(rank, _)| *rank);
     let mut found: Vec<String> = Vec::new();
     for (_, text) in texts {
-        let text = expand_variables(&text, &values);
+        let text = fill_references(&text, &values);
         let options = words::find_jvm_options(&text);
         found.retain(|old| !options.contains(&old.as_str()));
         found.extend(options.into_iter().map(str::to_owned));
     }
+    sum_heaps(&values, &mut found);
     found
+}
+
+/// SonarQube starts three JVMs in one container, with a variable of options for each.
+fn sum_heaps(values: &[(String, String)], found: &mut Vec<String>) {
+    let is_own = |name: &str| name.starts_with("SONAR_") && name.ends_with("_JAVAOPTS");
+    let mut texts = values.iter().filter(|(name, _)| is_own(name)).peekable();
+    if texts.peek().is_none() {
+        return;
+    }
+    let sizes = texts.filter_map(|(_, value)| {
+        let options = words::find_jvm_options(value);
+        let heap = options.iter().rev().find_map(|o| o.strip_prefix("-Xmx"))?;
+        parse_size(heap)
+    });
+    let heap = sizes.reduce(Bytes::saturating_add).unwrap_or_default();
+    found.retain(|option| !option.starts_with("-Xm"));
+    found.push(format!("-Xmx{}", heap.to_jvm_size()));
 }
 
 /// The words before those of the application itself: `java -jar a.jar -Xmx1g` gives it an argument.
@@ -399,21 +416,7 @@ fn program_words(words: &[String]) -> &[String] {
     &words[..jar.unwrap_or(words.len())]
 }
 
-/// A text with the variables that it names, as Kubernetes (`$(NAME)`) and a shell put them in. One
-/// look: values that name others are in the list themselves.
-fn expand_variables(text: &str, values: &[(&str, String)]) -> String {
-    if !text.contains('$') {
-        return text.to_owned();
-    }
-    let put = |text: String, (name, value): &(&str, String)| {
-        text.replace(&format!("$({name})"), value)
-            .replace(&format!("${{{name}}}"), value)
-    };
-    values.iter().rev().fold(text.to_owned(), put)
-}
-
-/// Values from outside the input that may hold JVM options.
-fn unseen_values(container: &Value) -> Vec<String> {
+fn unseen_values(container: &Value, options: &[String]) -> Vec<String> {
     let place = |source: &Value| {
         [
             "configMapKeyRef",
@@ -449,13 +452,15 @@ fn unseen_values(container: &Value) -> Vec<String> {
             .filter(|_| variable.get("value").is_none())?;
         place(found).filter(|place| is_option || place.starts_with("ConfigMap"))
     });
-    let mut all: Vec<String> = variables.chain(list("envFrom").filter_map(place)).collect();
+    let computed = options.iter().filter(|option| option.contains('$'));
+    let computed = computed.map(|option| format!("the value in {option}"));
+    let all = variables.chain(list("envFrom").filter_map(place));
+    let mut all: Vec<String> = all.chain(computed).collect();
     all.sort();
     all.dedup();
     all
 }
 
-/// A probe with the defaults of Kubernetes.
 fn parse_probe(kind: &str, value: &Value) -> Option<ContainerProbe> {
     let number = |name: &str, default: u64| value.get(name).map_or(Some(default), Value::as_u64);
     Some(ContainerProbe {
@@ -588,6 +593,40 @@ spec:
         -Xmx2g -Xmx3g -Xmx1g
         ConfigMap orders-env Secret s Secret t
         -Xmx512m
+        ");
+    }
+
+    #[test]
+    fn heaps_of_well_known_images_and_scripts_are_read() {
+        let options = |container: &str| {
+            let text = format!(
+                "kind: ConfigMap\nmetadata: {{name: c}}\ndata: {{heap.options: \"# -Xmx9g\\n-Xmx2g\", notes.txt: -Xmx8g}}\n---\n\
+                 kind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, {container}}}], volumes: [{{name: v, configMap: {{name: c}}}}, {{name: w, configMap: {{name: gone}}}}]}}"
+            );
+            let found = of(&text).remove(0).container;
+            [found.jvm, found.unseen].concat().join(" ")
+        };
+        let said = [
+            options("env: [{name: MAX_HEAP_SIZE, value: 2G}, {name: HEAP_NEWSIZE, value: 100M}]"),
+            options("env: [{name: ZOO_HEAP_SIZE, value: '1024'}, {name: JVMFLAGS, value: -Xss1m}]"),
+            options(
+                "env: [{name: SONAR_WEB_JAVAOPTS, value: '-Xmx1G -Xms128m'}, {name: SONAR_CE_JAVAOPTS, value: -Xmx2G}]",
+            ),
+            options(
+                "command: [sh, -c, 'export HEAP=3g; exec java -Xmx$HEAP -Xss${STACK:-1m} -jar a.jar']",
+            ),
+            options("command: [sh, -c, 'exec java -Xmx$(($LIMIT * 75 / 100))m -jar a.jar']"),
+            options(
+                "volumeMounts: [{name: v, mountPath: /c}, {name: w, mountPath: /d}], env: [{name: ES_JAVA_OPTS, value: -Xms1g}]",
+            ),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @"
+        -Xms2G -Xmx2G -Xmn100M
+        -Xms1024m -Xmx1024m -Xss1m
+        -Xmx3g
+        -Xmx3g -Xss1m
+        -Xmx$(($LIMIT the value in -Xmx$(($LIMIT
+        -Xmx2g -Xms1g
         ");
     }
 

@@ -4,6 +4,7 @@
 //! of other launchers are `loadline_sizing::compat`'s. Formats: Kubernetes core/v1 and apps/v1;
 //! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
 
+pub mod image_variables;
 pub mod inlined;
 pub mod manifest;
 pub mod quantity;
@@ -22,7 +23,6 @@ use loadline_sizing::{Bytes, Cpus, JavaVersion};
 /// 17.0.15.
 const JDK_CLASSES: u64 = 26_588;
 
-/// Classes of an application that nobody could count: few.
 const FEW: u64 = 1_400;
 
 /// Percent of all classes that the build pack takes to be loaded (paketo-buildpacks/libjvm).

@@ -5,10 +5,8 @@
 
 use loadline_sizing::{Bytes, Cpus};
 
-/// Most digits that are read: more than any machine has.
 const DIGITS: usize = 27;
 
-/// Suffixes with their factor as a fraction.
 const SUFFIXES: [(&str, u128, u128); 16] = [
     ("Ki", 1 << 10, 1),
     ("Mi", 1 << 20, 1),
@@ -28,19 +26,19 @@ const SUFFIXES: [(&str, u128, u128); 16] = [
     ("", 1, 1),
 ];
 
-/// An amount of memory, in whole bytes; `None` for what is no quantity.
+/// An amount of memory, in whole bytes; `None` if it is no quantity.
 pub fn parse_memory_quantity(text: &str) -> Option<Bytes> {
     let bytes = parse_scaled(text, 1)?;
     Some(Bytes::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
 }
 
-/// CPUs, in whole thousandths; `None` for what is no quantity.
+/// CPUs, in whole thousandths; `None` if it is no quantity.
 pub fn parse_cpu_quantity(text: &str) -> Option<Cpus> {
     let millis = parse_scaled(text, 1000)?;
     Some(Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX)))
 }
 
-/// The quantity times `unit`, rounded up; `None` for what is none, or negative.
+/// The quantity times `unit`, rounded up; `None` if it is no quantity, or negative.
 fn parse_scaled(text: &str, unit: u128) -> Option<u128> {
     let text = text.trim();
     let text = text.strip_prefix('+').unwrap_or(text);

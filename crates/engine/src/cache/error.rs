@@ -1,6 +1,6 @@
-//! Why a start-up cache could not be made, and what to do about it.
+//! Why a start-up cache could not be made, and the remedy.
 //!
-//! Owns the texts. What they stand for is found in the modules beside it.
+//! Owns the texts; the sibling modules detect the causes.
 
 use loadline_jvm::cache::application::ApplicationError;
 use loadline_jvm::cache::manifest::ManifestError;
@@ -14,15 +14,11 @@ pub enum CacheError {
     Kind(#[from] KindError),
     #[error("the JDK behind `{program}` is not known")]
     NoJdk { program: String },
-    /// The command names a shared class cache of its own.
+    /// The command already names a shared class cache.
     #[error("the command has a shared class cache of its own: {option}")]
     OwnCache { option: String },
     #[error("the training run was never ready: {why}{output}")]
-    NeverReady {
-        /// What the probe saw, or how it ended.
-        why: String,
-        output: String,
-    },
+    NeverReady { why: String, output: String },
     #[error("the training run wrote no {kind} cache: {why}{output}")]
     NotWritten {
         kind: CacheKind,
@@ -46,7 +42,7 @@ impl CacheError {
                 "take the option out of the command; a layer above a cache that is there is made in an image only: --image"
             }
             Self::NeverReady { .. } => {
-                "try the command by itself; --ready names the path that answers when it is ready, --start-deadline how long that may take"
+                "try the command alone; --ready names the path that answers when it is ready, --start-deadline how long that may take"
             }
             Self::File(error) if error.is_disk_full() => {
                 "free some space, or choose another directory: -o DIR"

@@ -1,4 +1,4 @@
-//! What the evidence of a training run says: whether a cache came of it, of what, and why not.
+//! Reads the evidence of a training run: whether it left a cache, for what, and why not.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use loadline_analysis::record::{Evidence, InvalidReason, StartCache};
 
 use super::{CacheError, WRITTEN, shared};
 
-/// Ready and then ended, or ended by itself with success (`spring.context.exit=onRefresh`).
+/// Ready and then ended, or exited with success (`spring.context.exit=onRefresh`).
 pub(super) fn is_trained(evidence: &Evidence) -> bool {
     let exit = &evidence.exit;
     match exit.before_stop {
@@ -90,13 +90,13 @@ pub(super) fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError
         kind: wanted.kind,
         why,
         output,
-        hint: "the application must end by itself on SIGTERM (a start script must exec it), and the disk of the state directory must have room (--state DIR)",
+        hint: "the application must exit on SIGTERM (a start script must exec it), and the disk of the state directory must have room (--state DIR)",
     }
 }
 
 pub(super) fn last_lines(lines: &[String]) -> String {
     const SHOWN: usize = 8;
-    // What it said by itself, not the threads that it was asked for.
+    // Its own output, not the threads that were requested.
     let dump = lines.iter().position(|l| l.contains("Full thread dump"));
     let lines = &lines[..dump.unwrap_or(lines.len())];
     let last = lines.iter().skip(lines.len().saturating_sub(SHOWN));

@@ -1,8 +1,8 @@
-//! The shared class cache of OpenJ9: filled with room, made anew at the size of what it held.
+//! The shared class cache of OpenJ9: filled with room, then rebuilt at the size of its content.
 //!
-//! Owns the directory in which the JVM looks for the file by a name of its own, the layers that an
-//! image has already, and the starts that only say something of the cache. Options and statistics are
-//! `loadline_jvm::cache::scc`'s.
+//! Owns the directory in which the JVM looks for the file by its own naming, the layers that an
+//! image already has, and the starts that only report on the cache. `loadline_jvm::cache::scc` owns
+//! options and statistics.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -30,13 +30,11 @@ use crate::host::Delivery;
 use crate::logs::output_in;
 use crate::measurement::Measurement;
 
-/// The directory of the file, beside what is kept of its making.
 const DIRECTORY: &str = "scc";
 
 /// What an OpenJ9 says where the disk has no room for the whole of a cache: it looks before it begins.
 pub(super) const NO_ROOM: &str = "JVMSHRC561E";
 
-/// More than any name of a cache has, bytes.
 const NAME: u64 = 256;
 
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +45,6 @@ pub(crate) struct CacheRoom {
 }
 
 impl CacheRoom {
-    /// Of caches that are as large as what they hold.
     pub const ANY: Self = Self {
         limits: SharedCacheLimits {
             hard: Bytes::from_mib(0),
@@ -57,8 +54,8 @@ impl CacheRoom {
     };
 }
 
-/// The option of a command that names its own shared class cache: it comes behind loadline's, so the
-/// JVM would fill that one and use it in the trials without a cache, too.
+/// The option of a command that names another shared class cache: it follows loadline's, so the JVM
+/// would fill that one and use it in trials without a cache, too.
 pub(super) fn own_option(app: &AppUnderTest) -> Option<&String> {
     let words = app.command.iter().skip(1);
     let mut options = words.take_while(|word| word.starts_with('-') && *word != "-jar");
@@ -68,13 +65,12 @@ pub(super) fn own_option(app: &AppUnderTest) -> Option<&String> {
 #[derive(Debug)]
 pub(super) struct BaseLayers {
     pub place: SharedCachePlace,
-    /// Copies of them, the lowest first.
     files: Vec<PathBuf>,
 }
 
 impl BaseLayers {
-    /// Those of the cache that an image starts with, or that loadline put into it; copied beside what
-    /// is made. `None` where it has none.
+    /// Copies of the layers that an image starts with, or that loadline put into it. `None` if it
+    /// has none.
     pub fn from_image(image: &EngineImage, beside: &Path) -> Result<Option<Self>, ManifestError> {
         let mut options = JVM_VARIABLES.iter().filter_map(|name| image.env.get(*name));
         let place = options
@@ -85,7 +81,7 @@ impl BaseLayers {
         let mut names = image.names_in(&place.directory);
         names.retain(|name| FileName::parse_name(name).is_some_and(|file| file.name == place.name));
         names.sort_unstable();
-        // A colon would end the directory where an engine is told of it.
+        // A colon would end the directory in an engine's option.
         let is_plain = |path: &Path| path.is_absolute() && !path.to_string_lossy().contains(':');
         if names.is_empty() || !is_plain(&place.directory) {
             return Ok(None);
@@ -106,7 +102,6 @@ impl BaseLayers {
         Ok(Some(Self { place, files }))
     }
 
-    /// What the application writes a layer above them into.
     pub fn writable_layer(&self) -> WritableDirectory {
         WritableDirectory {
             seen: self.place.directory.clone(),
@@ -160,8 +155,8 @@ pub(super) fn file_of(place: &Path) -> Option<PathBuf> {
     files.next().is_none().then_some(file)
 }
 
-/// Takes the name from the begin of what was handed over; where the file is to lie, in a directory
-/// that has nothing else.
+/// Moves the file, with the name that the JVM gave it, to `place`, a directory with nothing else in
+/// it.
 pub(super) fn take_file_name(raw: &Path, place: &Path) -> Result<PathBuf, ManifestError> {
     let directory = place.with_file_name(DIRECTORY);
     let name = without_name(raw).map_err(manifest_failure("take", raw))?;
@@ -210,7 +205,6 @@ pub(super) fn prepare_scc_witness(
     said_by(of, with, built, scc::witness_options)
 }
 
-/// A JVM that prints what the cache holds, and ends.
 pub(crate) fn prepare_statistics(
     of: &Measurement<'_>,
     configuration: &Configuration,

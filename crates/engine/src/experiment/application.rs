@@ -1,7 +1,7 @@
 //! The application of each configuration, and the images of an experiment.
 //!
-//! Owns what a level puts in the application's place, and which engine is asked for an image. Reads
-//! nothing of the machine but what its engines say.
+//! Owns how a level replaces the application, and which engine is asked for an image. Reads nothing
+//! from the machine except through its engines.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,11 @@ use super::{AppUnderTest, Experiment};
 #[derive(Debug, Clone)]
 pub struct ExperimentImage {
     pub reference: String,
-    /// The engine that is to start it; `None` is whichever has it.
     pub engine: Option<EngineKind>,
     pub found: Option<oci::image::EngineImage>,
 }
 
 impl ExperimentImage {
-    /// Of an application in another's place. The engine's name was checked where it was read.
     fn from_application(application: &LevelApplication) -> Option<Self> {
         let engine = application.engine.as_ref();
         Some(Self {
@@ -37,8 +35,7 @@ impl ExperimentImage {
         (&self.reference, self.engine) == (&other.reference, other.engine)
     }
 
-    /// What it is.
-    /// Errors: [`RunRefusal`] where nobody looked for it.
+    /// The image as the engine found it. Errors: [`RunRefusal`] before any look-up.
     pub(crate) fn found_image(&self) -> Result<&oci::image::EngineImage, RunRefusal> {
         self.found.as_ref().ok_or_else(|| {
             let hint =
@@ -107,7 +104,6 @@ impl Experiment {
         self
     }
 
-    /// The images of application, levels and dependencies, in this order.
     pub fn images(&self) -> impl Iterator<Item = &ExperimentImage> {
         let of_dependencies = self.dependencies.iter().filter_map(|d| d.image.as_ref());
         let of_application = self.app.image.iter().chain(&self.level_images);

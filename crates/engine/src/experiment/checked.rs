@@ -41,7 +41,7 @@ pub(super) fn check_readiness(
             let Some((own, path)) = split_ready_path(text.inner_value()) else {
                 return Err(source.error_at(
                     text.origin(),
-                    "the readiness path does not start with a slash, nor with a port of its own",
+                    "the readiness path starts neither with a slash nor with a port",
                     "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health",
                 ));
             };

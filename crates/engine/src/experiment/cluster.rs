@@ -18,7 +18,6 @@ pub struct ClusterSettings {
     pub context: Option<String>,
     pub namespace: Option<String>,
     pub trial_image: String,
-    /// What the container may take that generates the load: its own, or that of each generator pod.
     pub trial_cpu: TrialCpu,
     pub node_selector: BTreeMap<String, String>,
     /// The RuntimeClass of its pods; `None` is the workload's own, else the cluster's default.
@@ -26,7 +25,6 @@ pub struct ClusterSettings {
     pub from: Option<TemplateWorkload>,
     pub slots: Slots,
     pub share_nodes: NonZeroU32,
-    /// From how many generator pods the load of a trial comes; `None` is from its own pod.
     pub generators: Option<NonZeroU32>,
 }
 
@@ -133,9 +131,10 @@ impl From<Slots> for SlotsForm {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateWorkload {
-    /// As `deployment/orders`.
     pub workload: String,
     pub container: String,
+    /// Whether trials may have its secrets, its account and its init containers.
+    pub as_production: bool,
 }
 
 /// So many slots [`Slots::Auto`] gives at most: more are asked for by their number.
@@ -157,6 +156,7 @@ impl From<&KubernetesTable> for ClusterSettings {
             from: table.from.clone().map(|workload| TemplateWorkload {
                 workload,
                 container: table.container.clone().unwrap_or_default(),
+                as_production: table.as_production,
             }),
             slots: table.slots.unwrap_or_default(),
             share_nodes: table.share_nodes.unwrap_or(NonZeroU32::MIN),

@@ -8,9 +8,10 @@ use loadline_analysis::budget::HeapPolicy;
 use loadline_analysis::proof::COUNTED_STARTS;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::purchase::PricingTerms;
+use loadline_analysis::search::size::cpu::CpuPolicy;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::warming::JvmQuestion;
-use loadline_protocol::{Account, NetworkMode, Readiness, SamplingRate};
+use loadline_protocol::{Account, MetricsSpec, NetworkMode, Readiness, RunSpec, SamplingRate};
 use loadline_sizing::Bytes;
 
 use super::{
@@ -22,25 +23,20 @@ use super::{
 pub struct Experiment {
     pub question: Option<String>,
     pub analysis: Option<String>,
-    /// What the user calls the application's version.
     pub version: Option<String>,
     pub app: AppUnderTest,
-    /// The cluster in which its trials run; `None` is this machine.
     pub cluster: Option<ClusterSettings>,
-    /// What it needs beside it, in the order in which they start.
     pub dependencies: Vec<ExperimentDependency>,
     pub stubs: Vec<ExperimentStub>,
     pub load: ExperimentLoad,
+    pub metrics: Option<MetricsSpec>,
     pub slo: Slo,
-    /// The configuration before any factor is applied; its label is empty.
     pub base: Configuration,
     /// Images that configurations run in the application's place, each once.
     pub level_images: Vec<ExperimentImage>,
     pub factors: Vec<ExperimentFactor>,
-    /// Exactly these configurations, in place of base and factors; empty is all combinations.
     pub listed: Vec<Configuration>,
     pub repeats: u32,
-    /// Seed of the order of trials and of the statistics.
     pub seed: u64,
     /// Judge trials although other programs disturbed them.
     pub accept_noise: bool,
@@ -51,23 +47,20 @@ pub struct Experiment {
 
 #[derive(Debug, Clone)]
 pub struct AppUnderTest {
-    /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
     pub image: Option<ExperimentImage>,
-    /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
     pub volumes: Vec<(PathBuf, PathBuf)>,
-    /// Working directory, absolute.
     pub directory: PathBuf,
     pub env: BTreeMap<String, String>,
     pub readiness: Readiness,
     pub start_deadline: Duration,
-    /// Time between SIGTERM and kill.
     pub stop_grace: Duration,
     pub network: NetworkMode,
-    /// Who it runs as; `None` leaves it to the caller.
     pub account: Option<Account>,
-    /// A text in a line of its output whose time is wanted.
+    /// A text in the output; the time of its line is measured.
     pub log_line: Option<String>,
+    /// The expected end of a run; `None` is a service. Paths are relative to the working directory.
+    pub run: Option<RunSpec>,
 }
 
 #[derive(Debug, Clone)]
@@ -75,26 +68,23 @@ pub struct SearchSettings {
     pub min_memory: Bytes,
     /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
     pub max_memory: Option<Bytes>,
-    /// Sizes are multiples of this.
     pub step: Bytes,
-    /// Passes in a row that confirm a size.
     pub confirm: u32,
-    /// Margin on top, a fraction.
     pub margin: f64,
-    /// Fresh starts that prove a size when none misses.
     pub prove: u32,
-    /// Whether so many were asked for: else their distance from the bounds decides.
+    /// Whether the user set the number: otherwise the distance from the bounds decides.
     pub is_counted: bool,
     pub heap: HeapPolicy,
     pub question: JvmQuestion,
     pub soak: Option<Duration>,
-    /// CPUs of the host that the answer is to run on.
     pub node: Option<u32>,
     pub pricing: Option<PricingTerms>,
+    /// Whether the CPU limit is searched too, because it was asked for: `cpu = "auto"`.
+    pub is_cpu_asked: bool,
+    pub cpu_policy: CpuPolicy,
 }
 
 impl SearchSettings {
-    /// Fresh starts that prove a size where they are counted.
     pub fn counted_starts(&self) -> u32 {
         match self.is_counted {
             true => self.prove,

@@ -26,18 +26,14 @@ use crate::program::{CommandError, inherited_variables, locate};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Names are a part of those of cgroups.
 const LONGEST_NAME: usize = 32;
 
 #[derive(Debug, Clone)]
 pub struct ExperimentDependency {
     pub name: String,
-    /// Program and arguments; of an image its arguments, none for its own.
     pub command: Vec<String>,
     pub image: Option<ExperimentImage>,
-    /// What an image sees of the machine and cannot write: (the machine's path, as it sees it).
     pub volumes: Vec<(PathBuf, PathBuf)>,
-    /// Runs once when it is ready; empty is nothing.
     pub seed: Vec<String>,
     pub scope: DependencyScope,
     /// Runs between two trials that share it; empty is nothing.
@@ -46,18 +42,15 @@ pub struct ExperimentDependency {
     pub directory: Option<PathBuf>,
     pub env: BTreeMap<String, String>,
     pub readiness: Readiness,
-    /// How long its start may take, and its seed again.
     pub start_deadline: Duration,
-    /// Who it runs as; `None` is as the application.
     pub account: Option<Account>,
-    /// Directories that it sees as empty ones of its own.
     pub directories: Vec<PathBuf>,
     pub cpu: Option<Cpus>,
     pub cpuset: Option<CpuSets>,
     pub memory: Option<Bytes>,
     pub shm: Option<Bytes>,
     pub port: Option<u16>,
-    /// What is wrong on the way to it, in the order in which bytes meet it.
+    /// The toxics on its connection, in the order in which bytes meet them.
     pub toxics: Vec<Toxic>,
 }
 
@@ -179,7 +172,6 @@ impl ExperimentDependency {
         })
     }
 
-    /// Its image as a trial starts it; volumes are relative to this directory.
     fn in_image(
         &self,
         image: &ExperimentImage,
@@ -278,7 +270,7 @@ pub(super) fn check_dependencies(
             |problem: String, hint: &str| Err(source.error_at(table.name.origin(), problem, hint));
         if known.iter().any(|(other, _)| other == name) {
             let problem = format!("two dependencies are called `{name}`");
-            return at(problem, "give each a name of its own");
+            return at(problem, "give each a different name");
         }
         let same = |(_, other): &&(String, Option<u16>)| port.is_some() && *other == port;
         if let (Some((other, _)), Some(port)) = (known.iter().find(same), port) {
@@ -341,7 +333,8 @@ fn check_dependency(
     }
     if let (Some(_), Some(first)) = (&image, table.directories.first()) {
         let problem = format!("`{name}` is an image, and those have files of their own");
-        let hint = "leave out directories; what it shall see of the machine stands in volumes = [\"PATH:/seen\"]";
+        let hint =
+            "leave out directories; use volumes to mount host paths: volumes = [\"PATH:/seen\"]";
         return Err(source.error_at(first.origin(), problem, hint));
     }
     let volumes = check_volumes(
@@ -432,7 +425,6 @@ fn check_absolute_path(text: &Text, source: &ExperimentSource<'_>) -> Checked<Pa
     }
 }
 
-/// What an image sees of the machine; a program sees its files in any case.
 pub(super) fn check_volumes(
     texts: &[Text],
     is_image: bool,
@@ -441,7 +433,7 @@ pub(super) fn check_volumes(
 ) -> Checked<Vec<(PathBuf, PathBuf)>> {
     if let (false, Some(first)) = (is_image, texts.first()) {
         let problem = format!("{whose} is a program of this machine, and sees its files");
-        let hint = "leave out volumes; empty directories of a dependency's own stand in directories = [\"/var/lib/x\"]";
+        let hint = "leave out volumes; use directories for empty private directories: directories = [\"/var/lib/x\"]";
         return Err(source.error_at(first.origin(), problem, hint));
     }
     texts
@@ -469,7 +461,7 @@ fn check_volume(text: &Text, source: &ExperimentSource<'_>) -> Checked<(PathBuf,
     }
 }
 
-/// Where it listens: what it says of itself, else where it is asked whether it is ready.
+/// Where it listens: its own port, else the port of its readiness check.
 fn port_of(
     table: &DependencyTable,
     readiness: &Readiness,
@@ -477,7 +469,7 @@ fn port_of(
 ) -> Checked<Option<u16>> {
     let asked = match readiness {
         Readiness::Http { port, .. } | Readiness::Tcp { port } => Some(*port),
-        Readiness::LogLine { .. } | Readiness::Command { .. } => None,
+        Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit => None,
     };
     match &table.port {
         Some(port) if *port.inner_value() == 0 => {

@@ -1,7 +1,8 @@
-//! How long the judged part is, so that the SLO's percentiles have enough requests beyond them.
+//! The length of the judged part that gives the SLO's percentiles enough requests.
 //!
-//! Owns the default length of a trial and what is told about a shorter one; how many requests are
-//! enough is [`loadline_analysis::pooled`]'s. What the user says stays as it is said.
+//! Owns the default length of a trial and the warning about a shorter one;
+//! [`loadline_analysis::pooled`] owns how many requests are enough. A length set by the user always
+//! stays.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ use super::load::{ExperimentLoad, load_refusal};
 use super::wire::ExperimentFile;
 use super::{Experiment, ExperimentFactor};
 
-/// Longest judged part that is chosen by itself: a search has some 35 trials. A percentile that
-/// needs more is judged over all starts of the proof together.
+/// Longest judged part chosen by default: a search has some 35 trials. A percentile that needs more
+/// is judged over all starts of the proof together.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The load with the length that the SLO needs, where nothing says how long it is.
@@ -34,7 +35,7 @@ pub(super) fn lengthen_load(
     let spec = &load.spec;
     let is_said =
         spec.duration.is_some() || spec.requests.is_some() || spec.replayed_profile().is_some();
-    // With prices each size has a rate of its own, which is not known yet.
+    // With prices each size has a different rate, which is not known yet.
     let is_priced = file.search.prices.is_some() || file.search.price_list.is_some();
     let levels = factors.iter().flat_map(|f| &f.levels);
     let levels = levels.filter_map(|level| level.change.rate);
@@ -56,7 +57,7 @@ pub(super) fn lengthen_load(
     ExperimentLoad::new(spec).map_err(|error| load_refusal(&error, source))
 }
 
-/// How long so many requests a second take until enough lie beyond a percentile, in whole seconds.
+/// The time at this rate until enough requests lie beyond a percentile, in whole seconds.
 fn needed_length(percentile: &SloPercentile, rate: f64) -> Duration {
     // The tiny step down undoes quotients such as 20.000000000000004.
     let seconds = (percentile.requests_needed() / rate * (1.0 - 1e-9)).ceil();
@@ -74,17 +75,16 @@ fn request_share(spec: &LoadSpec, percentile: &SloPercentile) -> f64 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThinPercentile {
     percentile: SloPercentile,
-    /// Requests a second that it is about.
+    /// Rate of the requests that it covers.
     rate: f64,
     requests: f64,
     length: Duration,
-    /// Whether a profile is replayed: it has its own length.
     is_replayed: bool,
 }
 
 impl Experiment {
-    /// Fresh starts of a proof: where their number was not asked for, as many as the percentiles of the
-    /// SLO need together, of those that would be counted.
+    /// Fresh starts of a proof: by default as many as the SLO's percentiles need together, up to
+    /// the counted number.
     pub(super) fn enough_starts(&self) -> u32 {
         let search = &self.search;
         if search.is_counted {
@@ -96,8 +96,8 @@ impl Experiment {
             .unwrap_or(search.prove)
     }
 
-    /// The percentiles of the SLO that have fewer than [`ENOUGH`] requests beyond them in so many
-    /// trials together. Of a load whose answers say how many requests there are nothing is known.
+    /// The SLO's percentiles with fewer than [`ENOUGH`] requests beyond them in this many trials
+    /// together. Empty for a closed load, because its number of requests is unknown.
     pub fn thin_percentiles(&self, trials: u32) -> Vec<ThinPercentile> {
         let ExperimentLoad { spec, model } = &self.load;
         let Some(length) = model
@@ -151,7 +151,6 @@ impl ThinPercentile {
         )
     }
 
-    /// Why nothing can be said about it, however many of so many trials are put together.
     pub fn refusal_for_trials(&self, trials: u32) -> RunRefusal {
         let percentile = &self.percentile;
         let lower = "or bound a lower percentile (p95), which needs fewer";

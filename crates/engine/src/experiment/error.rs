@@ -12,7 +12,6 @@ use toml::de::DeTable;
 
 use super::said::ValueOrigin;
 
-/// Keys whose lines are not shown.
 const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,15 +19,14 @@ const CREDENTIALS: [&str; 3] = ["basic", "bearer", "headers"];
 pub struct ExperimentError {
     pub place: String,
     pub problem: String,
-    /// The line as it stands in the file.
     pub excerpt: Option<String>,
     pub hint: Option<String>,
 }
 
 pub struct ExperimentSource<'a> {
     file: Option<(&'a str, &'a Path)>,
-    /// Flags lie over it: then what does not say where it comes from is theirs, because a file is
-    /// checked by itself before.
+    /// Flags override it: a value without an origin then comes from a flag, because the file was
+    /// checked alone before.
     has_flags: bool,
 }
 
@@ -53,6 +51,22 @@ impl<'a> ExperimentSource<'a> {
             problem: problem.to_string(),
             excerpt: None,
             hint: Some(hint.to_string()),
+        }
+    }
+
+    /// Refuses the first option that is asked for. An option: whether it is asked for, its name, and the
+    /// hint. `reason` is the begin of the sentence.
+    pub fn refuse_asked(
+        &self,
+        reason: &str,
+        options: &[(bool, &str, &str)],
+    ) -> Result<(), ExperimentError> {
+        match options.iter().find(|(is_asked, ..)| *is_asked) {
+            None => Ok(()),
+            Some((_, name, hint)) => Err(self.experiment_error(
+                format!("{reason}, and the experiment asks for {name}"),
+                hint,
+            )),
         }
     }
 
@@ -158,7 +172,6 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
 
 const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline schema experiment); `loadline init` writes a whole experiment";
 
-/// What the TOML parser says, and what to write instead.
 const KINDS: [(&str, &str); 6] = [
     (
         "sequence, expected a string",
@@ -183,7 +196,6 @@ const KINDS: [(&str, &str); 6] = [
     ),
 ];
 
-/// What to write instead, of mistakes that are made often.
 fn of_syntax(problem: &str) -> Option<String> {
     if problem == "missing field `slo`" {
         return Some(
@@ -195,7 +207,21 @@ fn of_syntax(problem: &str) -> Option<String> {
     if let Some((_, hint)) = of_kind {
         return Some((*hint).to_owned());
     }
+    let number = problem.strip_prefix("invalid type: integer `");
+    if let Some(number) = number.and_then(|rest| rest.strip_suffix("`, expected a sequence")) {
+        return Some(format!("write a list: [{number}]"));
+    }
     let text = problem.strip_prefix("invalid type: string \"")?;
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if let Some((number, expected)) = text
+        .split_once("\", expected ")
+        .filter(|(n, _)| is_number(n))
+    {
+        return match expected {
+            "a sequence" => Some(format!("write a list of numbers: [{number}]")),
+            _ => Some(format!("write the number without quotes: {number}")),
+        };
+    }
     let text = text.strip_suffix("\", expected a sequence")?;
     // Words with quotes or escapes in them are better left to who wrote them.
     let words = match text.contains(['\\', '\'']) {

@@ -13,10 +13,8 @@ pub struct LevelChange {
     pub instances: Option<u32>,
     pub cpu: Option<Cpus>,
     pub cpu_period: Option<Duration>,
-    /// Quota that idle periods may save up.
     pub cpu_burst: Option<Duration>,
     pub cpu_shares: Option<u64>,
-    /// Busy threads in a cgroup beside the application's.
     pub neighbour_threads: Option<u32>,
     pub cpuset: Option<CpuSets>,
     pub memory: Option<Bytes>,
@@ -24,7 +22,6 @@ pub struct LevelChange {
     pub jvm: Vec<String>,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
-    /// Requests a second of the open model.
     pub rate: Option<f64>,
     pub cache: Option<StartCache>,
     pub application: Option<LevelApplication>,
@@ -34,7 +31,6 @@ pub struct LevelChange {
 pub struct ExperimentFactor {
     pub name: String,
     pub levels: Vec<FactorLevel>,
-    /// Stop after two levels that fail in a row.
     pub descend: bool,
 }
 
@@ -45,7 +41,6 @@ pub struct FactorLevel {
 }
 
 impl FactorLevel {
-    /// The configuration with this level applied; the label grows by the level's.
     pub fn apply(&self, base: &Configuration) -> Configuration {
         let mut next = base.clone();
         let change = &self.change;

@@ -21,7 +21,6 @@ const WARM_UP_SEED: u64 = 0x7761_726d;
 /// The same for the second cycle of a soak, and for the judged load behind a squeeze.
 const AGAIN_SEED: u64 = 0x6167_6169_6e21;
 
-/// The same for the burst that ages an application, and for the load of a squeeze.
 const AGE_SEED: u64 = 0x6167_6521;
 const SQUEEZE_SEED: u64 = 0x7371_7565_657a;
 
@@ -31,14 +30,12 @@ const AGE: Duration = Duration::from_secs(45);
 /// The most that a squeeze takes; 16 to 24 s are enough as a rule.
 const SQUEEZE: Duration = Duration::from_secs(90);
 
-/// Connections of a training run: what is trained is code, not concurrency.
 const TRAINING_CONNECTIONS: u32 = 2;
 
 #[derive(Debug, Clone, Default)]
 pub struct TrainingSettings {
-    /// What is requested; empty is the load's requests.
+    /// The requests; empty means the load's requests.
     pub warm: Vec<LoadTarget>,
-    /// JVM options of the training run only.
     pub jvm: Vec<String>,
 }
 
@@ -56,16 +53,30 @@ impl ExperimentLoad {
         Ok(Self { spec, model })
     }
 
-    /// The phases of a trial of this configuration, which may have a rate, the mean of an open model,
-    /// and a warm-up of its own; `bound` is the tightest latency that the SLO asks for, `seed` that of
-    /// all that is random in this trial.
-    /// Errors: [`LoadError::Plan`] when a file or variable that it names is not there.
+    pub fn absent() -> Self {
+        Self {
+            spec: LoadSpec::default(),
+            model: LoadModel::ClosedRequests { requests: 0 },
+        }
+    }
+
+    pub fn is_absent(&self) -> bool {
+        self.spec == LoadSpec::default()
+    }
+
+    /// The phases of a trial of this configuration, which may have its own rate (the mean of an
+    /// open model) and warm-up; `bound` is the tightest latency objective, `seed` drives everything
+    /// random in this trial. Errors: [`LoadError::Plan`] when a file or variable that it names does
+    /// not exist.
     pub fn phases(
         &self,
         of: &Configuration,
         bound: Option<Duration>,
         seed: u64,
     ) -> Result<Vec<LoadPhase>, LoadError> {
+        if self.is_absent() {
+            return Ok(Vec::new());
+        }
         let model = match of.rate {
             Some(rate) => self.model.clone().at_rate(rate),
             None => self.model.clone(),
@@ -93,7 +104,7 @@ impl ExperimentLoad {
         Ok(before.into_iter().chain([judged]).collect())
     }
 
-    /// The same for a soak: its two cycles play the judged load for so long each.
+    /// The same for a soak: each of its two cycles plays the judged load for `cycle`.
     pub fn cycles(
         &self,
         of: &Configuration,
@@ -117,8 +128,8 @@ impl ExperimentLoad {
         Ok(phases)
     }
 
-    /// The same for a start whose memory is studied behind the judged load: a burst on all connections,
-    /// and where it `is_squeezed`, the judged load while the limit is lowered and once more.
+    /// The same for a start with a memory study after the judged load: a burst on all connections,
+    /// and if it `is_squeezed`, the judged load while the limit is lowered and once more.
     pub fn studied(
         &self,
         of: &Configuration,
@@ -154,8 +165,8 @@ impl ExperimentLoad {
         Ok(phases)
     }
 
-    /// The phases of a training run: so many requests of the load itself, or to each address that
-    /// the training names; none for 0.
+    /// The phases of a training run: this many requests of the load, or to each address that the
+    /// training names; empty for 0.
     pub fn training_phases(
         &self,
         training: &TrainingSettings,
@@ -194,8 +205,8 @@ impl ExperimentLoad {
         Ok(plans.into_iter().map(phase).collect())
     }
 
-    /// When an application counts as ready that says nothing about it: the URL answers a plain
-    /// GET, or the port takes a connection where the load is not plain (a login, https).
+    /// The default readiness check: the URL answers a plain GET, or the port takes a connection if
+    /// the load is not plain (a login, https).
     pub fn readiness(&self) -> Readiness {
         let spec = &self.spec;
         let port = spec.port();

@@ -1,8 +1,8 @@
-//! An experiment: what runs, under which load, by which SLO, what is varied.
+//! An experiment: the application, the load, the SLO, and the factors.
 //!
 //! Owns the typed form. A file or a command line becomes an [`ExperimentFile`] (the schema people
-//! write), and [`Experiment::resolve`] turns that into types with every value checked. Of the
-//! machine it reads nothing but the load profile that a file names.
+//! write), and [`Experiment::resolve`] turns that into types with every value checked. Reads
+//! nothing from the machine except the load profile that a file names.
 
 mod application;
 mod checked;
@@ -75,11 +75,12 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Reads the text of a record, which is data, whoever wrote it: no file that it names is opened.
-    /// What a loadline stored lacks nothing, because files were made a part of it. Its own directory is
-    /// relative to `directory`.
+    /// Reads the text of a record, which is untrusted data: opens none of the named files. A stored
+    /// experiment is complete, because its files were embedded. Its own directory is relative to
+    /// `directory`.
     ///
     /// # Errors
+    ///
     /// As [`Experiment::from_file_text`].
     pub fn from_record_text(
         text: &str,
@@ -135,7 +136,7 @@ impl Experiment {
     }
 }
 
-/// Without `.` in it: a trial makes each directory of the path a place of its own.
+/// Without `.` segments: a trial mounts each directory of the path separately.
 fn join_inside(base: &Path, directory: &Path) -> PathBuf {
     base.join(directory).components().collect()
 }
@@ -157,9 +158,9 @@ impl ExperimentFile {
         toml::from_str(text).map_err(|e| source.syntax_error(&e))
     }
 
-    /// Makes what its files and references name absolute, and the load profile a part of it; all
-    /// are relative to `base`. Whether that changed anything.
-    /// Errors: [`loadline_load::LoadError`] when the load profile cannot be read.
+    /// Makes the paths of files and references absolute, and embeds the load profile; all are
+    /// relative to `base`. Returns whether that changed anything. Errors:
+    /// [`loadline_load::LoadError`] when the load profile cannot be read.
     pub fn settle_files(&mut self, base: &Path) -> Result<bool, LoadError> {
         let mut changed = self.load.resolve_files(base)?;
         changed |= references::settle_references(&mut self.app.env, base);

@@ -12,7 +12,7 @@ use super::error::ExperimentSource;
 use super::wire::{ExperimentFile, OutageTable};
 use super::{Experiment, ExperimentDependency, ExperimentStub};
 
-/// Least time before an outage; the last second of it counts for neither.
+/// Least time before an outage; its last second counts for neither part.
 const LEAST_BEFORE: Duration = Duration::from_secs(2);
 
 const HINT: &str = "[[outage]] with dependency = \"db\", at = \"20s\", for = \"10s\"";
@@ -74,7 +74,7 @@ fn outage_toxics(table: &OutageTable, source: &ExperimentSource<'_>) -> Checked<
         Some((kind, other)) => {
             let problem = format!("`{other}` is no kind of outage");
             let hint =
-                "down or timeout; one that is slow is a [[dependency.toxic]] with at and for";
+                "down or timeout; for a slow dependency use [[dependency.toxic]] with at and for";
             Err(source.error_at(kind.origin(), problem, hint))
         }
     }

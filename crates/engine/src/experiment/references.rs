@@ -1,10 +1,10 @@
 //! Credentials in an environment, by reference: `{env:NAME}` is a variable of loadline's own
-//! environment, `{file:PATH}` what a file holds, without the end of its last line,
-//! `{compose:PATH#SERVICE#NAME}` a variable of a service of a compose file,
-//! `{env-file:PATH#NAME}` one of a file of variables ([`super::variables`]).
+//! environment, `{file:PATH}` the content of a file without its last line end,
+//! `{compose:PATH#SERVICE#NAME}` a variable of a service of a compose file, `{env-file:PATH#NAME}`
+//! a variable of a file ([`super::variables`]).
 //!
-//! Owns their text form and the moment they are read: when a trial begins, never before. What is
-//! stored of an experiment holds references only.
+//! Owns their text form and the moment they are read: when a trial begins, never before. A stored
+//! experiment holds references only.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,6 @@ const FILE: &str = "{file:";
 const COMPOSE: &str = "{compose:";
 const ENV_FILE: &str = "{env-file:";
 
-/// Parts of a variable's name that make its value a credential.
 const SECRET: [&str; 6] = [
     "PASSW",
     "SECRET",
@@ -31,12 +30,11 @@ const SECRET: [&str; 6] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilledEnvironment {
     pub env: BTreeMap<String, String>,
-    /// What the references stand for: no file may hold it.
     pub secrets: Vec<String>,
 }
 
-/// Reads what an environment refers to.
-/// Errors: [`RunRefusal`] names the variable whose reference leads nowhere.
+/// Reads the values behind references. Errors: [`RunRefusal`] names the variable with a broken
+/// reference.
 pub fn fill_references(env: &BTreeMap<String, String>) -> Result<FilledEnvironment, RunRefusal> {
     let mut filled = FilledEnvironment::default();
     for (name, value) in env {
@@ -63,7 +61,6 @@ fn fill_one(name: &str, value: &str, secrets: &mut Vec<String>) -> Result<String
     Ok(out + rest)
 }
 
-/// The first reference of a text: what is before it, its kind, what it names, what is behind.
 fn next(text: &str) -> Option<(&str, &'static str, &str, &str)> {
     let kinds = [ENV, FILE, COMPOSE, ENV_FILE].into_iter();
     let first = kinds
@@ -138,7 +135,6 @@ fn of_compose(name: &str, target: &str) -> Result<String, RunRefusal> {
     compose::service_variable(Path::new(path), service, variable)
 }
 
-/// Makes the paths of references absolute. Whether that changed anything.
 pub(super) fn settle_references(env: &mut BTreeMap<String, String>, base: &Path) -> bool {
     let mut changed = false;
     for value in env.values_mut() {

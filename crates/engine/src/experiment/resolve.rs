@@ -1,20 +1,25 @@
 //! From texts to types: every value of an experiment file checked, each refusal with its place.
 //!
-//! Owns the defaults and the ranges; they stand in the constants below.
+//! Owns the defaults and the ranges: the constants below.
 
 mod application;
 mod burst;
 mod cache;
 mod client;
+mod cpu;
 pub(super) mod image;
 mod instances;
 mod load_command;
+mod metrics;
+mod run;
 mod sampling;
+
+pub(super) use cpu::auto_cpu;
 
 use std::time::Duration;
 
 use loadline_analysis::record::{CPU_PERIOD, Configuration};
-use loadline_analysis::slo::Slo;
+use loadline_analysis::slo::{Objective, Slo};
 
 use super::application::check_image;
 use super::checked::{
@@ -30,20 +35,25 @@ use super::said::{Text, ValueWithOrigin};
 use super::search::check_search;
 use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
 use super::{AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel};
-use loadline_protocol::{NetworkMode, Readiness};
+use loadline_protocol::{NetworkMode, Readiness, RunSpec};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// An orderly end takes a tenth of a second. What takes longer thrashes, and nothing of it is
-/// measured any more: in a search with ten such trials a grace of 10 s was a minute and a half.
+/// An orderly end takes a tenth of a second. A slower end is thrashing, and nothing is measured any
+/// more: in a search with ten such trials a grace of 10 s cost a minute and a half.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 const PIDS: u64 = 4096;
 
 impl Experiment {
     pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
         let slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
-        let load = check_load(&file.load, source)?;
+        let of_run = run::check_run(file, &slo, source)?;
+        let load = match of_run {
+            Some(_) => ExperimentLoad::absent(),
+            None => check_load(&file.load, source)?,
+        };
+        let metrics = metrics::check_metrics(file, &slo, source)?;
         named_requests(&slo, &load, file, source)?;
-        let app = check_app(&file.app, &load, source)?;
+        let app = check_app(&file.app, (&load, &slo, of_run), source)?;
         let base = base_configuration(&file.limits, source)?;
         let factors = file
             .factor
@@ -52,12 +62,16 @@ impl Experiment {
             .collect::<Checked<Vec<_>>>()?;
         let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
         if !(file.configuration.is_empty() || factors.is_empty()) {
-            let problem = "configurations are listed, and factors say what is varied";
+            let problem = "configurations are listed, and there are factors too";
             let hint = "leave out one of them: [[configuration]] or [[factor]]";
             return Err(source.experiment_error(problem, hint));
         }
         let repeats = file.run.repeats.as_ref();
-        let search = check_search(&file.search, &file.limits, &load.model, &factors, source)?;
+        let mut search = check_search(&file.search, &file.limits, &load.model, &factors, source)?;
+        if app.run.is_some() && !search.is_counted {
+            // A run takes as long as it takes: few are repeated often.
+            (search.prove, search.is_counted) = (run::PROVE_RUN, true);
+        }
         let (mut dependencies, mut stubs) = dependency::check_dependencies(file, source)?;
         outage::add_outages(file, &mut dependencies, &mut stubs, source)?;
         let experiment = Self {
@@ -69,6 +83,7 @@ impl Experiment {
             dependencies,
             stubs,
             load,
+            metrics,
             slo,
             base,
             level_images: Vec::new(),
@@ -89,6 +104,9 @@ impl Experiment {
         image::refuse_image_settings(&experiment, source)?;
         outage::check_outages(&experiment, source)?;
         load_command::check_load_command(&experiment, source)?;
+        run::refuse_beside_run(&experiment, source)?;
+        metrics::refuse_beside_metrics(&experiment, source)?;
+        cpu::refuse_auto(&experiment, source)?;
         Ok(experiment)
     }
 }
@@ -106,11 +124,13 @@ fn named_requests(
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
     if !load.spec.command.is_empty() {
-        // A command's requests are known by what is seen of them.
+        // A command's requests are known only from observation.
         return Ok(());
     }
     let names = load.spec.request_names();
-    let mut named = slo.by_request.iter().map(|objective| &objective.request);
+    let of_requests = slo.by_request.iter();
+    let of_requests = of_requests.filter(|o| !matches!(o.objective, Objective::Metric(_)));
+    let mut named = of_requests.map(|objective| &objective.request);
     let Some(unknown) = named.find(|name| !names.contains(name)) else {
         return Ok(());
     };
@@ -124,7 +144,7 @@ fn named_requests(
 
 fn check_app(
     table: &AppTable,
-    load: &ExperimentLoad,
+    (load, slo, run): (&ExperimentLoad, &Slo, Option<RunSpec>),
     source: &ExperimentSource<'_>,
 ) -> Checked<AppUnderTest> {
     let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
@@ -132,8 +152,12 @@ fn check_app(
         if table.command.first().is_none_or(|c| c.is_empty()) {
             return Err(source.experiment_error("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));
         }
-        client::refuse_client_command(&table.command, source)?;
+        if run.is_none() {
+            client::refuse_client_command(&table.command, source)?;
+        }
     }
+    let given = table.start_deadline.as_ref();
+    let start_deadline = source.positive_time(given, START_DEADLINE, "start-deadline")?;
     Ok(AppUnderTest {
         command: table.command.clone(),
         volumes: dependency::check_volumes(
@@ -145,12 +169,14 @@ fn check_app(
         image,
         directory: table.directory.clone().unwrap_or_default(),
         env: table.env.clone(),
-        readiness: app_readiness(table, load, source)?,
-        start_deadline: source.positive_time(
-            table.start_deadline.as_ref(),
-            START_DEADLINE,
-            "start-deadline",
-        )?,
+        readiness: match run {
+            Some(_) => Readiness::Exit,
+            None => app_readiness(table, load, source)?,
+        },
+        start_deadline: match run {
+            Some(_) => run::run_deadline(slo, given, start_deadline),
+            None => start_deadline,
+        },
         stop_grace: source.positive_time(table.stop_grace.as_ref(), STOP_GRACE, "stop-grace")?,
         network: check_network(table.network.as_ref(), source)?,
         account: table
@@ -159,6 +185,7 @@ fn check_app(
             .map(|u| check_account(u, source))
             .transpose()?,
         log_line: table.log_line.clone().filter(|text| !text.is_empty()),
+        run,
     })
 }
 
@@ -202,6 +229,7 @@ fn base_configuration(
         cpu: limits
             .cpu
             .as_ref()
+            .filter(|_| cpu::auto_cpu(limits).is_none())
             .map(|t| check_cpu(t, source))
             .transpose()?,
         cpu_period: limits

@@ -14,7 +14,6 @@ pub enum ValueOrigin {
     Flag(&'static str),
 }
 
-/// A value and its origin. It is stored as the value alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueWithOrigin<T> {
     value: T,
@@ -31,7 +30,6 @@ impl<T> ValueWithOrigin<T> {
         }
     }
 
-    /// Another value that was said at the same place: a part of this one, or what it means.
     pub fn with_same_origin<U>(&self, value: U) -> ValueWithOrigin<U> {
         ValueWithOrigin {
             value,

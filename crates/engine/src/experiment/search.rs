@@ -12,6 +12,7 @@ use loadline_analysis::price::InstanceSize;
 use loadline_analysis::proof::DISTANT_STARTS;
 use loadline_analysis::search::lattice::LatticeParameters;
 use loadline_analysis::search::purchase::PricingTerms;
+use loadline_analysis::search::size::cpu::CpuPolicy;
 use loadline_analysis::warming::JvmQuestion;
 use loadline_load::LoadModel;
 use loadline_sizing::Bytes;
@@ -29,7 +30,6 @@ const DEFAULT_PROVE: u32 = DISTANT_STARTS;
 /// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).
 const PROVE_PRICED: u32 = 5;
 pub(crate) const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
-/// Fewer pairs adopt nothing (`loadline_analysis::tuning::FEWEST_PAIRS`).
 const PAIRS: u32 = 6;
 
 /// Most CPUs of a host that may be asked for: what the kernel can be built for.
@@ -71,6 +71,8 @@ pub(super) fn check_search(
         soak: check_soak(table.soak.as_ref(), source)?,
         node: check_node_cpus(table.node.as_ref(), source)?,
         pricing,
+        cpu_policy: cpu_policy(table.cpu_policy.as_ref(), source)?,
+        is_cpu_asked: super::resolve::auto_cpu(limits).is_some(),
     };
     let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
     if search.min_memory >= largest {
@@ -84,6 +86,21 @@ pub(super) fn check_search(
         ));
     }
     Ok(search)
+}
+
+fn cpu_policy(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<CpuPolicy> {
+    let Some(text) = text else {
+        return Ok(CpuPolicy::default());
+    };
+    match text.inner_value().as_str() {
+        "limit" => Ok(CpuPolicy::Limit),
+        "request" => Ok(CpuPolicy::Request),
+        other => Err(source.error_at(
+            text.origin(),
+            format!("`{other}` is no policy for CPU"),
+            "limit gives a limit and a request of its size; request gives no limit, and is measured beside a busy neighbour",
+        )),
+    }
 }
 
 fn heap_policy(
@@ -168,7 +185,7 @@ fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Opt
                 "a soak of {} shows nothing: it takes a minute to have enough lows to compare",
                 text.inner_value()
             ),
-            "30m finds fast leaks, 4h one that fills the limit in a week; 1m at least",
+            "30m finds fast leaks, 4h a leak that fills the limit in a week; 1m at least",
         ));
     }
     Ok(Some(length))
@@ -224,7 +241,6 @@ fn check_pricing(
     }))
 }
 
-/// Keys that mean nothing without prices are refused: they would be ignored silently.
 fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<()> {
     let given = [
         ("region", table.region.is_some()),
@@ -238,14 +254,17 @@ fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) => Err(source.experiment_error(
             format!("{name} (--{name}) is given without prices, and means nothing without them"),
-            "add prices = \"fargate\" (--prices fargate), or leave it out",
+            match *name {
+                "budget" => "for an answer sooner ask for fewer starts: --prove 3; `loadline plan` says how long it takes. With prices: --prices fargate",
+                _ => "add prices = \"fargate\" (--prices fargate), or leave it out",
+            },
         )),
         None => Ok(()),
     }
 }
 
-/// What the search chooses itself may not be given, by no level of any factor: it would be ignored
-/// silently, and two variants would be one configuration.
+/// Refuses levels of what the search chooses: they would be ignored silently, and two variants
+/// would be one configuration.
 fn free_sizes(
     limits: &LimitsTable,
     factors: &[ExperimentFactor],
@@ -324,7 +343,6 @@ fn offer_refusal(
     source.error_at(named.origin(), error, error.offer_hint())
 }
 
-/// `1/2Gi`: CPUs and memory.
 fn check_size(text: &Text, source: &ExperimentSource<'_>) -> Checked<InstanceSize> {
     let part = |part: &str| text.with_same_origin(part.to_owned());
     let Some((cpus, bytes)) = text.inner_value().split_once('/') else {

@@ -1,7 +1,7 @@
 //! Services of a compose file as tables of an experiment.
 //!
-//! Owns how they become a part of it, so that what is stored needs the compose file for nothing but
-//! its credentials. What a service is: [`super::compose`].
+//! Owns how they are embedded, so that a stored experiment needs the compose file only for its
+//! credentials. [`super::compose`] reads services.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +15,8 @@ use super::wire::{AppTable, ComposeTable, DependencyTable, ExperimentFile, Ready
 const ORIGIN: &str = "the compose file";
 
 impl ExperimentFile {
-    /// Makes what it takes of a compose file a part of it; the file is relative to `base`. Whether
-    /// that changed anything.
-    /// Errors: [`RunRefusal`] names the service and what of it cannot be done.
+    /// Embeds its services of a compose file; the file is relative to `base`. Returns whether that
+    /// changed anything. Errors: [`RunRefusal`] names the service and the unsupported key.
     pub fn settle_compose(&mut self, base: &Path) -> Result<bool, RunRefusal> {
         let Some(table) = self.compose.take() else {
             return Ok(false);
@@ -56,7 +55,7 @@ impl ExperimentFile {
     }
 }
 
-/// A seed or reset of what does not run beside the application would never run.
+/// Refuses a seed or reset for a service that does not run next to the application.
 fn refuse_unknown(
     table: &ComposeTable,
     taken: &[ComposeService],
@@ -88,8 +87,8 @@ fn refuse_nothing(table: &ComposeTable, path: &Path) -> Result<(), RunRefusal> {
         true => Ok(()),
         false => Err(RunRefusal::new(
             format!("the compose file {}", path.display()),
-            "no service of it is named",
-            "name the application (service = \"orders\", --service orders), or what runs beside it (services = [\"db\"])",
+            "no service is named",
+            "name the application (service = \"orders\", --service orders), or its dependencies (services = [\"db\"])",
         )),
     }
 }
@@ -98,7 +97,6 @@ fn compose_text(text: String) -> Text {
     ValueWithOrigin::from_flag(ORIGIN, text)
 }
 
-/// The experiment's own words win.
 fn become_app(app: &mut AppTable, service: ComposeService) -> Result<(), RunRefusal> {
     if let Some(image) = &app.image {
         return Err(RunRefusal::new(

@@ -1,10 +1,11 @@
-//! What is shipped, read from the manifest that ships it: limits, JVM options, environment, probes.
+//! Reads the manifest that ships the application: limits, JVM options, environment, probes.
 //!
-//! Owns how a container becomes a part of an experiment, so that a size stands in one place and what
-//! is stored needs the manifest for nothing. What it cannot take it says. A value that the experiment
-//! gives too is refused where both would have to be kept equal (limits), else the experiment's own
-//! words win. Of a workload that runs in a cluster only what loadline itself must know is taken: its
-//! pods get the rest by reference. Source: Kubernetes API reference, core/v1 Container and Probe.
+//! Owns how a container is embedded in an experiment, so that a size has one source and a stored
+//! experiment does not need the manifest. Reports every field that it cannot take. If the
+//! experiment sets a limit too, that is refused, because both would have to be kept equal; any
+//! other value of the experiment wins. For a workload that runs in a cluster only the fields that
+//! loadline itself needs are taken: its pods get the rest by reference. Source: Kubernetes API
+//! reference, core/v1 Container and Probe.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +21,12 @@ use crate::manifest::{self, ManifestFile};
 
 const ORIGIN: &str = "the manifest";
 
-/// Probes that say when the application is ready, the likeliest first.
 const READY: [&str; 2] = ["readinessProbe", "startupProbe"];
 
 impl ExperimentFile {
-    /// Makes the container of its manifest a part of it; the file is relative to `base`. What of the
-    /// container is not taken, a sentence each; `None` where no manifest is named.
-    /// Errors: [`RunRefusal`] names the manifest and what of it cannot be used.
+    /// Embeds the container of its manifest; the file is relative to `base`. Returns a sentence for
+    /// each field that is not taken; `None` without a manifest. Errors: [`RunRefusal`] names the
+    /// manifest and the unsupported field.
     pub fn settle_manifest(&mut self, base: &Path) -> Result<Option<Vec<String>>, RunRefusal> {
         let Some(table) = self.manifest.take() else {
             return Ok(None);
@@ -48,11 +48,10 @@ impl ExperimentFile {
         Ok(Some(left_out))
     }
 
-    /// Makes a container of a workload that runs in a cluster a part of it, where the experiment does
-    /// not say otherwise: image, limits, readiness, and the variables that a JVM reads. Everything
-    /// else of it is taken there, by reference. `name` is as kubectl says it. Gives the container's
-    /// name.
-    /// Errors: [`RunRefusal`] names the workload and what of it cannot be used.
+    /// Embeds a container of a workload that runs in a cluster, unless the experiment says
+    /// otherwise: image, limits, readiness, and the variables that a JVM reads. Pods take
+    /// everything else by reference. `name` is in kubectl's form. Returns the container's name.
+    /// Errors: [`RunRefusal`] names the workload and the unsupported field.
     pub fn settle_running(
         &mut self,
         name: &str,
@@ -107,13 +106,12 @@ pub fn find_probe(
     http_probe(&found.raw, probe)
 }
 
-/// Names of ports that are not the service's own.
 const SIDE_PORTS: [&str; 7] = [
     "mgmt", "manage", "admin", "actuator", "metrics", "prom", "health",
 ];
 
-/// The port that requests go to: the one that the Service of the file sends them to, or that is named
-/// http, never that of the management.
+/// The port for requests: the target of the file's Service, or the port named http, never the
+/// management port.
 pub fn find_http_port(path: &Path, workload: &str, container: Option<&str>) -> Option<u16> {
     let found = find_jvm_container(path, Some(workload), container).ok()?;
     let source = manifest::read_manifest_file(path).ok()?;
@@ -145,8 +143,8 @@ pub fn find_http_port(path: &Path, workload: &str, container: Option<&str>) -> O
     wanted.next().map(|(_, port)| *port)
 }
 
-/// Workload and container that a table of an experiment means.
-/// Errors: [`RunRefusal`] where there is none, or more than one.
+/// The workload and container that a table names. Errors: [`RunRefusal`] if there is none, or more
+/// than one.
 pub fn find_workload_container(
     path: &Path,
     table: &ManifestTable,
@@ -155,8 +153,8 @@ pub fn find_workload_container(
     Ok((found.workload, found.container.name))
 }
 
-/// CPU and memory that the one container with a JVM may use, or where it has no limit, asks for.
-/// Errors: [`RunRefusal`] where there is none, or more than one, or it states no memory.
+/// Limits of the only container with a JVM, else its requests. Errors: [`RunRefusal`] if there is
+/// none, or more than one, or it has no memory limit or request.
 pub fn container_size(path: &Path) -> Result<(Option<Cpus>, Bytes), RunRefusal> {
     let found = find_jvm_container(path, None, None)?;
     let (limits, requests) = (found.container.limits, found.container.requests);
@@ -212,10 +210,7 @@ fn choose_container(
         )),
         (0, _) => Err(RunRefusal::new(
             what,
-            format!(
-                "no container in it is the one that is meant; there are: {}",
-                names(&all)
-            ),
+            format!("it has no such container; there are: {}", names(&all)),
             hint,
         )),
         _ => Err(RunRefusal::new(

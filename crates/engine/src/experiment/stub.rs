@@ -1,7 +1,7 @@
-//! Dependencies that loadline stands in for: checked, and as a trial gets them.
+//! Stubs, which replace dependencies: checked, and in the form that a trial gets.
 //!
-//! Owns which keys a stub has, their defaults and ranges, and that its file becomes a part of the
-//! experiment. What a stub does with a request is `loadline-proxy`'s.
+//! Owns the keys of a stub, their defaults and ranges, and how its file is embedded.
+//! `loadline-proxy` answers the requests.
 
 use std::io::Read;
 use std::path::Path;
@@ -21,15 +21,14 @@ use crate::error::RunError;
 pub struct ExperimentStub {
     pub name: String,
     pub port: u16,
-    /// What it answers, in the order of the file.
     pub answers: Vec<StubAnswer>,
-    /// What is wrong on the way to it, in the order in which bytes meet it.
+    /// The toxics on its connection, in the order in which bytes meet them.
     pub toxics: Vec<Toxic>,
 }
 
 impl ExperimentFile {
-    /// Makes the files of stubs a part of it; they are relative to `base`. Whether that changed anything.
-    /// Errors: [`ExperimentError`] with the line of the file and a hint.
+    /// Embeds the files of stubs; they are relative to `base`. Returns whether that changed
+    /// anything. Errors: [`ExperimentError`] with the line of the file and a hint.
     pub fn settle_stubs(&mut self, base: &Path) -> Result<bool, ExperimentError> {
         let mut changed = false;
         for dependency in &mut self.dependency {
@@ -52,7 +51,6 @@ impl ExperimentFile {
     }
 }
 
-/// Longest file of a stub, bytes: it becomes a part of the experiment.
 const LARGEST: usize = ExperimentFile::LARGEST / 2;
 
 const HISTOGRAM: &str =
@@ -70,8 +68,7 @@ fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
         "stub names a file beside the experiment file; `loadline profile --stub LOG` writes one";
     read.map_err(|error| ExperimentSource::from_file("", path).experiment_error(error, hint))?;
     if text.len() > LARGEST {
-        let hint =
-            "keep the requests that count; large bodies stand in files of their own: body-file";
+        let hint = "keep the requests that count; put large bodies into separate files: body-file";
         return Err(source.experiment_error("the file is larger than 512 KiB", hint));
     }
     let file: StubFile = toml::from_str(&text).map_err(|error| source.syntax_error(&error))?;
@@ -237,8 +234,8 @@ fn check_body(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<Stu
 }
 
 impl Experiment {
-    /// The stubs of a trial; each trial has a seed of its own.
-    /// Errors: [`RunError`] names a file of a body that is not there.
+    /// The stubs of a trial; each trial has a different seed. Errors: [`RunError`] names a missing
+    /// body file.
     pub(crate) fn ordered_stubs(&self) -> Result<Vec<loadline_protocol::StubSpec>, RunError> {
         let ordered = |stub: &ExperimentStub| {
             stub.answers
@@ -282,7 +279,7 @@ fn is_there(stub: &ExperimentStub, answer: &StubAnswer) -> Result<(), RunRefusal
 mod tests {
     use super::*;
 
-    /// An experiment with a stub whose table goes on like this; else the error and its hint.
+    /// An experiment with a stub table that continues with `more`; else the error and its hint.
     fn parse(more: &str) -> Result<Experiment, String> {
         let text = format!(
             r#"

@@ -30,8 +30,8 @@ pub(super) fn check_toxics(
         .collect()
 }
 
-/// Makes what it names a part of it; `recorded` is relative to `base`. Whether that changed anything.
-/// Errors: [`LoadError::Histogram`] with the path.
+/// Embeds the recorded histogram; `recorded` is relative to `base`. Returns whether that changed
+/// anything. Errors: [`LoadError::Histogram`] with the path.
 pub(super) fn settle_recorded(
     recorded: Option<&Text>,
     histogram: &mut Option<String>,
@@ -124,7 +124,6 @@ fn check_effect(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<To
     })
 }
 
-/// The keys that say how late something is, in whatever table they stand.
 pub(super) struct DelayKeys<'a> {
     latency: Option<&'a Text>,
     jitter: Option<&'a Text>,
@@ -165,7 +164,7 @@ pub(super) fn check_delay(
     if let Some((name, histogram)) = keys.recorded.zip(keys.histogram) {
         let others = [keys.latency, keys.jitter, keys.distribution];
         if let Some(other) = others.into_iter().flatten().next() {
-            let problem = "a recorded latency is all there is to know of it";
+            let problem = "`recorded` cannot be combined with other delay keys";
             let hint = "leave out latency, jitter and distribution, or recorded";
             return Err(source.error_at(other.origin(), problem, hint));
         }
@@ -218,7 +217,6 @@ fn check_shape(said: Option<&ValueWithOrigin<f64>>, source: &ExperimentSource<'_
     }
 }
 
-/// `100KB/s`: decimal units, as networks and Toxiproxy have them.
 fn bytes_a_second(text: &Text, source: &ExperimentSource<'_>) -> Checked<u64> {
     let units = [("KB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("B/s", 1.0)];
     let number = units.iter().find_map(|(unit, scale)| {
@@ -533,7 +531,7 @@ ready = {{ tcp = 5432 }}
         let mut settle =
             |base: &Path| settle_recorded(recorded.as_ref(), &mut table.histogram, base);
         assert!(settle(beside.path()).expect("it is read"));
-        // What is stored needs the file no more.
+        // A stored experiment does not need the file.
         assert!(!settle(Path::new("/nowhere")).expect("nothing is read"));
         let held = histogram::decode_histogram(table.histogram.as_deref().expect("it is there"));
         assert_eq!(held.expect("a histogram").len(), 1);

@@ -9,8 +9,8 @@ use loadline_protocol::RunRefusal;
 /// A line: the name, and its value unless it is the caller's.
 pub type Variable = (String, Option<String>);
 
-/// Reads such a file; where a name stands twice the last line counts.
-/// Errors: [`RunRefusal`] names the file, and the line that is none.
+/// Reads such a file; the last line for a name counts. Errors: [`RunRefusal`] names the file and
+/// the faulty line.
 pub fn read(path: &Path) -> Result<Vec<Variable>, RunRefusal> {
     let what = format!("the file of environment variables {}", path.display());
     let form = "it holds NAME=VALUE a line; NAME alone is the variable of the caller";
@@ -27,7 +27,6 @@ pub fn read(path: &Path) -> Result<Vec<Variable>, RunRefusal> {
         .collect()
 }
 
-/// `NAME=VALUE` or `NAME`; `None` where that is no name of a variable.
 pub fn parse_variable(text: &str) -> Option<Variable> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),

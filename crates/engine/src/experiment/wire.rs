@@ -1,8 +1,8 @@
-//! The experiment as it stands in a file: TOML, kebab-case keys, unknown keys refused.
+//! The experiment as a file: TOML, kebab-case keys, unknown keys refused.
 //!
-//! Owns the schema people write (and its documentation, from the comments below). Values are
-//! texts with units and keep where they were said ([`ValueWithOrigin`]), so that a wrong one is shown with
-//! its line or its flag; [`super::resolve`] turns them into types.
+//! Owns the schema people write (and its documentation, from the comments below). Values are texts
+//! with units that keep their origin ([`ValueWithOrigin`]), so that a message shows the line or
+//! flag of a wrong one; [`super::resolve`] turns them into types.
 
 mod broken;
 mod kubernetes;
@@ -25,18 +25,18 @@ pub use kubernetes::KubernetesTable;
 pub use level::{LevelEntry, LevelTable};
 pub use stub::{AnswerTable, StubFile};
 
-/// An experiment: one application, one load, one SLO, limits, and what is varied.
+/// An experiment: one application, one load, one SLO, limits, and factors.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExperimentFile {
     /// The question that the experiment answers, for the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// How to read the answer: what is varied, what is left out and why.
+    /// How to read the answer: factors, omissions, reasons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<String>,
     /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`, for one
-    /// request of a mix `POST /orders: p99<200ms`, and around an outage of a dependency
+    /// request of a mix `POST /orders: p99<200ms`, for a metric `lag: max<1000`, and around an outage of a dependency
     /// `recovers<10s` and `errors<5% during`.
     #[schemars(with = "String")]
     pub slo: Text,
@@ -48,20 +48,24 @@ pub struct ExperimentFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compose: Option<ComposeTable>,
     /// The manifest that ships it: limits, JVM options, environment and probes are read from it, so
-    /// that each stands in one place. A file, or a table that names the container.
+    /// that each has one source. A file, or a table that names the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestTable>,
     /// The cluster in which its trials run as pods; without it they run on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesTable>,
-    /// What it needs beside it, each fresh for every trial, in the order in which they start.
+    /// Its dependencies, each fresh for every trial, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency: Vec<DependencyTable>,
     /// Times in which a dependency is away: what `loadline drill` is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<OutageTable>,
-    /// The load that drives it.
+    /// The load; a run has none.
+    #[serde(default)]
     pub load: LoadSpec,
+    /// Metrics of the application that the SLO may name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsTable>,
     /// Limits that hold for every configuration unless a factor changes them.
     #[serde(default)]
     pub limits: LimitsTable,
@@ -74,7 +78,7 @@ pub struct ExperimentFile {
     /// How start-up caches are trained, for levels that ask for one.
     #[serde(default)]
     pub cache: CacheTable,
-    /// What is varied; configurations are all combinations of the factors' levels.
+    /// Factors; configurations are all combinations of their levels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor: Vec<FactorTable>,
     /// Exactly these configurations, as records hold them, in place of limits and factors: what
@@ -83,7 +87,25 @@ pub struct ExperimentFile {
     pub configuration: Vec<Configuration>,
 }
 
-/// What is taken of a compose file.
+/// Metrics that are read once a second of the measure phase.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MetricsTable {
+    /// Address that answers with Prometheus or OpenMetrics text: `http://localhost:8080/metrics`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub url: Option<Text>,
+    /// By name, its series there, added up, or the largest: `lag = 'max(records_lag{topic="orders"})'`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub series: BTreeMap<String, Text>,
+    /// By name, a command outside of the application's limits, in its network and under its account; the
+    /// last number that it prints is the sample: `depth = ["redis-cli", "llen", "jobs"]`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub probe: BTreeMap<String, Vec<String>>,
+}
+
+/// Services taken from a compose file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ComposeTable {
@@ -92,10 +114,10 @@ pub struct ComposeTable {
     /// The service that is the application; all that it depends on comes with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// Services that run beside it, with all that they depend on.
+    /// Services to run next to the application, with all their dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
-    /// How long all that run beside it live, as `scope` of a dependency: `trial` or `result`.
+    /// How long the other services live, as `scope` of a dependency: `trial` or `result`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub scope: Option<Text>,
@@ -107,7 +129,7 @@ pub struct ComposeTable {
     pub reset: BTreeMap<String, Vec<String>>,
 }
 
-/// What is taken of a Kubernetes manifest; a text is its `file`.
+/// A Kubernetes manifest; a text is its `file`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ManifestTable {
@@ -137,7 +159,7 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub version: Option<Text>,
-    /// Which engine starts the image: `podman` or `docker`; default: the one that has it.
+    /// Which engine starts the image: `podman` or `docker`; default: the engine that has the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub engine: Option<Text>,
@@ -146,20 +168,35 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub volumes: Vec<Text>,
+    /// Whether the program ends: a build, a batch, a test run. It is then judged by its exit, its
+    /// time and its memory, and needs no load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<bool>,
+    /// Of a run that ends: directories, relative to the working directory, of which each trial gets a
+    /// copy at the same path. Default: the working directory of build tools and with `reset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Vec<PathBuf>>,
+    /// Of a run that ends: a command that each trial begins with, outside of its limits and its time, in
+    /// the copy of the working directory: `["rm", "-rf", "target"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reset: Vec<String>,
+    /// For a program that ends: files it must leave behind, besides its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<ExpectTable>,
     /// Working directory, relative to the experiment file; default: where loadline is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// Environment variables. Nothing is inherited but PATH, LANG and TZ. In a value `{env:NAME}` is
-    /// a variable of loadline's own environment and `{file:PATH}` what a file holds, relative to the
-    /// experiment file, `{env-file:PATH#NAME}` a variable of a file of them: for credentials, which no
-    /// record may hold.
+    /// Environment variables. Nothing is inherited but PATH, LANG and TZ. In a value `{env:NAME}`
+    /// is a variable of loadline's own environment, `{file:PATH}` the content of a file, relative
+    /// to the experiment file, and `{env-file:PATH#NAME}` a variable of an environment file: for
+    /// credentials, which no record may hold.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// When it is ready; default: the URL of the load answers with a status below 400, or its port
     /// takes a connection where the load is more than a plain GET (a mix, a login, https).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyTable>,
-    /// A text in a line of its output; the time until then is recorded beside the start time.
+    /// A text in the output; the time until it appears is recorded as well as the start time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_line: Option<String>,
     /// How long a start may take: `60s`.
@@ -170,7 +207,7 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub stop_grace: Option<Text>,
-    /// `own` (default): a network of its own, loopback only. `host`: the machine's.
+    /// `own` (default): a private network, loopback only. `host`: the machine's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub network: Option<Text>,
@@ -179,6 +216,18 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<Text>,
+}
+
+/// Files that a program that ends must leave behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ExpectTable {
+    /// A text that a line of its output contains: `BUILD SUCCESS`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// A file that is there at its end and not empty, relative to the working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `log`, `command`.
@@ -204,8 +253,8 @@ pub struct ReadyTable {
     pub port: Option<u16>,
 }
 
-/// A database, a broker or another service: a program that runs beside the application for the
-/// length of a trial, in its network, with a cgroup and files of its own.
+/// A database, a broker or another service: a program that runs next to the application for the
+/// length of a trial, in its network, with its own cgroup and files.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DependencyTable {
@@ -228,8 +277,8 @@ pub struct DependencyTable {
     /// What a stub answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answer: Vec<AnswerTable>,
-    /// Which engine starts the image: `podman` or `docker`; default: the application's, else the one
-    /// that has the image.
+    /// Which engine starts the image: `podman` or `docker`; default: the application's, else the
+    /// engine that has the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub engine: Option<Text>,
@@ -242,12 +291,12 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReadyTable")]
     pub ready: Option<ReadyTable>,
-    /// A command that runs when it is ready, in its environment and network, and of an image in one
-    /// more container of it: tables, test data.
+    /// A command that runs when it is ready, in its environment and network (for an image in one
+    /// more container): tables, test data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seed: Vec<String>,
-    /// How long it lives: `trial`, the default, is a fresh one for each trial; `result` is one that
-    /// all trials of a result share, seeded once.
+    /// How long it lives: `trial`, the default, is a fresh instance for each trial; with `result`
+    /// all trials of a result share an instance, seeded once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub scope: Option<Text>,
@@ -271,8 +320,8 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub user: Option<Text>,
-    /// Directories of the machine that it sees as empty ones of its own, removed with the trial:
-    /// `["/var/lib/redis"]`. Its `/tmp` is always one.
+    /// Host directories that it sees as empty private ones, removed with the trial:
+    /// `["/var/lib/redis"]`. Its `/tmp` always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub directories: Vec<Text>,
@@ -298,7 +347,7 @@ pub struct DependencyTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u16>")]
     pub port: Option<ValueWithOrigin<u16>>,
-    /// What is wrong on the way to it; with one at least, loadline's proxy stands in between.
+    /// Faults on its connection; with at least one, loadline's proxy sits in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toxic: Vec<ToxicTable>,
 }
@@ -307,12 +356,12 @@ pub struct DependencyTable {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LimitsTable {
-    /// How many instances run at once, each with these limits and in a network of its own; they
-    /// share the load: 1 (default).
+    /// How many instances run at once, each with these limits and in its own network; they share
+    /// the load: 1 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub instances: Option<ValueWithOrigin<u32>>,
-    /// CPU limit: `1.5` or `250m`.
+    /// CPU limit: `1.5` or `250m`; `auto` lets `size` choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub cpu: Option<Text>,
@@ -348,12 +397,12 @@ pub struct LimitsTable {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CacheTable {
-    /// What is requested; default: the requests of the load.
+    /// The requests; default: the requests of the load.
     #[serde(default, with = "as_text::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub warm: Vec<LoadTarget>,
     /// JVM options of the training run only: `-Dspring.context.exit=onRefresh` ends a Spring
-    /// application by itself before it serves.
+    /// application before it serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jvm: Vec<String>,
 }
@@ -369,8 +418,8 @@ pub struct RunTable {
     /// Seed of the order of trials and of the statistics; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Judge trials although other programs disturbed them; each disturbed trial says so in its
-    /// warnings. For trying things out on a busy machine; default false.
+    /// Judge trials although other programs disturbed them; each disturbed trial has a warning. For
+    /// trying things out on a busy machine; default false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_noise: Option<bool>,
     /// How often the CPU counters of the application's cgroup are read: `period` (default), once
@@ -394,8 +443,8 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub max_memory: Option<Text>,
-    /// Which JVM the answer is for: `start` (default), fresh starts judged after the warm-up given,
-    /// as after a deployment; `steady`, one that is warm: the warm-up is lengthened, up to 2 minutes,
+    /// Which JVM the answer is for: `start` (default), fresh starts judged after the given warm-up,
+    /// as after a deployment; `steady`, a warm JVM: the warm-up is lengthened, up to 2 minutes,
     /// while requests still get cheaper when they are judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -404,8 +453,8 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub soak: Option<Text>,
-    /// CPUs of the host that the answer is to run on, where it has others than this one: what the
-    /// JVM chooses there is told, and what keeps it as measured is emitted.
+    /// CPUs of the host that the answer is to run on, if it differs from this one: loadline reports
+    /// what the JVM chooses there, and emits the options that keep it as measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub node: Option<ValueWithOrigin<u32>>,
@@ -413,7 +462,7 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub step: Option<Text>,
-    /// Passes in a row that confirm a size, after that of the search: 2 (default).
+    /// Passes in a row that confirm a size, after the search's own: 2 (default).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub confirm: Option<ValueWithOrigin<u32>>,
@@ -423,8 +472,8 @@ pub struct SearchTable {
     #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,
     /// Fresh starts that prove a size when none misses. Default: 3, and more while they are near a
-    /// bound; 20 where sizes are tried one by one; 5 with prices. A number that is given counts: at
-    /// least 19 of 20 must keep the SLO; one that misses asks for more or moves the size up.
+    /// bound; 20 if sizes are tried one by one; 5 with prices. A given number counts: at least 19
+    /// of 20 must keep the SLO; a start that misses asks for more or moves the size up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prove: Option<u32>,
     /// The Java heap: `auto` (default) chooses one from the live set and ships it as -Xms and -Xmx;
@@ -433,6 +482,11 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub heap: Option<Text>,
+    /// How the pod gets its CPU: `limit` (default), with a request of the same size; `request` gives no
+    /// limit, and every trial runs beside a neighbour that takes all other CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub cpu_policy: Option<Text>,
     /// Search the cheapest deployment at these prices, not the smallest memory: `fargate`,
     /// `fargate-arm`, `fargate-eks`, `gke-autopilot`, `gke-autopilot-spot`,
     /// `azure-container-apps`, `own-nodes`, `own-nodes-spot`.
@@ -443,11 +497,11 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub region: Option<Text>,
-    /// A price list of one's own (CSV with the columns of the built-in one) instead of it.
+    /// Your own price list (a CSV file with the built-in list's columns), which replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub price_list: Option<Text>,
-    /// Sizes to choose from, CPUs and memory, instead of those that the offer bills: `1/2Gi`.
+    /// Sizes to choose from, CPUs and memory, instead of the offer's: `1/2Gi`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub sizes: Vec<Text>,
@@ -459,8 +513,8 @@ pub struct SearchTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub replicas: Option<Text>,
-    /// Compare collectors, flags and heaps at the size found, so many pairs of trials each, at
-    /// least 6; default: none.
+    /// Compare collectors, flags and heaps at the size found, with this number of trial pairs each,
+    /// at least 6; default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u32>")]
     pub compare: Option<ValueWithOrigin<u32>>,
@@ -477,8 +531,8 @@ pub struct SearchTable {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FactorTable {
-    /// What is varied. `cpu`, `memory`, `instances`, `rate`, `cpu-period`, `cpu-shares`, `cpuset`,
-    /// `jdk` and `cache` take plain levels; any other name takes levels that are tables.
+    /// The name. `cpu`, `memory`, `instances`, `rate`, `cpu-period`, `cpu-shares`, `cpuset`, `jdk`
+    /// and `cache` take plain levels; any other name takes levels that are tables.
     #[schemars(with = "String")]
     pub name: Text,
     /// Its levels, in order.

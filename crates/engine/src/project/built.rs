@@ -20,7 +20,6 @@ impl BuildTool {
         }
     }
 
-    /// What builds the jar; the project's own wrapper where it has one.
     pub(super) fn build_command(self, place: &ProjectDirectory<'_>) -> &'static str {
         match self {
             Self::Maven if place.has_file("mvnw") => "./mvnw package",
@@ -37,14 +36,14 @@ const FILES: [(&str, BuildTool); 3] = [
     ("build.gradle", BuildTool::Gradle),
 ];
 
-/// Directories in which jars are left, and the one jar of a directory of its own that Quarkus starts.
+/// Directories of built jars, and the jar that Quarkus starts from a separate directory.
 const RUNNERS: [&str; 2] = [
     "target/quarkus-app/quarkus-run.jar",
     "build/quarkus-app/quarkus-run.jar",
 ];
 const DIRECTORIES: [&str; 3] = ["target", "build/libs", "."];
 
-/// Endings and beginnings of jars that are built beside the one that starts.
+/// Endings and beginnings of jars that are built in addition to the main jar.
 const BESIDE: [&str; 5] = [
     "-sources.jar",
     "-javadoc.jar",

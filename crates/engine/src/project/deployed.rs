@@ -3,19 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use loadline_protocol::RunRefusal;
+use loadline_sizing::Bytes;
 use serde_json::{Map, Value};
 
 use super::{ProjectDirectory, ProjectGuess};
 use crate::advice::manifest::{ManifestContainer, containers, image_without_jvm};
+use crate::experiment::compose::{memory_text, scalar};
 use crate::manifest;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployedManifest {
-    /// The file, relative to the directory.
     pub file: PathBuf,
-    /// `Deployment/orders`.
     pub workload: String,
-    /// Its container, where the file has several.
     pub container: Option<String>,
     pub image: Option<String>,
     pub has_memory: bool,
@@ -28,6 +27,8 @@ pub struct ComposedApp {
     pub image: Option<String>,
     pub port: Option<u16>,
     pub needs: Vec<String>,
+    /// CPU and memory limit, as far as the file states them.
+    pub limits: [Option<String>; 2],
 }
 
 const DIRECTORIES: [&str; 8] = [
@@ -41,7 +42,6 @@ const DIRECTORIES: [&str; 8] = [
     ".",
 ];
 
-/// Names of compose files (the Compose Specification, "Compose file").
 const COMPOSE: [&str; 4] = [
     "compose.yaml",
     "compose.yml",
@@ -101,7 +101,7 @@ pub(super) fn find_manifest(
     Ok(None)
 }
 
-/// The files of a directory of which one cannot be read: a chart's template beside a manifest.
+/// The files of a directory with an unreadable file in it: a chart's template next to a manifest.
 fn one_by_one(directory: &Path) -> Vec<manifest::ManifestFile> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
@@ -162,8 +162,9 @@ pub(super) fn read_compose(
             left_out.push(format!("{file}: it builds several services"));
             return None;
         }
-        // None is built: the one that may have a JVM and that no other needs is the application, if it
-        // is the only one; else all are what a developer starts beside the program.
+        // No service is built here: the application is the only service that may have a JVM and
+        // that no other service needs. If there are several, they are all dependencies of a program
+        // that the developer starts.
         (None, _) => match only_application(services) {
             Some((name, table)) => (Some(name.clone()), Some(table)),
             None => (None, None),
@@ -192,6 +193,7 @@ pub(super) fn read_compose(
             port: table.and_then(port),
             application: application.clone(),
             needs,
+            limits: table.map_or([None, None], composed_limits),
         },
         match application {
             Some(name) => format!("what {name} depends on in {file}"),
@@ -200,7 +202,6 @@ pub(super) fn read_compose(
     ))
 }
 
-/// The one service that may have a JVM and that no other one depends on.
 fn only_application(services: &Map<String, Value>) -> Option<(&String, &Value)> {
     let may_have_jvm = |service: &Value| {
         let image = service.get("image").and_then(Value::as_str);
@@ -216,7 +217,6 @@ fn only_application(services: &Map<String, Value>) -> Option<(&String, &Value)> 
     }
 }
 
-/// The services of the compose file in a directory, where it has one.
 pub(super) fn compose_services(
     place: &ProjectDirectory<'_>,
 ) -> Option<(&'static str, Vec<String>)> {
@@ -226,7 +226,20 @@ pub(super) fn compose_services(
     Some((*file, services.keys().cloned().collect()))
 }
 
-/// `depends_on`, as a list or a map.
+fn composed_limits(service: &Value) -> [Option<String>; 2] {
+    let limit = |own: &str, of_deploy: &str| {
+        let deployed = || service.pointer(&format!("/deploy/resources/limits/{of_deploy}"));
+        let text = scalar(service.get(own).or_else(deployed)?)?;
+        (!text.contains('$')).then_some(text)
+    };
+    let memory = limit("mem_limit", "memory").map(|memory| memory_text(&memory));
+    let in_mebibytes = |text: String| {
+        text.parse::<Bytes>()
+            .map_or(text, |bytes| bytes.to_string())
+    };
+    [limit("cpus", "cpus"), memory.map(in_mebibytes)]
+}
+
 fn dependency_names(service: &Value) -> Vec<String> {
     match service.get("depends_on") {
         Some(Value::Array(names)) => names
@@ -239,7 +252,6 @@ fn dependency_names(service: &Value) -> Vec<String> {
     }
 }
 
-/// The port inside the container: what follows the last colon of `ports`.
 fn port(service: &Value) -> Option<u16> {
     let first = service.get("ports")?.as_array()?.first()?;
     let text = match first {

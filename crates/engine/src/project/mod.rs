@@ -1,7 +1,7 @@
-//! What a service's own directory says about it: what starts it, where it answers, what is shipped.
+//! Guesses from a service's own directory: its start command, its address, its shipped limits.
 //!
-//! Owns the guesses of `loadline init`, each with where it is from. Reads files of known names in the
-//! directory and in a few known ones below it, each up to a bound; runs nothing, builds nothing,
+//! Owns the guesses of `loadline init`, each with its source. Reads files of known names in the
+//! directory and in a few known subdirectories, each up to a bound; runs nothing, builds nothing,
 //! writes nothing. Facts: the default layouts of Maven ("Introduction to the Standard Directory
 //! Layout"), Gradle ("The Java Plugin", `build/libs`) and Quarkus ("Maven tooling",
 //! `quarkus-app/quarkus-run.jar`); Spring Boot, "Common Application Properties".
@@ -47,11 +47,9 @@ pub enum StartMethod {
     Image(String),
 }
 
-/// What the caller says already; it wins over every guess.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectOverrides {
     pub starts: Option<StartMethod>,
-    /// Path, or URL, of the load.
     pub url: Option<String>,
     pub ready: Option<String>,
     pub rate: Option<String>,
@@ -63,20 +61,17 @@ pub struct ProjectOverrides {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// What builds it; `None` where no build file is known.
     pub tool: Option<ProjectGuess<BuildTool>>,
     pub starts: ProjectGuess<StartMethod>,
     pub url: ProjectGuess<String>,
-    /// The path that answers when it is ready; `None` is that of the load.
+    /// The path that answers when it is ready; `None` uses the load's.
     pub ready: Option<ProjectGuess<String>>,
     /// Requests a second.
     pub rate: ProjectGuess<String>,
     pub slo: ProjectGuess<String>,
-    /// CPU and memory limit, where no manifest says them.
     pub limits: Option<Limits>,
     pub manifest: Option<ProjectGuess<DeployedManifest>>,
     pub needs: Option<ProjectGuess<ComposedApp>>,
-    /// What was seen and not taken, and why.
     pub left_out: Vec<String>,
 }
 
@@ -107,7 +102,7 @@ impl Project {
             Some(path) => Some(ProjectGuess::new(path.clone(), "given")),
             None => served.ready.clone(),
         };
-        let limits = guess_limits(&place, told, manifest.as_ref())?;
+        let limits = guess_limits(&place, told, manifest.as_ref(), composed.as_ref())?;
         Ok(Self {
             url: guess_url(told, &served),
             rate: given_or(told.rate.as_ref(), RATE, "your users send"),
@@ -130,7 +125,6 @@ fn given_or(told: Option<&String>, default: &str, what: &str) -> ProjectGuess<St
     }
 }
 
-/// The jar that was built, else the image that is shipped.
 fn guess_start(
     place: &ProjectDirectory<'_>,
     tool: Option<&ProjectGuess<BuildTool>>,
@@ -150,7 +144,7 @@ fn guess_start(
     }
     let of_manifest = manifest.and_then(|m| Some((m.value.image.clone()?, &m.from)));
     let of_compose = composed.and_then(|c| Some((c.value.image.clone()?, &c.from)));
-    // A project that builds a jar is measured by its own build, not by what was shipped before.
+    // A project that builds a jar is measured by its own build, not by an earlier image.
     if let (Some((image, from)), None) = (of_manifest.or(of_compose), tool) {
         return Ok(ProjectGuess::new(StartMethod::Image(image), from.clone()));
     }
@@ -219,7 +213,7 @@ fn guess_url(told: &ProjectOverrides, served: &served::ServedEndpoint) -> Projec
         ),
         (Some(url), _) => ProjectGuess::new(url.clone(), "given"),
         (None, ready) => {
-            // Readiness on a port of its own is no request of the load.
+            // Readiness on a separate port is no request of the load.
             let path = ready.as_ref().map(|ready| ready.value.as_str());
             let path = path.filter(|path| path.starts_with('/')).unwrap_or("/");
             ProjectGuess::new(
@@ -237,10 +231,15 @@ fn guess_limits(
     place: &ProjectDirectory<'_>,
     told: &ProjectOverrides,
     manifest: Option<&ProjectGuess<DeployedManifest>>,
+    composed: Option<&ProjectGuess<ComposedApp>>,
 ) -> Result<Option<Limits>, RunRefusal> {
-    let of = |told: Option<&String>, default: &str| match told {
-        Some(text) => ProjectGuess::new(text.clone(), "given"),
-        None => ProjectGuess::new(
+    let of_compose = composed.map(|c| (&c.value.limits, &c.value.file));
+    let of = |told: Option<&String>, at: usize, default: &str| match (told, of_compose) {
+        (Some(text), _) => ProjectGuess::new(text.clone(), "given"),
+        (None, Some((limits, file))) if let Some(limit) = &limits[at] => {
+            ProjectGuess::new(limit.clone(), format!("the limit in {file}"))
+        }
+        _ => ProjectGuess::new(
             default.to_owned(),
             "default: nothing says what is shipped; `loadline size` finds it",
         ),
@@ -258,13 +257,13 @@ fn guess_limits(
         )),
         Some(_) => Ok(None),
         None => Ok(Some((
-            of(told.cpu.as_ref(), CPU),
-            of(told.memory.as_ref(), MEMORY),
+            of(told.cpu.as_ref(), 0, CPU),
+            of(told.memory.as_ref(), 1, MEMORY),
         ))),
     }
 }
 
-/// What is beside the application, where the application itself is not that compose file's.
+/// The other services, unless the application is one of that compose file.
 fn needed_services(
     starts: &StartMethod,
     composed: Option<ProjectGuess<ComposedApp>>,
@@ -287,7 +286,6 @@ impl ProjectDirectory<'_> {
         self.directory.join(name).is_file()
     }
 
-    /// The text of a file, where it is there and of sensible length.
     fn read_small_text(&self, name: &str) -> Option<String> {
         let mut text = String::new();
         let file = File::open(self.directory.join(name)).ok()?;
@@ -345,6 +343,9 @@ mod tests {
         };
         let found = looked(&place, &told).expect("it is found");
         assert_eq!(found.url.value, "http://localhost:8080/owners");
+        let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
+        assert_eq!(found.url.value, "http://localhost:8080/");
+        assert_eq!(found.ready.map(|r| r.value), Some(":8081/ready".to_owned()));
 
         let settings = "server.port=8080\nmanagement.server.port=9001\n";
         let docker = "FROM x\nENV A=b\nENTRYPOINT [\"java\", \"-Xmx256m\", \"-jar\", \"/a.jar\"]\n";
@@ -378,6 +379,20 @@ mod tests {
             StartMethod::Image("r/orders:1".to_owned())
         );
         assert_eq!(found.url.value, "http://localhost:8090/");
+        for (limits, expected) in [
+            ("mem_limit: 1.5g, cpus: 1.5", ["1.5", "1536Mi"]),
+            (
+                "deploy: {resources: {limits: {cpus: '0.5', memory: 768M}}}",
+                ["0.5", "768Mi"],
+            ),
+            ("mem_limit: '${M}'", ["1", "512Mi"]),
+        ] {
+            let text = format!("services: {{orders: {{image: 'r/orders:1', {limits}}}}}");
+            let place = project(&[("compose.yaml", &text)]);
+            let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
+            let limits = found.limits.map(|(cpu, memory)| [cpu.value, memory.value]);
+            assert_eq!(limits, Some(expected.map(str::to_owned)), "{text}");
+        }
         let two = "services: {orders: {image: 'r/orders:1'}, carts: {image: 'r/carts:1'}}";
         let refused = looked(
             &project(&[("compose.yaml", two)]),

@@ -84,15 +84,19 @@ pub(super) fn find_endpoint(
         .or_else(of_compose);
     let port = port.or_else(|| exposed_port(place));
     let port = port.unwrap_or_else(|| ProjectGuess::new(PORT, "default"));
-    let ready =
-        probe.map(|((path, _), from)| ProjectGuess::new(path, format!("the probe in {from}")));
+    let ready = probe.map(|((path, own), from)| {
+        let path = match own.filter(|own| *own != port.value) {
+            Some(own) => format!(":{own}{path}"),
+            None => path,
+        };
+        ProjectGuess::new(path, format!("the probe in {from}"))
+    });
     ServedEndpoint {
         port,
         ready: ready.or_else(|| health_path(place, &settings)),
     }
 }
 
-/// `${PORT:8080}` is 8080 unless the environment says otherwise.
 fn default_value(text: &str) -> &str {
     let inner = text
         .trim()
@@ -104,7 +108,6 @@ fn default_value(text: &str) -> &str {
         .trim()
 }
 
-/// The path of the health library that a build file names, below the application's own paths.
 fn health_path(
     place: &ProjectDirectory<'_>,
     settings: &[SettingsFile],
@@ -121,9 +124,14 @@ fn health_path(
         Some(base) if path.starts_with("/actuator") => path.replacen("/actuator", &base, 1),
         _ => path.to_owned(),
     };
-    // A management port of its own is not the load's, and has no context path.
-    if let Some(port) = setting("management.server.port") {
-        let from = format!("{library} in {name}, at management.server.port");
+    // A separate management port is not the load's, and has no context path.
+    let quarkus = || {
+        let is_separate = setting("quarkus.management.enabled").as_deref() == Some("true");
+        let port = || setting("quarkus.management.port").unwrap_or("9000".to_owned());
+        is_separate.then(port)
+    };
+    if let Some(port) = setting("management.server.port").or_else(quarkus) {
+        let from = format!("{library} in {name}, at the management port");
         return Some(ProjectGuess::new(
             format!(":{}{path}", default_value(&port)),
             from,
@@ -181,6 +189,7 @@ impl SettingsFile {
                 match value {
                     Value::String(text) => Some(text.clone()),
                     Value::Number(number) => Some(number.to_string()),
+                    Value::Bool(yes) => Some(yes.to_string()),
                     _ => None,
                 }
             }

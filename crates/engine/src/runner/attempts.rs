@@ -1,4 +1,4 @@
-//! Attempts at a trial: what the store has of them, when the next may begin, when it is enough.
+//! Attempts at a trial: those in the store, when the next may begin, and when to give up.
 
 use std::time::Duration;
 
@@ -10,13 +10,12 @@ use crate::store::{StoreError, TrialKey};
 
 pub const ATTEMPTS: u32 = 3;
 
-/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass; that a
-/// pod was evicted or a process killed is none.
+/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass; an
+/// evicted pod or a killed process does not.
 const BACK_OFF: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AskAttempts {
-    /// Attempts that have a record.
     pub attempts: u32,
     pub spent: Duration,
     /// When the next may begin, by the host's clock, ns.
@@ -29,13 +28,13 @@ impl AskAttempts {
         self.spent += record.total_length();
     }
 
-    /// Attempts come in rounds: one round is enough.
     fn is_enough(&self) -> bool {
         self.attempts > 0 && self.attempts.is_multiple_of(ATTEMPTS)
     }
 }
 
-/// Whether nobody tries again: hours of a soak are not repeated, what it saw is judged as it is.
+/// Whether it is final after one attempt: hours of a soak are not repeated, its data are judged as
+/// they are.
 fn is_enough_alone(record: &TrialRecord) -> bool {
     let has_soaked = record
         .evidence
@@ -62,7 +61,7 @@ impl SearchRunner<'_> {
         }
     }
 
-    /// Looks up what is asked for the first time; whether the store had a record of it.
+    /// Looks up new asks; returns whether the store had a record.
     pub(super) fn recall(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
         let mut is_new = false;
         for ask in open.wanted.iter().chain(&open.guesses) {
@@ -100,7 +99,6 @@ impl SearchRunner<'_> {
         Ok(true)
     }
 
-    /// Takes the record of an attempt, which is stored; whether it is the trial's.
     pub(super) fn add_attempt(
         &mut self,
         ask: &TrialAsk,
@@ -130,8 +128,8 @@ impl SearchRunner<'_> {
         Ok(is_over)
     }
 
-    /// The same trial of an earlier result, as a record of this one that says where it is from.
-    /// Fresh starts and pairs are always run: what they show is that they are.
+    /// The same trial of an earlier result, as a record of this result that names its source. Fresh
+    /// starts and pairs always run: only new trials prove anything.
     pub(super) fn reuse_record(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
         let fresh = [
             TrialPurpose::Prove,

@@ -18,7 +18,6 @@ use crate::store::{TrialKey, unix_ms};
 pub(super) struct SlotJob {
     pub work: SlotWork,
     pub running: Box<dyn TrialHandle>,
-    /// It was told to stop: whatever it ends with is no record.
     is_stopped: bool,
 }
 
@@ -45,8 +44,8 @@ impl SlotJob {
 }
 
 impl SearchRunner<'_> {
-    /// Begins what is asked for in a free slot, or first the training of its cache; whether there
-    /// is a record instead, of an earlier result.
+    /// Begins an ask in a free slot, or first the training of its cache; returns whether an earlier
+    /// result already has the record.
     pub(super) fn begin_ask(
         &mut self,
         slot: usize,
@@ -116,7 +115,6 @@ impl SearchRunner<'_> {
         Ok(self.host.launch_trial(slot, &order, &delivery)?)
     }
 
-    /// Trains a cache, unless another slot does.
     fn train(&mut self, slot: usize, training: CacheTraining) -> Result<(), RunError> {
         let is_it = |job: &SlotJob| matches!(&job.work, SlotWork::Training(t) if t.install_path() == training.install_path());
         if self.slots.iter().flatten().any(is_it) {
@@ -141,7 +139,7 @@ impl SearchRunner<'_> {
         });
     }
 
-    /// Takes the end of what ran in a slot, which is free then; whether there is a new record.
+    /// Takes the end of the job in a slot; returns whether there is a new record.
     pub(super) fn end_job(&mut self, slot: usize, ending: TrialEnding) -> Result<bool, RunError> {
         let Some(job) = self.slots[slot].take() else {
             return Ok(false);
@@ -167,7 +165,6 @@ impl SearchRunner<'_> {
         }
     }
 
-    /// A trial that was stopped is no trial.
     fn drop_trial(&mut self, slot: usize, trial: &SlotTrial) -> Result<(), RunError> {
         self.watcher.slot_ends(slot);
         self.remove_event_log(trial);
@@ -196,14 +193,12 @@ impl SearchRunner<'_> {
         self.add_attempt(&trial.ask, record)
     }
 
-    /// Nobody reads the event log of what is no trial.
     fn remove_event_log(&self, trial: &SlotTrial) {
         // What stays is removed when the store is opened again.
         let _ = std::fs::remove_file(self.of.store.trial_log_path(&trial.id));
     }
 }
 
-/// Whether it is a soak that has seen something: that is kept, also when it is stopped.
 fn has_soaked(ending: &TrialEnding) -> bool {
     let TrialEnding::Measured(evidence) = ending else {
         return false;
@@ -211,7 +206,7 @@ fn has_soaked(ending: &TrialEnding) -> bool {
     evidence.soak.is_some()
 }
 
-/// What a run was measured with. One that stopped although nobody told it to was lost.
+/// The evidence of an ended job. A job that stopped without a request was lost.
 fn measured_evidence(ending: TrialEnding) -> Result<Evidence, RunError> {
     match ending {
         TrialEnding::Measured(evidence) => Ok(*evidence),

@@ -1,8 +1,8 @@
-//! Finished trials that another store has, too: a result that was begun elsewhere comes here, and one
-//! that is measured in a place that may vanish leaves copies.
+//! Finished trials in a second store: a result begun elsewhere comes here, and a result measured in
+//! a place that may vanish leaves copies.
 //!
-//! Owns how a trial goes from store to store with its id, so that it is found again and never run
-//! twice. Where copies are kept, and how, is [`TrialCopies`]'.
+//! Owns how a trial keeps its id from store to store, so that it is found again and never run
+//! twice. [`TrialCopies`] owns where copies are kept, and how.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,6 @@ pub trait TrialCopies: Debug {
     /// Errors: What keeps it from being safe: the run ends.
     fn keep_trial(&self, finished: &FinishedTrial) -> Result<(), RunRefusal>;
 
-    /// Keeps what the result stands on, and its fingerprint where that could be made.
     fn stand_on(
         &self,
         machine: &MachineDescription,
@@ -65,11 +64,11 @@ impl Store {
         }
     }
 
-    /// Adds a result that was found in a cluster and notes where it is, and that its experiment came
-    /// from there: before anything of it runs, the user confirms it ([`Store::set_confirmed`]). All of
-    /// it or nothing. A result that was sent to this place from here stays as it is.
-    /// Errors: [`StoreError::ForeignId`] for an id that is no UUID, [`StoreError::NotAway`] for a
-    /// result that is here and was not sent to this place.
+    /// Adds a result found in a cluster, with its location, and notes that its experiment is
+    /// foreign: the user must confirm it before it runs ([`Store::set_confirmed`]). All or nothing.
+    /// A result that this store sent there stays as it is. Errors: [`StoreError::ForeignId`] for an
+    /// id that is no UUID, [`StoreError::NotAway`] for a local result that was not sent to this
+    /// place.
     pub fn take_from_cluster(&self, row: &ResultRow, place: &AwayLocation) -> Stored<()> {
         self.refuse_odd_id(&row.id)?;
         let transaction = self.check_sql(self.connection.unchecked_transaction())?;
@@ -83,8 +82,8 @@ impl Store {
         self.check_sql(transaction.commit())
     }
 
-    /// A result that was sent away: what the cluster kept of it may be added.
-    /// Errors: [`StoreError::NotAway`] for any other.
+    /// A result that was sent away; the cluster's trials may be added to it. Errors:
+    /// [`StoreError::NotAway`] for any other.
     pub fn incoming_result(&self, id: &str) -> Stored<IncomingResult<'_>> {
         match self.away_location(id)? {
             Some(_) => Ok(self.incoming_handle(id)),
@@ -99,8 +98,8 @@ impl Store {
         }
     }
 
-    /// Whether the user has confirmed that the experiment of this result may run; `None` for one that
-    /// was begun here, which needs no confirmation.
+    /// Whether the user has confirmed that the experiment of this result may run; `None` for a
+    /// local result, which needs no confirmation.
     pub fn is_confirmed(&self, result: &str) -> Stored<Option<bool>> {
         if !self.has_table("from_cluster")? {
             return Ok(None);
@@ -116,7 +115,7 @@ impl Store {
             .map(drop)
     }
 
-    /// Ids name files: what comes from elsewhere is a UUID as this store writes one, or refused.
+    /// Ids name files: a foreign id must be a UUID in this store's form.
     fn refuse_odd_id(&self, id: &str) -> Stored<()> {
         match is_store_id(id) {
             true => Ok(()),
@@ -124,7 +123,6 @@ impl Store {
         }
     }
 
-    /// Adds a row; whether it was not here.
     fn insert_result(&self, row: &ResultRow) -> Stored<bool> {
         let [kind, command] = [self.json_text(&row.kind)?, self.json_text(&row.command)?];
         let [machine, status] = [
@@ -140,7 +138,7 @@ impl Store {
         Ok(added == 1)
     }
 
-    /// Notes what a result stands on that was begun before its first node was looked at.
+    /// Notes the ground of a result that was begun before its first node was inspected.
     pub fn stand_on(
         &self,
         result: &str,
@@ -167,8 +165,8 @@ pub fn is_store_id(text: &str) -> bool {
     parsed.is_ok_and(|id| id.to_string() == text)
 }
 
-/// A result to which what was kept elsewhere may be added: it was not here before, or it was sent away
-/// from here. No other result can be changed through it.
+/// A result that accepts trials from elsewhere: it is new here, or was sent away from here. No
+/// other result can be changed through it.
 #[derive(Debug)]
 pub struct IncomingResult<'a> {
     store: &'a Store,
@@ -255,7 +253,6 @@ impl Store {
         Ok(())
     }
 
-    /// Where a result is, if it is not here.
     pub fn away_location(&self, result: &str) -> Stored<Option<AwayLocation>> {
         if !self.has_table("away")? {
             return Ok(None);

@@ -7,7 +7,7 @@ use loadline_protocol::RunRefusal;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    #[error("the disk with {} is full; what was finished before is safe", path.display())]
+    #[error("the disk with {} is full; finished trials are safe", path.display())]
     Full { path: PathBuf },
     #[error("cannot use the state directory {}: {why}", path.display())]
     Directory { path: PathBuf, why: String },
@@ -22,10 +22,8 @@ pub enum StoreError {
     },
     #[error("there is no result `{id}` in {}", path.display())]
     Unknown { id: String, path: PathBuf },
-    /// The start of an id that fits several results.
-    #[error("`{id}` fits {count} results; write more of it")]
+    #[error("`{id}` fits {count} results; write more characters")]
     Ambiguous { id: String, count: usize },
-    /// A result that a loadline works on.
     #[error("a loadline works on the result `{id}`")]
     InUse { id: String },
     #[error("{}: {source}", path.display())]
@@ -38,13 +36,11 @@ pub enum StoreError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// A finished trial could not be kept where copies of it are kept.
     #[error(transparent)]
     Copy(RunRefusal),
-    /// Something that came from elsewhere has an id that no store makes.
     #[error("`{}` came from a cluster as an id and is not a UUID", id.escape_debug())]
     ForeignId { id: String },
-    /// A cluster has a result whose id a result of this store has that was not sent there.
+    /// A cluster has a result with the id of a local result that was not sent there.
     #[error(
         "the result `{id}` is in this store already and was not sent to that cluster; nothing of it was changed"
     )]

@@ -1,7 +1,7 @@
-//! What runs now, and how it is asked to end: for those who watch from another process.
+//! Running results, and how to stop them: for observers in another process.
 //!
 //! Changes nothing in the store. The owner of a row is a process of this machine, found by the
-//! identity that stands in the row, so that no other process with its number is ever signalled.
+//! identity in the row, so that no other process with its number is ever signalled.
 
 use std::path::Path;
 
@@ -13,14 +13,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::{ResultRow, ResultStatus, Store, Stored, UnfinishedTrial, is_alive};
 
 impl Store {
-    /// The results that run now, newest first.
     pub fn running_results(&self) -> Stored<Vec<ResultRow>> {
         let mut found = self.select("WHERE status = '\"running\"' ORDER BY rowid DESC", [])?;
         found.rows.retain(|row| row.status == ResultStatus::Running);
         Ok(found.rows)
     }
 
-    /// The trials of a result that run now with why they run, oldest first.
     pub fn running_trials(&self, result: &str) -> Stored<Vec<(TrialPurpose, UnfinishedTrial)>> {
         self.trials_in_state(result, "running")
     }
@@ -36,8 +34,8 @@ impl Store {
         Ok((counted.0.cast_unsigned(), counted.1.cast_unsigned()))
     }
 
-    /// Asks the loadline that runs a result to end, as Ctrl-C does: what has finished is kept, and
-    /// `resume` goes on. `false` when nobody runs it, or its process cannot be signalled from here.
+    /// Asks the loadline that runs a result to end, as Ctrl-C does: finished trials stay, and
+    /// `resume` goes on. `false` when no process runs it, or it cannot be signalled from here.
     pub fn stop_result(&self, result: &str) -> Stored<bool> {
         let sql = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
         let owner: Option<String> = self.check_sql(

@@ -1,11 +1,10 @@
-//! Results and trials on disk: one SQLite database and one event log a trial.
+//! Results and trials on disk: one SQLite database and one event log per trial.
 //!
-//! Owns the state directory (0700, and nobody else can change it or the way to it):
-//! `loadline.db` (WAL, synchronous FULL: a committed trial survives kill -9 and power loss),
-//! `logs/` (event logs), `trials/` (files of running trials).
-//! A trial is a row from before its start; its record is committed before anyone acts on it.
-//! Records are never changed afterwards. Rows stand in the order in which they began, whatever
-//! the clock said then. Facts: SQLite "How To Corrupt", wal.html, rowidtable.html.
+//! Owns the state directory (0700, and no other user can change it or its parents): `loadline.db`
+//! (WAL, synchronous FULL: a committed trial survives kill -9 and power loss), `logs/` (event
+//! logs), `trials/` (files of running trials). A trial has a row before its start; its record is
+//! committed before any reader acts on it. Records are never changed afterwards. Rows are ordered
+//! by begin, whatever the clock said. Facts: SQLite "How To Corrupt", wal.html, rowidtable.html.
 
 mod copies;
 mod error;
@@ -69,16 +68,14 @@ impl Store {
         state.unwrap_or_else(|| PathBuf::from(".")).join("loadline")
     }
 
-    /// Opens the store, makes it when there is none, and marks trials interrupted whose loadline
-    /// is gone.
-    /// Errors: [`StoreError`], with the path.
+    /// Opens or creates the store, and marks trials interrupted if their loadline has gone. Errors:
+    /// [`StoreError`], with the path.
     pub fn open_or_create(directory: &Path) -> Stored<Self> {
         Self::open_in(directory, Directory::open_own)
     }
 
-    /// The same in a container whose only user is this one: the way there is as its engine made it,
-    /// open to everybody, and there is nobody else.
-    /// Errors: [`StoreError`], with the path.
+    /// The same in a container with a single user: the engine made its parent directories, which
+    /// are open to all, but there is no other user. Errors: [`StoreError`], with the path.
     pub fn open_alone(directory: &Path) -> Stored<Self> {
         Self::open_in(directory, Directory::open_or_make)
     }
@@ -214,7 +211,7 @@ impl Store {
     fn sync_log(&self, trial: &str) -> Stored<()> {
         let path = self.trial_log_path(trial);
         match loadline_files::sync(&path) {
-            // What was lost before it had a log.
+            // It was lost before it had a log.
             Err(source) if source.kind() == ErrorKind::NotFound => Ok(()),
             Err(source) if source.kind() == ErrorKind::StorageFull => Err(StoreError::Full {
                 path: self.directory.clone(),
@@ -255,7 +252,7 @@ impl Store {
             .collect()
     }
 
-    /// The trials of a purpose that were begun and have no record, whose process is gone.
+    /// Started trials of a purpose without a record and without a process.
     pub fn unfinished_trials(
         &self,
         result: &str,
@@ -266,7 +263,7 @@ impl Store {
         Ok(begun.into_iter().map(|(_, trial)| trial).collect())
     }
 
-    /// The trials of a result without a record that stand in this state, oldest first.
+    /// The trials of a result without a record in this state, oldest first.
     fn trials_in_state(
         &self,
         result: &str,
@@ -303,8 +300,8 @@ impl Store {
         Ok(purpose == TrialPurpose::Soak)
     }
 
-    /// One trial by its id or the unique start of it.
-    /// Errors: [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    /// One trial by its id or a unique prefix. Errors: [`StoreError::Unknown`],
+    /// [`StoreError::Ambiguous`].
     pub fn trial_by_prefix(&self, prefix: &str) -> Stored<TrialRecord> {
         let sql = "SELECT record FROM trial WHERE substr(id, 1, length(?1)) = ?1 AND state = 'finished' LIMIT 3";
         let mut statement = self.check_sql(self.connection.prepare(sql))?;
@@ -327,8 +324,8 @@ impl Store {
         Ok(self.select("", [])?.unreadable.len())
     }
 
-    /// One result by its id, the unique start of it, or `last`.
-    /// Errors: [`StoreError::Unknown`], [`StoreError::Ambiguous`].
+    /// One result by its id, a unique prefix, or `last`. Errors: [`StoreError::Unknown`],
+    /// [`StoreError::Ambiguous`].
     pub fn result_by_prefix(&self, prefix: &str) -> Stored<ResultRow> {
         let mut found = match prefix {
             "last" => self.select("ORDER BY rowid DESC", [])?,
@@ -486,7 +483,7 @@ fn by_name() -> OpenFlags {
     OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
-/// Rows of results: one that cannot be understood takes no other with it.
+/// Rows of results. A row of an unknown version is skipped, not fatal.
 #[derive(Default)]
 struct SelectedRows {
     rows: Vec<ResultRow>,

@@ -1,7 +1,7 @@
-//! Opening a store where nothing may be written: for commands that only look.
+//! Opening a store read-only: for commands that only look.
 //!
-//! Owns the names and flags that SQLite needs for that, and what is found where there is no store. Facts: SQLite wal.html, "Read-Only
-//! Databases", and uri.html, "immutable".
+//! Owns the names and flags that SQLite needs for that, and the empty result without a store.
+//! Facts: SQLite wal.html, "Read-Only Databases", and uri.html, "immutable".
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,10 +16,9 @@ impl Store {
         directory.join(DATABASE).is_file()
     }
 
-    /// Opens the store to look at it: as [`Store::open_or_create`] does where that is possible, else, in a
-    /// directory that this user may not write, without changing anything. Where there is none, none is
-    /// made: it is empty.
-    /// Errors: [`StoreError`], with the path.
+    /// Opens the store for reading: like [`Store::open_or_create`] if possible, otherwise, in a
+    /// directory that this user may not write, without changing anything. Creates none: a missing
+    /// store is empty. Errors: [`StoreError`], with the path.
     pub fn open_to_read(directory: &Path) -> Stored<Self> {
         let path = directory.join(DATABASE);
         if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
@@ -76,9 +75,8 @@ pub(super) fn read_only() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-/// The name of a database that is only read. Without a log of changes beside it nobody has it
-/// open, and SQLite must be told so, because it can make no files for locks; with one, SQLite
-/// reads that too.
+/// The name of a read-only database. Without a WAL file no process has it open, and SQLite needs
+/// the `immutable` flag, because it can make no lock files; SQLite also reads an existing WAL.
 pub(super) fn uri(path: &Path) -> String {
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-".contains(b);
     let quoted = |b: u8| match is_plain(&b) {

@@ -1,9 +1,10 @@
-//! Removing results for good: their rows, then the files that only they have.
+//! Removing results for good: their rows, then their files.
 //!
-//! Owns what belongs to a result and the order: rows go in one transaction, which refuses while
-//! somebody works on the result; files go after it, so that a crash in between leaves files without
-//! rows, which the next removal finds, and never rows without evidence. What a later result took
-//! over (`--reuse`) is a copy and stays. Facts: SQLite lang_transaction.html (IMMEDIATE).
+//! Owns which files belong to a result, and the order: rows go in one transaction, which refuses
+//! while a process works on the result; files go after it, so that a crash in between leaves files
+//! without rows, which the next removal finds, and never rows without evidence. Trials taken over
+//! by a later result (`--reuse`) are copies and stay. Facts: SQLite lang_transaction.html
+//! (IMMEDIATE).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +76,6 @@ impl Store {
         Ok(removed)
     }
 
-    /// The files that only this result has, there or not.
     fn files_of(&self, result: &str, trials: &[String]) -> Vec<PathBuf> {
         let of_trial = |id: &String| [self.trial_log_path(id), self.older_logs(id)];
         let mut files: Vec<PathBuf> = trials.iter().flat_map(of_trial).collect();
@@ -86,7 +86,7 @@ impl Store {
 
 const TRIALS: &str = "SELECT id FROM trial WHERE result = ?1";
 
-/// Deletes the rows of a result; gives its trials. `None` where somebody works on it.
+/// Deletes the rows of a result; returns its trials. `None` while a process works on it.
 fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec<String>>> {
     let owner = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
     let of_result: Option<String> = connection.query_row(owner, [id], |r| r.get(0)).optional()?;
@@ -109,7 +109,6 @@ fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec
     Ok(Some(trials))
 }
 
-/// The first column of a query, of this result where it asks for one.
 fn ids(connection: &Connection, sql: &str, result: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(sql)?;
     let of = [result];

@@ -1,6 +1,6 @@
-//! Trials of earlier results that stand on the same ground.
+//! Trials of earlier results with the same ground.
 //!
-//! Owns the table from result to fingerprint ([`crate::ground`]) and the look-up by it.
+//! Owns the table from result to fingerprint ([`crate::ground`]) and the look-up in it.
 
 use loadline_analysis::record::TrialRecord;
 use rusqlite::{OptionalExtension, params};
@@ -25,7 +25,7 @@ impl Store {
         Ok(())
     }
 
-    /// What a result stands on; `None` when that was not known.
+    /// The ground of a result; `None` if unknown.
     pub fn ground_fingerprint(&self, result: &str) -> Stored<Option<String>> {
         let sql = "SELECT fingerprint FROM ground WHERE result = ?1";
         let row = self.connection.query_row(sql, [result], |row| row.get(0));

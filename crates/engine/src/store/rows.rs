@@ -34,10 +34,8 @@ impl ResultKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnfinishedTrial {
     pub id: String,
-    /// What it ran; the label is not kept.
     pub configuration: Configuration,
     pub repeat: u32,
-    /// Wall clock at its begin, milliseconds since 1970-01-01 UTC.
     pub started_at_unix_ms: u64,
 }
 
@@ -68,20 +66,15 @@ impl ResultStatus {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultRow {
-    /// UUIDv7.
     pub id: String,
     pub kind: ResultKind,
     pub title: String,
-    /// Wall clock, milliseconds since 1970-01-01 UTC.
     pub created_unix_ms: u64,
-    /// The experiment, TOML.
     pub experiment: String,
-    /// Directory it was called in; relative paths start there.
     pub directory: PathBuf,
     pub command: Vec<String>,
     pub machine: MachineDescription,
     pub status: ResultStatus,
-    /// The recommendation, JSON, when there is one.
     pub outcome: Option<String>,
     pub trials: u64,
 }
@@ -90,7 +83,6 @@ pub struct ResultRow {
 pub struct NewResult {
     pub kind: ResultKind,
     pub title: String,
-    /// The experiment, TOML.
     pub experiment: String,
     pub directory: PathBuf,
     pub command: Vec<String>,
@@ -102,7 +94,6 @@ pub struct TrialKey {
     pub result: String,
     pub purpose: TrialPurpose,
     pub configuration: Configuration,
-    /// Ordinal, from 1.
     pub repeat: u32,
     /// Attempt at it, from 1; a trial that was not valid is tried again.
     pub attempt: u32,

@@ -56,7 +56,7 @@ pub fn prepare_connection(connection: &Connection) -> rusqlite::Result<Result<()
     }
 }
 
-/// The tables that came later; they change nothing for those that do not know them.
+/// Tables added later; older loadlines ignore them.
 fn add_later(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(super::reuse::TABLE)?;
     connection.execute_batch(super::copies::TABLE)

@@ -202,7 +202,7 @@ fn a_file_that_is_no_database_is_refused_and_kept() {
     let path = directory.path().join("loadline.db");
     fs::write(
         &path,
-        "not a database, but somebody's file, longer than a header of SQLite's is; so it stays",
+        "not a database, but a user's file, longer than a header of SQLite's is; so it stays",
     )
     .unwrap();
     let refused = Store::open_or_create(directory.path()).unwrap_err();
@@ -246,7 +246,7 @@ fn a_store_is_read_without_a_change_its_log_of_changes_included() {
     let id = new_result(&Store::open_or_create(&state).unwrap());
     let path = state.join("loadline.db");
     assert!(uri(&path).ends_with("a%20%253f%20state/loadline.db?immutable=1"));
-    // Left by a writer that died: its last changes are only in the log beside the database.
+    // Left by a dead writer: its last changes are only in the WAL file.
     let writer = Store::open_or_create(&state).unwrap();
     let second = new_result(&writer);
     assert!(!uri(&path).contains('?'), "the log counts");
@@ -356,7 +356,8 @@ fn a_state_directory_whose_way_others_can_change_is_refused() {
     let theirs = directory.path().join("theirs");
     let state = theirs.join("state");
     Store::open_or_create(&state).unwrap();
-    // Its owner renames `state` and plants another one, whose database is a link to any file.
+    // Its owner renames `state` and puts another directory there, with a link to any file as its
+    // database.
     std::os::unix::fs::chown(&theirs, Some(64_998), Some(64_998)).unwrap();
     let refused = Store::open_or_create(&state).unwrap_err();
     let StoreError::Place { source, .. } = &refused else {
@@ -417,7 +418,7 @@ fn a_result_somebody_works_on_is_not_removed_and_one_of_the_dead_is() {
         "{refused:?}"
     );
     assert!(store.trial_log_path(&trial).exists());
-    // A done result with a trial that still runs is somebody's too.
+    // A done result with a running trial is in use too.
     store.set_status(&result, ResultStatus::Done, None).unwrap();
     assert!(store.remove_result(&result).is_err());
     for table in ["trial", "result"] {
@@ -447,7 +448,7 @@ fn files_without_a_row_are_swept() {
     assert!(!store.trial_log_path("0199").exists() && !store.cache_directory("0197").exists());
 }
 
-/// Keeps what finishes, until it is told to refuse.
+/// Stores finished trials until it refuses.
 #[derive(Debug, Clone, Default)]
 struct Kept {
     trials: Rc<RefCell<Vec<FinishedTrial>>>,
@@ -615,7 +616,7 @@ fn a_cluster_changes_no_result_that_was_not_sent_there() {
     refuses(&store);
     assert_eq!(store.result_by_prefix(&own).unwrap(), before);
     assert_eq!(store.away_location(&own).unwrap(), None);
-    // It was sent away, and to another place than the one that offers it.
+    // It was sent away, to another place than the offered one.
     store.set_away(&own, Some(&other_place)).unwrap();
     let refused = store.take_from_cluster(&row, &staging());
     assert!(

@@ -15,7 +15,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether this test can give files to somebody else.
+/// Whether this test can give files to another user.
 fn is_root_or_skip(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -24,7 +24,7 @@ fn is_root_or_skip(test: &str) -> bool {
     is_root
 }
 
-/// A directory with the permissions that is somebody else's, and a file of root's beside it.
+/// A directory of another user with these permissions, and a file of root's next to it.
 fn theirs(mode: u32) -> (tempfile::TempDir, PathBuf, PathBuf) {
     let place = tempfile::tempdir().expect("a temporary directory");
     let theirs = place.path().join("theirs");
@@ -58,7 +58,7 @@ fn a_link_in_a_directory_of_ones_own_stays_one_and_what_it_names_is_written() {
     symlink("sub", place.path().join("way")).expect("a link");
     let (link, file) = (place.path().join("way/link"), place.path().join("sub/file"));
     symlink("../way/./file", &link).expect("a link");
-    for text in ["to a file that is not there", "to one that is"] {
+    for text in ["to a file that is not there", "to an existing file"] {
         write(&link, text.as_bytes()).expect("it is writable");
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&file).expect("a file"), text);
@@ -233,7 +233,7 @@ fn what_a_killed_writer_left_is_removed_by_the_next_one_and_a_living_one_s_is_no
     let living = directory
         .write_pending("b.csv", READABLE, |_| Ok(()))
         .expect("new");
-    // As a kill leaves it: neither put in its place nor removed, and held by nobody.
+    // As a kill leaves it: neither renamed nor removed, and unlocked.
     let dead = place.path().join(".loadline-0123456789abcdef.part");
     fs::write(&dead, "half of i").expect("writable");
     let users = place.path().join(".loadline-notes");

@@ -15,20 +15,17 @@ use super::jar::Jar;
 pub struct JavaApplication {
     /// Files of the class path in order, absolute.
     pub files: Vec<PathBuf>,
-    /// The main class that the manifest of its jar names.
     pub main_class: Option<String>,
     pub has_nested_jars: bool,
     /// The jar that loadline took its jar out of ([`super::extracted`]).
     pub extracted_from: Option<String>,
 }
 
-/// A command whose class path cannot be told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplicationError {
     /// No `-jar` and no class path.
     #[error("the command has no -jar and no -cp")]
     None,
-    /// A file of the class path cannot be read.
     #[error("{path}: {why}")]
     Unreadable { path: String, why: String },
     /// A directory: HotSpot archives classes of jars only.
@@ -47,7 +44,6 @@ impl ApplicationError {
 }
 
 impl JavaApplication {
-    /// Reads the words after `java`; relative paths start at `directory`.
     pub fn from_arguments(
         arguments: &[String],
         directory: &Path,
@@ -68,8 +64,8 @@ impl JavaApplication {
         }
     }
 
-    /// The same inside an image. Its files are not named: none of them changes while its id stays.
-    /// `open` opens one as the image has it.
+    /// The same inside an image. Its files are not listed: they cannot change while the image id
+    /// stays. `open` opens a file of the image.
     pub fn in_image(arguments: &[String], open: impl Fn(&Path) -> Option<File>) -> Self {
         let named = named_class_path(arguments).unwrap_or_default();
         let jar = |name: &String| Jar::from_jar_file(&mut open(Path::new(name))?).ok();
@@ -133,7 +129,6 @@ impl JavaApplication {
     }
 }
 
-/// What `-jar` or `-cp` names; `None` when neither is there.
 fn named_class_path(arguments: &[String]) -> Option<Vec<String>> {
     let after = |option: &str| {
         let at = arguments.iter().position(|a| a == option)?;

@@ -9,11 +9,8 @@ use loadline_sizing::cache::CacheKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadedClasses {
-    /// All of them.
     pub loaded: u64,
-    /// Of them, from an archive, the JDK's own included.
     pub archived: u64,
-    /// Of them, from the application's dynamic archive.
     pub top: u64,
 }
 
@@ -30,8 +27,8 @@ impl LoadedClasses {
         })
     }
 
-    /// Counts what an OpenJ9 said of its shared class cache (`verboseIO`): classes that it looked
-    /// for there, each once, though every class loader asks. `None` when it said nothing of one.
+    /// Counts the messages of an OpenJ9 about its shared class cache (`verboseIO`): classes that it
+    /// looked for there, each once, though every class loader asks. `None` without such messages.
     pub fn of_shared(said: &str) -> Option<Self> {
         let named = |how: &'static str| {
             let lines = said.lines().filter_map(move |line| {

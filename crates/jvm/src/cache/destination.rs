@@ -1,9 +1,9 @@
-//! The directory that a cache is put into: often that of the application, whose user may put
-//! anything there, while loadline is root and the cache's bytes are the application's.
+//! The directory of a cache: often the application's, where its user may put anything, while
+//! loadline is root and the cache's bytes are the application's.
 //!
-//! Owns whose rights write there, and that a cache and its manifest come in together. Never writes
-//! with root's rights where another user could have chosen the place. How a file comes in whole is
-//! crate `files`'.
+//! Owns the choice of rights there, and that a cache and its manifest appear together. Never
+//! writes with root's rights if another user could have chosen the place. Crate `files` makes files
+//! appear whole.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -16,11 +16,11 @@ use rustix::fs::{AtFlags, unlinkat};
 use super::manifest::{ManifestError, manifest_error};
 use crate::rights::with_rights_of;
 
-/// The group of a user whose groups are not known; it may do what everybody may. Source: the
-/// kernel's overflowgid, Documentation/admin-guide/sysctl/kernel.rst.
+/// The group of a user with unknown groups; it has only public rights. Source: the kernel's
+/// overflowgid, Documentation/admin-guide/sysctl/kernel.rst.
 const NO_GROUP: u32 = 65_534;
 
-/// Whose rights write, and who owns what is written.
+/// The user who writes, and who owns the written files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOwner {
     pub uid: u32,
@@ -47,10 +47,10 @@ impl OutputDirectory {
         Self::for_owner(path, FileOwner::current_user())
     }
 
-    /// Opens any other directory, makes it where it is not there, and tries whether it takes files.
-    /// Root writes with the rights of `caller` (who called sudo) where they suffice; else with those
-    /// of who could have redirected the path; as root only where nobody else could.
-    /// Errors: With the directory and the system's answer.
+    /// Opens or creates any other directory, and tests whether it accepts files. Root writes with
+    /// the rights of `caller` (who called sudo) if they suffice; else with those of the user who
+    /// could have redirected the path; as root only if no other user could. Errors: With the
+    /// directory and the system's answer.
     pub fn open_for_caller(path: &Path, caller: Option<FileOwner>) -> Result<Self, ManifestError> {
         let caller = caller.filter(|_| FileOwner::current_user().uid == 0);
         let keeper = keeper_of(path, caller).map_err(manifest_error("find", path))?;
@@ -121,8 +121,6 @@ impl OutputDirectory {
             .map_err(manifest_error("write", &self.file_path(first.0)))
     }
 
-    /// Puts one file in place, whole or not at all, as `fill` writes it.
-    /// Errors: With the file and the system's answer.
     pub fn put_one(
         &self,
         name: &str,
@@ -133,7 +131,6 @@ impl OutputDirectory {
             .map_err(manifest_error("write", &self.file_path(name)))
     }
 
-    /// A new file, readable by everybody: the application of the image is another user.
     fn create_part_file(
         &self,
         name: &str,
@@ -163,7 +160,7 @@ fn keeper_of(path: &Path, caller: Option<FileOwner>) -> io::Result<FileOwner> {
         return Ok(own);
     }
     let written = std::path::absolute(path)?;
-    // What is not there yet is made below the nearest that is.
+    // Missing directories are made below the nearest existing one.
     let there = written.ancestors().find(|p| p.symlink_metadata().is_ok());
     let resolved = fs::canonicalize(there.unwrap_or(&written))?;
     let way = |path: &Path| -> Vec<PathBuf> { path.ancestors().map(Path::to_owned).collect() };
@@ -178,7 +175,6 @@ fn keeper_of(path: &Path, caller: Option<FileOwner>) -> io::Result<FileOwner> {
     })
 }
 
-/// An error that root would not expect.
 fn as_user(writer: FileOwner, error: io::Error) -> io::Error {
     if writer == FileOwner::current_user() {
         return error;

@@ -1,11 +1,11 @@
-//! A Spring Boot jar as the JVM likes it: its libraries beside it, where the JDK's own class loaders,
-//! and so a start-up cache, find their classes.
+//! A Spring Boot jar in the JVM's preferred layout: its libraries next to it, where the JDK's own
+//! class loaders, and so a start-up cache, find their classes.
 //!
-//! Owns the layout, that of `java -Djarmode=tools -jar app.jar extract`: a jar of the application's
-//! own classes whose manifest names `lib/*.jar` in the order of the class path index. Starts no JVM:
-//! loadline may be root, and that program is the application's; it also takes no jar that begins
-//! with a launch script, and there is none before Spring Boot 3.3. Source: Spring Boot reference,
-//! "The Executable Jar Format" and "Class Data Sharing".
+//! Owns the layout of `java -Djarmode=tools -jar app.jar extract`: a jar of the application's own
+//! classes with a manifest that names `lib/*.jar` in the order of the class path index. Starts no
+//! JVM: loadline may be root, and that program is the application's; it also rejects jars that
+//! begin with a launch script, and needs Spring Boot 3.3. Source: Spring Boot reference, "The
+//! Executable Jar Format" and "Class Data Sharing".
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ const METADATA: &[u8] = b"META-INF/";
 /// A provider that Spring Boot's launcher brings for jars inside a jar, and that stays behind with it.
 const LAUNCHERS: &[u8] = b"META-INF/services/java.nio.file.spi.FileSystemProvider";
 
-/// Headers that are told anew, or are about the layout that was.
+/// Headers that are written again, or describe the old layout.
 const REPLACED: [&str; 8] = [
     "Manifest-Version:",
     "Main-Class:",
@@ -56,10 +56,8 @@ pub enum ExtractError {
     NoLibraries { path: String },
     #[error("the manifest of {path} has no Start-Class")]
     NoStartClass { path: String },
-    /// A library whose name cannot stand in a class path.
     #[error("{path} holds {name}, which cannot stand in a class path")]
     Name { path: String, name: String },
-    /// Something else lies where the libraries go.
     #[error("{path} is there already, and no library of this jar")]
     Foreign { path: String },
     #[error("{path}: {why}")]
@@ -77,7 +75,7 @@ impl ExtractError {
             }
             Self::Name { .. } => "give the library another name",
             Self::Foreign { .. } => {
-                "it may be left of an earlier version: remove that directory, which is made anew"
+                "an earlier version may have left it: remove that directory, it will be made again"
             }
             Self::Unreadable { .. } => "check the path, and that it is a jar",
             Self::File(error) if error.is_disk_full() => "free some space",
@@ -86,7 +84,7 @@ impl ExtractError {
     }
 }
 
-/// Where it goes when nobody says: a directory beside the jar with its name.
+/// The default place: a directory next to the jar with its name.
 pub fn place_of(jar: &Path) -> PathBuf {
     match jar.extension() {
         Some(_) => jar.with_extension(""),
@@ -144,7 +142,6 @@ pub fn extract(
     })
 }
 
-/// A library that another version left would be copied into images.
 fn nothing_else(
     directory: &Path,
     libraries: &[(String, &ZipEntry<'_>)],
@@ -165,10 +162,8 @@ fn nothing_else(
 }
 
 struct JarLayout<'a> {
-    /// The main section of its manifest, a header a line.
     manifest: String,
     start_class: String,
-    /// In the order of the class path.
     libraries: Vec<(String, &'a ZipEntry<'a>)>,
 }
 
@@ -265,14 +260,12 @@ impl<'a> ZipEntries<'a> {
     }
 }
 
-/// What no longer holds: lists of files, and signatures over them.
 fn is_left(name: &[u8]) -> bool {
     let is_signature = |end: &&[u8]| name.starts_with(METADATA) && name.ends_with(end);
     let endings: [&[u8]; 4] = [b".SF", b".RSA", b".DSA", b".EC"];
     name == LAUNCHERS || name == b"META-INF/INDEX.LIST" || endings.iter().any(is_signature)
 }
 
-/// A file name that needs no escapes in a class path.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._+~@,()=$!".contains(c);
     name.chars().all(is_plain) && !name.starts_with('.')
@@ -288,7 +281,6 @@ fn class_path_order(index: &str) -> Vec<String> {
         .collect()
 }
 
-/// What stands before the first empty line, a header a line.
 fn main_section(manifest: &str) -> String {
     let text = jar::unfold_manifest(manifest);
     let lines = text.lines().take_while(|line| !line.is_empty());

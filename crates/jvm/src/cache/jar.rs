@@ -19,7 +19,7 @@ pub(super) const MANIFEST_NAME: &[u8] = b"META-INF/MANIFEST.MF";
 
 pub(super) const LIBRARIES: &[u8] = b"BOOT-INF/lib/";
 
-/// Largest jar inside a jar whose classes are counted.
+/// Largest nested jar with counted classes.
 const NESTED: u64 = 256 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,6 @@ pub struct Jar {
     pub main_class: Option<String>,
     /// It holds the jars of its libraries, as Spring Boot packs them; no cache can serve those.
     pub has_nested_jars: bool,
-    /// The jar that loadline took it out of ([`super::extracted`]).
     pub extracted_from: Option<String>,
 }
 
@@ -58,8 +57,7 @@ impl Jar {
     }
 }
 
-/// Classes in a jar and in the jars inside it.
-/// Errors: When one of them cannot be read or is no zip file.
+/// Classes in a jar and in the jars inside it. Errors: When a jar cannot be read or is no zip file.
 pub fn count_classes(path: &Path) -> io::Result<u64> {
     count_class_entries(&mut open_regular_file(path)?, true)
 }
@@ -92,7 +90,7 @@ pub(super) fn read_manifest(
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A manifest with a header a line. Lines are at most 72 bytes; one that begins with a blank goes on.
+/// A manifest with a header a line. Lines are at most 72 bytes; a continuation begins with a blank.
 pub(super) fn unfold_manifest(manifest: &str) -> String {
     manifest.replace("\r\n ", "").replace("\n ", "")
 }

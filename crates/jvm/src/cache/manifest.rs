@@ -1,7 +1,7 @@
-//! The manifest beside a cache: written when the cache is put in place, checked before it is used.
+//! The manifest next to a cache: written when the cache is put in place, checked before it is used.
 //!
-//! Owns the two files' names; they are put in place whole or not at all. What a manifest says is
-//! `loadline_sizing::cache`'s.
+//! Owns the two files' names; they appear whole or not at all. `loadline_sizing::cache` owns the
+//! content of a manifest.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -28,7 +28,6 @@ impl ManifestError {
     }
 }
 
-/// The manifest of a cache: `app.aot.manifest`.
 pub fn path_of(cache: &Path) -> PathBuf {
     let mut name = cache.as_os_str().to_owned();
     name.push(".manifest");
@@ -53,8 +52,8 @@ pub fn length_and_checksum(path: &Path) -> Result<(u64, u64), ManifestError> {
 }
 
 /// Copies a cache to `name` in a directory and writes its manifest, with length and checksum filled
-/// in. A cache that was there is replaced; after a failure it is what it was, or there is none.
-/// Errors: With the file and the system's answer; what was half written is gone.
+/// in. Replaces an earlier cache; after a failure there is the old one, or none. Errors: With the
+/// file and the system's answer; partial files are removed.
 pub fn install(
     from: &Path,
     to: &OutputDirectory,
@@ -69,7 +68,8 @@ pub fn install(
     };
     let cache = File::open(from).map_err(manifest_error("read", from))?;
     let text = made.to_text();
-    // An old manifest never stands beside a new cache: it goes first, and the new one comes last.
+    // A new cache must never have an old manifest: the old one goes first, and the new one comes
+    // last.
     let manifest = path_of(Path::new(name)).display().to_string();
     to.put_pair((name, cache), (&manifest, text.as_bytes()))?;
     Ok(made)

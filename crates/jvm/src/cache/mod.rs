@@ -1,10 +1,9 @@
-//! Start-up caches of a JVM: which kinds there are, the options that write and use them, what they
-//! depend on.
+//! Start-up caches of a JVM: their kinds, the options that write and use them, their dependencies.
 //!
-//! Owns the option texts and the manifest beside a cache ([`manifest`]). Starts no process. Facts:
-//! JEP 350 (dynamic archive), JEP 483, 514 and 515 (AOT cache), measured on 17.0.15 and 25.0.3: all
-//! of them are written when SIGTERM ends the JVM; a class is archived when one of the JDK's own
-//! class loaders loads it, so not from jars inside a jar.
+//! Owns the option texts and the manifest next to a cache ([`manifest`]). Starts no process. Facts:
+//! JEP 350 (dynamic archive), JEP 483, 514 and 515 (AOT cache), measured on 17.0.15 and 25.0.3:
+//! each is written when SIGTERM ends the JVM; a class is archived when one of the JDK's own class
+//! loaders loads it, so not from jars inside a jar.
 
 pub mod application;
 pub mod classes;
@@ -29,7 +28,6 @@ pub enum KindError {
     #[error("JDK {jdk} has no {kind} cache")]
     Unsupported {
         kind: CacheKind,
-        /// The JDK's name and virtual machine.
         jdk: String,
         hint: &'static str,
     },

@@ -1,9 +1,10 @@
-//! OpenJ9's shared class cache: the options of each step, and what its statistics say.
+//! OpenJ9's shared class cache: the options of each step, and its statistics.
 //!
-//! Owns texts only: populate with room, read how full it is, make it anew at that size, populate
+//! Owns texts only: populate with room, read how full it is, rebuild it at that size, populate
 //! again, use it read-only. The steps are those of Open Liberty's `populate_scc.sh` \[openj9\]; the
-//! sizes are [`SharedCacheStatistics::rebuild_limits`]'s. Tried on OpenJ9 25: it names the file itself, makes its
-//! directory for its own user alone, and leaves dumps behind where it meets a damaged cache.
+//! sizes come from [`SharedCacheStatistics::rebuild_limits`]. Tried on OpenJ9 25: it names the file
+//! itself, makes its directory for its own user alone, and leaves dumps behind when it meets a
+//! damaged cache.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +17,11 @@ pub const FIRST_SIZE: Bytes = Bytes::from_mib(80);
 pub struct SharedCacheLimits {
     /// The size of its file (`-XX:SharedCacheHardLimit`).
     pub hard: Bytes,
-    /// How much of it is filled (`-Xscmx` beside the other).
+    /// The part that may be filled (`-Xscmx`).
     pub soft: Bytes,
 }
 
 impl SharedCacheLimits {
-    /// Room for a first filling: what it holds is not known.
     pub fn for_first_filling(size: Bytes) -> Self {
         Self {
             hard: size,
@@ -44,7 +44,6 @@ impl SharedCachePlace {
         }
     }
 
-    /// That of a file, by the name that a JVM gave it.
     pub fn from_cache_file(file: &Path) -> Self {
         let name = file.file_name().and_then(|name| name.to_str());
         let name = name
@@ -62,7 +61,7 @@ impl SharedCachePlace {
     }
 }
 
-/// Options of a run that fills a cache, at this size; or a new layer above those that are there.
+/// Options of a run that fills a cache, at this size; or a new layer above the existing ones.
 pub fn populate_options(
     place: &SharedCachePlace,
     limits: SharedCacheLimits,
@@ -82,17 +81,14 @@ pub fn attach_options(place: &SharedCachePlace) -> Vec<String> {
     vec![place.option(",readonly,nonfatal")]
 }
 
-/// The same, and the JVM says of each class whether it was there.
 pub fn witness_options(place: &SharedCachePlace) -> Vec<String> {
     vec![place.option(",readonly,nonfatal,verboseIO")]
 }
 
-/// Option of a JVM that prints the statistics and ends.
 pub fn print_statistics(place: &SharedCachePlace) -> String {
     place.option(",printStats")
 }
 
-/// Option of a JVM that removes the cache and ends.
 pub fn destroy_option(place: &SharedCachePlace) -> String {
     place.option(",destroyAll")
 }
@@ -115,14 +111,13 @@ pub struct SharedCacheStatistics {
 }
 
 impl SharedCacheStatistics {
-    /// Reads the output; `None` when it has no such figures (an error text, another JVM).
     pub fn from_print_stats(text: &str) -> Option<Self> {
         let value = |name: &str| -> Option<u64> {
             let line = text.lines().find_map(|l| l.trim().strip_prefix(name))?;
             line.trim_start().strip_prefix('=')?.trim().parse().ok()
         };
         let size = value("cache size")?;
-        // A twelfth and less, kept for line numbers and counted as free by none of the figures.
+        // At most a twelfth, kept for line numbers; none of the figures counts it as free.
         let lines = value("Class debug area size").unwrap_or(0);
         let hard = size.saturating_sub(lines);
         let room = value("softmx bytes").map_or(hard, |soft| soft.min(hard));
@@ -139,10 +134,10 @@ impl SharedCacheStatistics {
         self.held.as_bytes() * 100 / self.room.as_bytes().max(1)
     }
 
-    /// The limits to make it anew with, in whole MiB: soft what it holds and a sixteenth for what a
-    /// second filling compiles otherwise than the first, hard that and the part for line numbers.
-    /// With the soft limit the JVM says what it could not store (`verbose`), with the hard one alone
-    /// only that it is full.
+    /// The limits for the rebuild, in whole MiB: soft is the content plus a sixteenth for
+    /// differences in the compilation of a second filling, hard is soft plus the part for line
+    /// numbers. With the soft limit the JVM reports the data it could not store (`verbose`), with
+    /// the hard limit alone only that it is full.
     pub fn rebuild_limits(&self) -> SharedCacheLimits {
         let held = self.held.as_bytes();
         let soft = Bytes::from_mib((held + held / 16).div_ceil(1 << 20).max(1));

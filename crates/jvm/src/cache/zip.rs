@@ -27,7 +27,6 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(bytes)).ok()
 }
 
-/// The list of a zip file's entries, as it is stored.
 pub(super) fn central_directory(file: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     let begin = length.saturating_sub(END);
@@ -45,12 +44,9 @@ pub(super) fn central_directory(file: &mut (impl Read + Seek)) -> io::Result<Vec
     Ok(directory)
 }
 
-/// An entry as the central directory lists it.
 pub(super) struct ZipEntry<'a> {
     pub(super) name: &'a [u8],
-    /// Length unpacked, bytes.
     pub(super) size: usize,
-    /// Flag bit 11: the name is UTF-8.
     is_utf8: bool,
     method: usize,
     /// Time and date, in the form of MS-DOS.
@@ -107,7 +103,6 @@ impl<'a> ZipEntry<'a> {
     }
 }
 
-/// A zip file that is being written: entries of another one as they are packed there, and new ones.
 pub(super) struct ZipWriter<W> {
     to: W,
     written: usize,
@@ -125,7 +120,6 @@ impl<W: Write> ZipWriter<W> {
         }
     }
 
-    /// Takes an entry over under another name, without unpacking it.
     pub(super) fn copy_entry(
         &mut self,
         name: &[u8],
@@ -164,7 +158,6 @@ impl<W: Write> ZipWriter<W> {
         self.to.write_all(content)
     }
 
-    /// The header before an entry's bytes, and its line of the directory.
     fn write_entry_header(&mut self, name: &[u8], entry: &ZipEntry<'_>) -> io::Result<()> {
         let mut head = Vec::new();
         // Version 2.0: deflated, directories. Lengths come first, so no flag for those behind.
@@ -187,7 +180,6 @@ impl<W: Write> ZipWriter<W> {
         Ok(())
     }
 
-    /// The directory, which ends the file.
     pub(super) fn finish_zip(mut self) -> io::Result<()> {
         let mut end = b"PK\x05\x06\0\0\0\0".to_vec();
         put_short(&mut end, &[self.entries, self.entries])?;

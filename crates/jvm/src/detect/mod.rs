@@ -21,7 +21,6 @@ use crate::beneath;
 pub use places::JdkPlaces;
 pub use release::ReleaseFile;
 
-/// Why a directory is not a usable JDK, or a name means none.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
     #[error("{home}: no executable bin/java")]
@@ -53,13 +52,11 @@ impl DetectError {
 /// A JDK version, `17.0.15+6` or `1.8.0_402`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JdkVersion {
-    /// The feature release: 8, 11, 17, 25.
     pub feature: u32,
     pub full: String,
 }
 
 impl JdkVersion {
-    /// Reads `25.0.3+9`, `17`, `1.8.0_402` (feature 8); `None` when it starts with no number.
     pub fn from_version_text(text: &str) -> Option<Self> {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit());
         let first: u32 = numbers.next()?.parse().ok()?;
@@ -86,10 +83,7 @@ const OPENJ9: &str = "openj9";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledJdk {
-    /// Short name, unique in one [`DetectedJdks`]: `25`, or `temurin-25` where two have that feature
-    /// version.
     pub name: String,
-    /// Its home with all links resolved.
     pub home: PathBuf,
     /// Its `java`, below the home.
     pub java: PathBuf,
@@ -98,14 +92,12 @@ pub struct InstalledJdk {
     /// an OpenJ9 and else `openjdk`.
     pub vendor: String,
     pub kind: Vm,
-    /// Its modules; empty where the `release` file lists none (JDK 8).
     pub modules: Vec<String>,
 }
 
 impl InstalledJdk {
-    /// Reads what is at `home` (links are resolved). The name is the feature version.
-    /// Errors: When there is no executable `bin/java`, or the `release` file is missing or has no
-    /// version.
+    /// Inspects `home` (links are resolved). The name is the feature version. Errors: When there is
+    /// no executable `bin/java`, or the `release` file is missing or has no version.
     pub fn inspect(home: &Path) -> Result<Self, DetectError> {
         let no_java = || DetectError::NoJava {
             home: home.to_owned(),
@@ -117,10 +109,11 @@ impl InstalledJdk {
         Self::inspect_in_root(Path::new("/"), &home)
     }
 
-    /// The same of files that others made, as those of an image, which has them below the directory
-    /// `root`: no link leads out of it. Whether its `java` can be run is not looked at.
+    /// The same for foreign files, such as an image's below the directory `root`: no link leads
+    /// out. Does not check whether its `java` can be run.
     ///
     /// # Errors
+    ///
     /// As [`InstalledJdk::inspect`].
     pub fn inspect_in_root(root: &Path, home: &Path) -> Result<Self, DetectError> {
         let below = home.strip_prefix("/").unwrap_or(home);
@@ -168,7 +161,8 @@ fn vendor(release: &ReleaseFile, kind: Vm) -> String {
     }
 }
 
-/// Builds with a vendor say so in their `release` file since JDK 9; else the library tells.
+/// Builds with a vendor have the kind in their `release` file since JDK 9; otherwise the library
+/// shows it.
 fn kind_of(release: &ReleaseFile, has_file: impl Fn(&str) -> bool) -> Vm {
     let is_openj9 = match release.plain_value("JVM_VARIANT") {
         Some(variant) => variant.eq_ignore_ascii_case("openj9"),
@@ -179,9 +173,7 @@ fn kind_of(release: &ReleaseFile, has_file: impl Fn(&str) -> bool) -> Vm {
 
 #[derive(Debug)]
 pub struct DetectedJdks {
-    /// The JDKs, in the order of [`JdkPlaces`]: the one a bare `java` means comes first.
     pub jdks: Vec<InstalledJdk>,
-    /// Directories that look like a JDK but are not usable, with the reason.
     pub unusable: Vec<DetectError>,
 }
 
@@ -202,13 +194,12 @@ impl DetectedJdks {
         found
     }
 
-    /// The JDK that `wanted` means: a name, a feature version, a full version or a path. A path
-    /// outside the known places is looked at.
-    /// Errors: [`DetectError::Unknown`] with the names there are; for a path, what is wrong with
-    /// it.
+    /// The JDK for `wanted`: a name, a feature version, a full version or a path, also outside the
+    /// known places. Errors: [`DetectError::Unknown`] with the known names; for a path, its
+    /// problem.
     pub fn select(&self, wanted: &str) -> Result<InstalledJdk, DetectError> {
         let answering = || self.jdks.iter().filter(|jdk| jdk.answers_to(wanted));
-        // A bare version means HotSpot where there is one, as it did before an OpenJ9 came to it.
+        // A bare version prefers HotSpot, as before an OpenJ9 was installed.
         let named = answering().find(|jdk| jdk.name == wanted);
         let hotspot = || answering().find(|jdk| jdk.kind == Vm::HotSpot);
         if let Some(jdk) = named.or_else(hotspot).or_else(|| answering().next()) {

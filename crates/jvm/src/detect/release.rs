@@ -12,7 +12,7 @@ use crate::beneath;
 /// Larger files are no `release` file; real ones have 1-3 KiB.
 const SIZE_LIMIT: u64 = 1 << 20;
 
-/// Implementor texts and the short names made of them, in order: the first that occurs wins.
+/// Implementor texts and their short names, in order: the first that occurs wins.
 const VENDORS: [(&str, &str); 13] = [
     ("adoptium", "temurin"),
     ("temurin", "temurin"),
@@ -31,17 +31,16 @@ const VENDORS: [(&str, &str); 13] = [
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleaseFile {
-    /// `JAVA_RUNTIME_VERSION` where it is given, else `JAVA_VERSION`.
     pub version: JdkVersion,
-    /// `MODULES`; empty before JDK 9.
     pub modules: Vec<String>,
     entries: Vec<(String, String)>,
 }
 
 impl ReleaseFile {
-    /// Reads a file that stands at `path`.
+    /// Reads the file from `path`.
     ///
     /// # Errors
+    ///
     /// When it cannot be read or names no version.
     pub fn read(path: &Path, file: io::Result<File>) -> Result<Self, DetectError> {
         let bytes = file.and_then(|file| beneath::read(file, SIZE_LIMIT));
@@ -85,7 +84,6 @@ impl ReleaseFile {
             .map(|(_, v)| v.as_str())
     }
 
-    /// The vendor's short name; `None` where the file names none.
     pub fn vendor(&self) -> Option<String> {
         let texts = [
             self.plain_value("IMPLEMENTOR_VERSION"),

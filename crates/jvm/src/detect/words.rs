@@ -1,8 +1,8 @@
-//! What a JVM says of itself once it is started: `java -XshowSettings:properties -version`.
+//! A JVM's own properties after its start: `java -XshowSettings:properties -version`.
 //!
-//! Owns the options that ask and the reading of the answer; who starts it is `loadline_trial`. Needed
-//! for OpenJ9, whose build stands in no file. Facts: the launcher prints `    name = value` on
-//! stderr, JDK 7 and later; Debian 17.0.15, Temurin 25.0.3, OpenJ9 25.
+//! Owns the options and the parsing; `loadline_trial` starts it. Needed for OpenJ9, because no file
+//! has its build. Facts: the launcher prints `    name = value` on stderr, JDK 7 and later; Debian
+//! 17.0.15, Temurin 25.0.3, OpenJ9 25.
 
 /// Options that make a JVM print its properties and end. OpenJ9 makes a shared class cache in the
 /// user's directory otherwise; HotSpot refuses the word, so only OpenJ9 gets it.

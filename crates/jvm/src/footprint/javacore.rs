@@ -1,9 +1,9 @@
-//! The text of a Java dump of OpenJ9: which addresses are whose, and what its parts use.
+//! The text of an OpenJ9 Java dump: address ranges by purpose, and the usage of its parts.
 //!
-//! Owns the text form, and how OpenJ9's parts are named as [`super::Footprint`]'s regions are: by
-//! HotSpot's categories. NATIVEMEMINFO is what was *allocated*: of the heap, the code cache and stacks it
-//! is address space, most of it untouched, so those are taken by their addresses. Segments of classes
-//! and data lie scattered in ranges of which little is touched, but say how far they are used.
+//! Owns the text form, and the mapping of OpenJ9's parts to [`super::Footprint`]'s regions:
+//! HotSpot's categories. NATIVEMEMINFO is *allocated* memory: for the heap, the code cache and
+//! stacks it is address space, most of which is untouched, so addresses are used for these.
+//! Segments of classes and data are scattered in mostly untouched ranges, but report their usage.
 //! Source: OpenJ9 documentation, "Java dump" (MEMINFO, NATIVEMEMINFO, THREADS, CLASSES).
 
 use std::ops::Range;
@@ -16,10 +16,10 @@ use super::regions::ReservedRange;
 pub struct Javacore {
     /// Addresses of the heap, of code and of stacks.
     pub reserved: Vec<ReservedRange>,
-    /// Category and what is used of it outside those addresses.
+    /// Category and its used bytes outside those addresses.
     pub used: Vec<(&'static str, Bytes)>,
-    /// Category and what was allocated for it, which may be more than was touched: the collector's
-    /// tables are allocated for the largest heap.
+    /// Category and its allocated bytes, which may be more than was touched: the collector's tables
+    /// are allocated for the largest heap.
     pub allocated: Vec<(&'static str, Bytes)>,
     pub threads: u64,
     pub classes: u64,
@@ -29,7 +29,6 @@ pub struct Javacore {
 const CODE: &str = "JIT Code Cache";
 
 impl Javacore {
-    /// Reads a dump; `None` where it has no memory in it.
     pub fn from_dump(text: &str) -> Option<Self> {
         let mut javacore = Self::default();
         let mut segments = "";
@@ -69,8 +68,8 @@ impl Javacore {
     }
 }
 
-/// `0x00007F99101115E0 0x00000000F3800000 0x00000000F3E00000 ...`: an identifier, then the begin, and the
-/// end so many words after it.
+/// `0x00007F99101115E0 0x00000000F3800000 0x00000000F3E00000 ...`: an identifier, then the begin,
+/// and the end `end` words after it.
 fn range(text: &str, end: usize) -> Option<Range<u64>> {
     let mut words = text.split_whitespace().skip(1);
     let from = address(words.next()?)?;
@@ -111,7 +110,6 @@ fn user(tag: &str, rest: &str) -> Option<User> {
     Some((depth, name.to_owned(), size.parse().ok()?))
 }
 
-/// What neither addresses nor segments tell.
 fn allocated_sizes(users: &[User]) -> [(&'static str, Bytes); 5] {
     let of = |name: &str| {
         let all = users.iter().filter(|(_, n, _)| n == name);

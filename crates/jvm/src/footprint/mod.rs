@@ -1,9 +1,9 @@
-//! Where the memory of a running JVM is: resident bytes, region by region.
+//! The memory of a running JVM: resident bytes, region by region.
 //!
-//! Owns the attribution: the JVM's own map of addresses (HotSpot's native memory tracking, detailed;
-//! OpenJ9's Java dump) laid over the kernel's count of resident pages (smaps). Pure: text in, figures out. What is resident
-//! is what a limit counts; what the JVM calls committed may be untouched, and files it maps are in
-//! none of its categories.
+//! Owns the attribution: the JVM's own map of addresses (HotSpot's native memory tracking,
+//! detailed; OpenJ9's Java dump) laid over the kernel's count of resident pages (smaps). Pure: text
+//! in, figures out. A limit counts resident memory; the JVM's committed memory may be untouched,
+//! and its categories exclude mapped files.
 
 mod javacore;
 mod parts;
@@ -53,13 +53,10 @@ impl FootprintError {
     }
 }
 
-/// Resident memory by region. The fields add up to `resident`, except `arenas`,
-/// `compiler_peak` and `tracking`, which are parts of `jvm`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// Everything: pages of the process and of the files it maps.
     pub resident: Bytes,
-    /// The touched part of the heap.
     pub heap: Bytes,
     pub metaspace: Bytes,
     pub code_cache: Bytes,
@@ -77,9 +74,7 @@ pub struct Footprint {
     pub arenas: Bytes,
     /// The most that the compilers' arenas ever held; OpenJ9 does not say.
     pub compiler_peak: Option<Bytes>,
-    /// What tracking itself takes; not there in production.
     pub tracking: Bytes,
-    /// Threads, Java and internal.
     pub threads: u64,
     pub classes: u64,
 }
@@ -254,7 +249,6 @@ fn parse_mappings(smaps: &str) -> Result<Vec<Mapping>, FootprintError> {
     }
 }
 
-/// Whether smaps is of an OpenJ9: its library is mapped.
 pub fn is_openj9(smaps: &str) -> bool {
     smaps.lines().any(|line| line.contains("/libj9vm"))
 }

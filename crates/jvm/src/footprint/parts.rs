@@ -12,8 +12,8 @@ use loadline_sizing::Bytes;
 use super::smaps::{self, Mapping};
 use super::{add_bytes, is_archive, is_file};
 
-/// Compressed pointers reach so far: below lie the heap, the class archive and the class space of a
-/// JVM, and nothing that the kernel places by itself.
+/// Reach of compressed pointers: below are the heap, the class archive and the class space of a
+/// JVM, and no mappings that the kernel places.
 const LOW: u64 = 1 << 36;
 
 const ARENA: u64 = 64 << 20;
@@ -24,25 +24,22 @@ const GUARD: u64 = 60 << 10;
 /// A stack of the default size, guards and rounding apart.
 const STACK: Range<u64> = 500 << 10..1100 << 10;
 
-/// What is known of a process beside its mappings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeapHint {
     pub reserved: Vec<Bytes>,
     pub stack: Option<Bytes>,
 }
 
-/// Resident memory of a process. What a limit counts of it that no reclaim can take away are all fields
-/// but `files`.
+/// Resident memory of a process. All fields but `files` count against a limit and cannot be
+/// reclaimed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResidentParts {
     pub heap: Bytes,
-    /// Of it, shared memory: ZGC's.
     pub shared_heap: Bytes,
     /// The class space of a JVM, as far as compressed pointers make it known.
     pub class_space: Bytes,
     pub code_cache: Bytes,
     pub stacks: Bytes,
-    /// malloc: its main heap and its arenas.
     pub malloc: Bytes,
     /// Private copies of file pages.
     pub private_files: Bytes,
@@ -100,7 +97,6 @@ fn is_shared_heap(path: &str) -> bool {
     path.starts_with("/memfd:java_heap")
 }
 
-/// Shared memory that belongs to no file of a disk.
 fn is_shared(path: &str) -> bool {
     const PREFIXES: [&str; 4] = ["/memfd:", "/dev/zero", "/dev/shm/", "/SYSV"];
     PREFIXES.iter().any(|prefix| path.starts_with(prefix))
@@ -115,7 +111,6 @@ fn is_arena(mapping: &Mapping) -> bool {
     is_placed && mapping.permissions.starts_with("rw")
 }
 
-/// What an arena has not used yet is reserved behind it.
 fn has_rest(arena: &Mapping, above: Option<&Mapping>) -> bool {
     let end = arena.range.start.saturating_add(ARENA);
     let is_reserved = |m: &Mapping| {

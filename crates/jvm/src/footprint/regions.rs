@@ -1,4 +1,4 @@
-//! The virtual memory map of a detailed native memory report: which addresses are whose.
+//! The virtual memory map of a detailed native memory report: address ranges by purpose.
 //!
 //! Source: HotSpot's memReporter.cpp. Present only with `-XX:NativeMemoryTracking=detail`.
 

@@ -13,9 +13,8 @@ pub struct Mapping {
     pub permissions: String,
     /// The file, `[heap]`, `[stack]`, or nothing.
     pub path: String,
-    /// What of it is in memory.
     pub resident: Bytes,
-    /// The same, each page divided by the number of mappings that have it.
+    /// Resident size, each page divided by the number of mappings that have it.
     pub proportional: Bytes,
     /// What of the resident pages is no page of the file: private copies, or all of an anonymous mapping.
     pub anonymous: Bytes,

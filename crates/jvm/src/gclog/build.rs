@@ -18,7 +18,7 @@ use super::summary::GcSummary;
 use super::window::{BoundedEntries, DroppedEntries, LogWindow};
 use super::{lines, unified};
 
-/// Clocks of neighbouring lines may differ by so much without a new JVM: threads write late.
+/// Clocks of neighbouring lines may differ by this much without a new JVM: threads write late.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 
 /// A pause shorter than this says nothing about CPU: logs count it in steps of 10 ms.
@@ -28,7 +28,6 @@ const STARVED_FROM: Duration = Duration::from_millis(20);
 /// pauses over 20 ms under a CPU quota this found all but one; it is a hint, no proof.
 const STARVED_SHARE: f64 = 0.7;
 
-/// Pauses that have begun and not ended; more at once there are not.
 const OPEN_LIMIT: usize = 16;
 
 #[derive(Debug)]
@@ -44,7 +43,6 @@ pub struct GcLogBuilder {
     openj9: OpenJ9,
     names: PauseNames,
     numbering: CollectionNumbers,
-    /// The pause that heap and CPU lines may still follow.
     last: Option<GcPause>,
     begun: VecDeque<Option<u64>>,
     clock: LogSpan,
@@ -53,7 +51,6 @@ pub struct GcLogBuilder {
     cycles: GcCycles,
 }
 
-/// First and last time of the JVM that is being read.
 #[derive(Debug, Default)]
 struct LogSpan {
     /// The clock of its first time. Damaged lines may have another one, which says nothing here.
@@ -143,7 +140,6 @@ impl GcLogBuilder {
         self.classic = classic;
     }
 
-    /// Reads a line of OpenJ9's log; `false` when it is none.
     fn read_openj9_line(&mut self, line: &[u8]) -> bool {
         if line.trim_ascii_start().first() != Some(&b'<') {
             return false;
@@ -247,7 +243,6 @@ impl GcLogBuilder {
         });
     }
 
-    /// Nothing more can follow about the last pause: it is added up.
     fn commit_pause(&mut self) {
         let Some(pause) = self.last.take() else {
             return;
@@ -338,7 +333,7 @@ impl GcLogBuilder {
 
     fn add_cycle(&mut self, id: u64, end: LogTime, heap: HeapChange) {
         self.advance_clock(end, Duration::ZERO);
-        // What was allocated meanwhile is in it, so it says nothing about the live set.
+        // It includes later allocations, so it does not show the live set.
         self.summary.add_heap(heap, false);
         match self.cycles.end_cycle(id) {
             // The figure before it is older than what the other one left: no growth from there.
@@ -347,13 +342,12 @@ impl GcLogBuilder {
         }
     }
 
-    /// What was allocated since the last heap figure: growth before a collection and within it.
+    /// Bytes allocated since the last heap figure: growth before a collection and within it.
     fn count_allocated(&mut self, heap: HeapChange) {
         self.in_use(heap.before);
         self.in_use(heap.after);
     }
 
-    /// What a pause left more than the one before it.
     fn count_promoted(&mut self, heap: HeapChange, is_full: bool) {
         let promoted = self.summary.promoted.get_or_insert(0);
         if let Some(last) = self.heap_left.replace(heap.after).filter(|_| !is_full) {
@@ -361,7 +355,6 @@ impl GcLogBuilder {
         }
     }
 
-    /// A later figure of the heap in use: what it has grown by was allocated.
     fn in_use(&mut self, bytes: u64) {
         if let Some(last) = self.heap_in_use.replace(bytes) {
             let grown = bytes.saturating_sub(last);
@@ -404,14 +397,12 @@ impl GcLogBuilder {
         self.safepoints.add_entry(safepoint, self.is_inside(end));
     }
 
-    /// Whether what ends then is to be kept first.
     fn is_inside(&self, end: LogTime) -> bool {
         self.window
             .as_ref()
             .is_none_or(|window| window.has_end(end))
     }
 
-    /// Moves the clock on; a clock that jumps back is another JVM's.
     fn advance_clock(&mut self, end: LogTime, duration: Duration) {
         let axis = self.clock.axis.or_else(|| end.axis());
         let Some(now) = axis.and_then(|axis| end.time_on(axis)) else {

@@ -10,7 +10,6 @@ const OPEN_LIMIT: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct GcCycles {
-    /// Number of each, and how many had ended when it began.
     begun: VecDeque<(u64, u64)>,
     ended: u64,
 }

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-/// When something was. A log has any subset of these clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogTime {
     /// CLOCK_MONOTONIC, ns: only in logs decorated with `tn`.
@@ -26,14 +25,12 @@ impl LogTime {
         }
     }
 
-    /// The clock that orders a log best, of those there are.
     pub(super) fn axis(self) -> Option<ClockAxis> {
         [ClockAxis::Uptime, ClockAxis::Monotonic, ClockAxis::Wall]
             .into_iter()
             .find(|axis| self.time_on(*axis).is_some())
     }
 
-    /// The time on one clock, ns; not negative.
     pub(super) fn time_on(self, axis: ClockAxis) -> Option<u64> {
         match axis {
             ClockAxis::Uptime => self.uptime_ns,
@@ -48,13 +45,11 @@ impl LogTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClockAxis {
     Uptime,
-    /// CLOCK_MONOTONIC.
     Monotonic,
     /// Since 1970.
     Wall,
 }
 
-/// Heap in use before and after, and its size, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapChange {
     pub before: u64,
@@ -76,7 +71,7 @@ impl GcCpuTimes {
         self.user + self.system
     }
 
-    /// Without a part of it; not negative.
+    /// The remainder without one part; not negative.
     pub(super) fn without_part(self, part: Self) -> Self {
         Self {
             user: self.user.saturating_sub(part.user),
@@ -104,12 +99,11 @@ pub(super) enum HeaderFact<'a> {
         total: u64,
         available: u64,
     },
-    /// CPUs of the machine, on a line of their own (OpenJ9).
+    /// CPUs of the machine, on a separate line (OpenJ9).
     MachineCpus(u64),
     /// CPUs the JVM may use, likewise.
     AvailableCpus(u64),
     Memory(u64),
-    /// Smallest, initial, largest heap.
     HeapMin(u64),
     HeapInitial(u64),
     HeapMax(u64),
@@ -123,7 +117,6 @@ pub(super) enum GcLogEvent<'a> {
     Fact(HeaderFact<'a>),
     /// Another JVM's log begins (OpenJ9; unified logs tell it by their version).
     JvmStart,
-    /// A stop-the-world pause has begun (unified logs echo it).
     PauseStart {
         id: Option<u64>,
     },
@@ -135,21 +128,18 @@ pub(super) enum GcLogEvent<'a> {
         duration: Duration,
         heap: Option<HeapChange>,
     },
-    /// Heap figures of the last pause that came on a line of their own (G1 before JDK 9).
+    /// Heap figures of the last pause on a separate line (G1 before JDK 9).
     PauseHeap(HeapChange),
-    /// CPU times of the collection that was reported last.
     Cpu {
         id: Option<u64>,
         cpu: GcCpuTimes,
     },
     /// The collection copied into a heap that was too full (old: to-space exhausted).
     EvacuationFailure,
-    /// A part of a collection, while the application stands.
     Phase {
         name: &'a [u8],
         duration: Duration,
     },
-    /// Work beside the application.
     Concurrent {
         id: Option<u64>,
         name: &'a [u8],
@@ -157,11 +147,9 @@ pub(super) enum GcLogEvent<'a> {
         duration: Duration,
         heap: Option<HeapChange>,
     },
-    /// A collection of generational ZGC has begun; a minor one may begin and end in a major one.
     CycleStart {
         id: u64,
     },
-    /// A whole concurrent cycle and its heap figures (ZGC).
     Cycle {
         id: u64,
         end: LogTime,
@@ -187,8 +175,8 @@ pub(super) enum GcLogEvent<'a> {
 }
 
 impl GcLogEvent<'_> {
-    /// Whether only a GC log says so. Other programs too tell their version, their memory and what
-    /// they dropped, and the name of a generation may stand in any text.
+    /// Whether it proves a GC log. Other programs also print their version, their memory and
+    /// dropped messages, and the name of a generation may appear in any text.
     pub(super) fn is_evidence(&self) -> bool {
         match self {
             Self::Fact(HeaderFact::Collector(_)) => true,

@@ -1,7 +1,7 @@
 //! Logs on disk: plain or gzip, one file or a rotated set.
 //!
-//! Owns what is refused (directories, empty files, what is no GC log) and the caps
-//! against gzip bombs. Opens files for reading only.
+//! Owns the refusals (directories, empty files, other files) and the caps against gzip bombs. Opens
+//! files for reading only.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,7 +21,6 @@ const GZIP_FREE: u64 = 64 << 20;
 
 const GZIP_LIMIT: u64 = 64 << 30;
 
-/// How much of a file is looked at to find its first time stamp.
 const PEEK: u64 = 64 << 10;
 
 /// JVMs rotate among at most 1000 files.
@@ -39,12 +38,10 @@ pub enum GcLogError {
     NotALog {
         path: PathBuf,
         lines: u64,
-        /// What it looks like, or why reading stopped; with its separator.
         what: String,
     },
 }
 
-/// What makes HotSpot write a log that is read well.
 const WRITTEN_BY: &str = "-Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0";
 
 impl GcLogError {
@@ -68,9 +65,9 @@ impl GcLogError {
     }
 }
 
-/// Reads one log: a file, or the files of a rotated set in any order.
-/// Errors: When a file cannot be read at all, or nothing in them is of a GC log. A log that is cut
-/// or damaged is no error: [`super::GcLogInput`] says what is missing.
+/// Reads one log: a file, or the files of a rotated set in any order. Errors: When a file cannot be
+/// read at all, or contains no part of a GC log. A truncated or damaged log is no error:
+/// [`super::GcLogInput`] reports the gaps.
 pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
     let mut builder = GcLogBuilder::new(keep);
     for path in in_order(paths)? {
@@ -91,9 +88,8 @@ pub fn read(paths: &[PathBuf], keep: usize) -> Result<GcLog, GcLogError> {
     })
 }
 
-/// Groups files into logs: those whose names differ only in the number of a rotation
-/// (`gc.log`, `gc.log.0`, `gc.log.1.current`, `gc.log.2.gz`) are one log. Keeps the order of the
-/// first files.
+/// Groups files into logs: files that differ only in a rotation number (`gc.log`, `gc.log.0`,
+/// `gc.log.1.current`, `gc.log.2.gz`) are one log. Keeps the order of the first files.
 pub fn group_files(paths: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     let mut groups: Vec<(PathBuf, Vec<PathBuf>)> = Vec::new();
     for path in paths {
@@ -135,7 +131,7 @@ fn in_order(paths: &[PathBuf]) -> Result<Vec<PathBuf>, GcLogError> {
     for path in paths {
         dated.push((first_time(open_log(path)?), path.clone()));
     }
-    // The clocks do not mix: only one that all files have can put them in order.
+    // The clocks do not mix: only a clock that all files have can order them.
     let clocks: [fn(&super::LogTime) -> Option<i128>; 3] = [
         |at| at.monotonic_ns.map(i128::from),
         |at| at.unix_ms.map(i128::from),
@@ -169,7 +165,6 @@ fn first_time(reader: impl Read) -> Option<super::LogTime> {
     found
 }
 
-/// Opens a file, and the gzip stream in it when it is one.
 fn open_log(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
     let unreadable = |source| GcLogError::Unreadable {
         path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! What stands out in a log, in words: what was seen, and what to do.
+//! Notable facts in a log, in words: the observation, and the remedy.
 //!
-//! Owns the rules and their thresholds. A rule speaks of what the log shows, never of what it
-//! may mean elsewhere.
+//! Owns the rules and their thresholds. A rule describes the log, never its possible meaning
+//! elsewhere.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,11 +22,10 @@ const REACHING_SECONDS: f64 = 0.050;
 /// A pause of this many seconds is longer than most clients and probes wait.
 const LONG_SECONDS: f64 = 1.0;
 
-/// Share of time in pauses above which the collector is in the way.
 const PAUSED_SHARE: f64 = 0.10;
 
-/// How causes of full collections begin that somebody asked for, or that are about other memory
-/// than the heap's (openjdk/jdk:src/hotspot/share/gc/shared/gcCause.cpp; of OpenJ9 omr
+/// Beginnings of causes of full collections that were requested, or that concern other memory than
+/// the heap's (openjdk/jdk:src/hotspot/share/gc/shared/gcCause.cpp; of OpenJ9 omr
 /// gc/base/gcutils.cpp).
 const NOT_FOR_ROOM: [&str; 21] = [
     "explicit not aggressive",
@@ -57,7 +56,7 @@ const NOT_FOR_ROOM: [&str; 21] = [
 pub struct GcFinding {
     /// Which one; stable.
     pub code: FindingCode,
-    /// What was seen and what to do, one or two sentences.
+    /// The observation and the remedy, one or two sentences.
     pub text: String,
 }
 
@@ -97,7 +96,6 @@ pub enum FindingCode {
 
 type Rule = fn(&GcLog) -> Option<String>;
 
-/// All rules, the ones that matter most first.
 pub(super) fn all_findings(log: &GcLog) -> Vec<GcFinding> {
     let rules: [(FindingCode, Rule); 14] = [
         (FindingCode::Incomplete, incomplete_log),

@@ -8,9 +8,7 @@ use super::event::HeaderFact;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GarbageCollector {
-    /// Serial: one thread, young and full collections.
     Serial,
-    /// Parallel: several threads, young and full collections.
     Parallel,
     G1,
     /// Concurrent Mark Sweep, with ParNew; gone since JDK 14.
@@ -18,13 +16,12 @@ pub enum GarbageCollector {
     Z,
     Shenandoah,
     Epsilon,
-    /// OpenJ9's default: a nursery that is copied, a global mark beside the application.
+    /// OpenJ9's default: a copied nursery, a concurrent global mark.
     Gencon,
     /// OpenJ9's collector in regions.
     Balanced,
-    /// OpenJ9, one space, collected while the application stands.
     OptThruput,
-    /// OpenJ9, one space, marked and swept beside the application.
+    /// OpenJ9, one space, marked and swept concurrently.
     OptAvgPause,
     /// OpenJ9's real-time collector.
     Metronome,
@@ -51,7 +48,6 @@ impl GarbageCollector {
         }
     }
 
-    /// From the name of a generation, for logs whose header is lost.
     pub(super) fn of_generation(text: &[u8]) -> Option<Self> {
         const NAMES: [(&[u8], GarbageCollector); 6] = [
             (b"PSYoungGen", GarbageCollector::Parallel),
@@ -67,7 +63,6 @@ impl GarbageCollector {
             .map(|(_, collector)| *collector)
     }
 
-    /// From what only one collector writes, for logs whose header is lost.
     pub(super) fn of_pause(text: &[u8]) -> Option<Self> {
         const MARKS: [(&[u8], GarbageCollector); 15] = [
             (b"Pause Scavenge", GarbageCollector::Gencon),
@@ -104,13 +99,11 @@ impl fmt::Display for GarbageCollector {
 /// What a JVM said about itself at its start. `None` is what it did not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcLogHeader {
-    /// The JDK's version, `25.0.3+9-LTS`; of OpenJ9's log that of its collector (OMR).
+    /// The JDK's version, `25.0.3+9-LTS`; in OpenJ9's log the version of its collector (OMR).
     pub jdk: Option<String>,
-    /// The collector: stated, or guessed from what only it writes.
     pub collector: Option<GarbageCollector>,
     /// The log is OpenJ9's, which has no clock but the wall's.
     pub is_openj9: bool,
-    /// The generational mode of ZGC or Shenandoah.
     pub is_generational: bool,
     pub cpus: Option<u64>,
     /// CPUs that the JVM may use: container limits included.
@@ -122,7 +115,6 @@ pub struct GcLogHeader {
     pub region_bytes: Option<u64>,
     pub parallel_workers: Option<u64>,
     pub concurrent_workers: Option<u64>,
-    /// The log names its collector itself.
     is_stated: bool,
 }
 
@@ -138,7 +130,6 @@ impl GcLogHeader {
         })
     }
 
-    /// Takes a fact in; of a log with several JVMs the last one stays.
     pub(super) fn take_fact(&mut self, fact: HeaderFact<'_>) {
         match fact {
             HeaderFact::Version { text, .. } => {

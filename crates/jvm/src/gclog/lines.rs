@@ -1,7 +1,7 @@
 //! Lines of a log of any size, in constant memory.
 //!
-//! Owns the buffer and the cap of 64 KiB a line: what is longer is skipped and counted. Ends of
-//! line are LF or CRLF.
+//! Owns the buffer and the cap of 64 KiB a line: longer lines are skipped and counted. Ends of line
+//! are LF or CRLF.
 
 use std::io::{self, Read};
 
@@ -9,23 +9,17 @@ use std::io::{self, Read};
 /// that they pass only a smaller limit.
 pub(super) const LINE_LIMIT: usize = if cfg!(fuzzing) { 512 } else { 64 << 10 };
 
-/// Several lines and one of the longest kind fit.
 const BUFFER: usize = 2 * LINE_LIMIT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LineCounts {
-    /// Bytes, after decompression.
     pub bytes: u64,
-    /// Lines, the skipped ones too.
     pub lines: u64,
     /// Lines over 64 KiB, skipped.
     pub too_long: u64,
-    /// The last line of a file had no end.
     pub is_cut: bool,
 }
 
-/// Calls `each` with every line, without its end. Stops at the end or at the first error of the
-/// reader; the counts tell how far it came.
 pub(super) fn for_each(
     mut reader: impl Read,
     counts: &mut LineCounts,

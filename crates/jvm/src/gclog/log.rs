@@ -1,4 +1,5 @@
-//! What is kept of a log: its pauses, safepoints and stalls, its JVM, what was read and lost.
+//! The stored data of a log: its pauses, safepoints and stalls, its JVM, counts of read and lost
+//! lines.
 
 use std::time::Duration;
 
@@ -12,44 +13,36 @@ use super::window::{DroppedEntries, LogWindow};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcPause {
     pub name: PauseName,
-    /// Number of the collection in unified logs.
     pub id: Option<u64>,
     pub end: LogTime,
-    /// Its length; it began so much before its end.
+    /// Its length; its begin is its end minus this.
     pub duration: Duration,
-    /// Heap before and after, where the pause changes it.
     pub heap: Option<HeapChange>,
-    /// CPU time of the collection, where the log has it.
     pub cpu: Option<GcCpuTimes>,
 }
 
 impl GcPause {
-    /// Begin and end on CLOCK_MONOTONIC in ns, where the log has that clock.
     pub fn monotonic_span(&self) -> Option<(u64, u64)> {
         span(self.end, self.duration)
     }
 }
 
-/// One time that all threads stood, for a collection or something else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Safepoint {
     /// The VM operation; JDK 12 and earlier do not name it.
     pub name: Option<std::sync::Arc<str>>,
     pub end: LogTime,
-    /// From the request until the last thread stood; a part of `total`.
     pub reaching: Option<Duration>,
     /// From the request until the threads went on.
     pub total: Duration,
 }
 
 impl Safepoint {
-    /// Begin and end on CLOCK_MONOTONIC in ns, where the log has that clock.
     pub fn monotonic_span(&self) -> Option<(u64, u64)> {
         span(self.end, self.total)
     }
 }
 
-/// One time that a thread waited for memory. Other threads may have run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllocationStall {
     /// `Allocation Stall`, `Relocation Stall`, or `Pacing` (a sum over threads and one cycle).
@@ -68,12 +61,10 @@ fn span(end: LogTime, duration: Duration) -> Option<(u64, u64)> {
 pub struct GcLogInput {
     pub counts: LineCounts,
     pub gc_lines: u64,
-    /// Lines of unified logs with other tags.
     pub other_lines: u64,
     pub empty_lines: u64,
-    /// Not empty, and nothing of a GC log.
     pub unknown_lines: u64,
-    /// Collections whose numbers do not occur: a file of the set, or lines, are missing.
+    /// Collections with missing numbers: a file of the set, or lines, are missing.
     pub missing_collections: u64,
     /// Number of the first collection, when it is not 0: the begin of the log is missing.
     pub first_collection: Option<u64>,
@@ -88,7 +79,6 @@ pub struct GcLogInput {
 }
 
 impl GcLogInput {
-    /// Whether nothing is known to be missing.
     pub fn is_complete(&self) -> bool {
         self.missing_collections == 0
             && self.first_collection.is_none()
@@ -104,12 +94,8 @@ impl GcLogInput {
 pub struct GcLog {
     pub header: GcLogHeader,
     pub input: GcLogInput,
-    /// Counts and sums; always of the whole log.
     pub summary: GcSummary,
-    /// The window that was asked for; whole too.
     pub window: Option<LogWindow>,
-    /// The pauses, in the order of the log; when there are more than were wanted the first ones,
-    /// those of the window before others.
     pub pauses: Vec<GcPause>,
     pub safepoints: Vec<Safepoint>,
     pub stalls: Vec<AllocationStall>,

@@ -1,9 +1,9 @@
 //! GC and safepoint logs of HotSpot, unified (JDK 9 and later) and classic (JDK 8 and earlier),
 //! every collector, any decorations; verbose GC logs of OpenJ9.
 //!
-//! Reads a stream in constant memory at hundreds of megabytes a second, skips and counts what it
-//! does not know, and never fails on content: a log that is cut or damaged gives what it has, and
-//! [`GcLogInput`] says what is missing. Start with [`read`] for one stream, [`files`] for files on
+//! Reads a stream in constant memory at hundreds of megabytes a second, skips and counts unknown
+//! lines, and never fails on content: a truncated or damaged log gives partial data, and
+//! [`GcLogInput`] reports the gaps. Start with [`read`] for one stream, [`files`] for files on
 //! disk. Facts: openjdk/jdk and eclipse-openj9 sources, real logs of JDK 1.4 to 25.
 
 mod build;
@@ -37,8 +37,6 @@ pub use summary::{ByName, GcSummary};
 pub use tally::DurationTally;
 pub use window::{DroppedEntries, LogWindow};
 
-/// Reads one log from a stream. Keeps up to `keep` pauses, safepoints and stalls each; counts and
-/// sums are always of the whole log.
 pub fn read(reader: impl std::io::Read, keep: usize) -> GcLog {
     let mut builder = GcLogBuilder::new(keep);
     builder.read(reader);

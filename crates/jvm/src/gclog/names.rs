@@ -41,9 +41,8 @@ pub struct PauseName {
 }
 
 impl PauseName {
-    /// Whether the whole heap was collected while the application stood.
     pub fn is_full_collection(&self) -> bool {
-        // OpenJ9's word is `Global`; `Global Final` ends a mark that ran beside the application.
+        // OpenJ9's word is `Global`; `Global Final` ends a concurrent mark.
         self.kind.starts_with("Full") || &*self.kind == "Global"
     }
 
@@ -94,7 +93,6 @@ pub(super) struct PauseNames {
 }
 
 impl PauseNames {
-    /// The name of a pause's text, and whether the text says that its evacuation failed.
     pub(super) fn name_for(&mut self, text: &[u8]) -> (PauseName, bool) {
         if let Some(known) = self.by_text.get(text) {
             return known.clone();

@@ -1,11 +1,10 @@
 //! Numbers as GC logs write them: decimals with point or comma, sizes, durations, dates.
 //!
-//! Works on bytes, allocates nothing, gives `None` instead of failing. Everything saturates: a
-//! log is somebody else's data.
+//! Works on bytes, allocates nothing, gives `None` instead of failing. Everything saturates: a log
+//! is untrusted data.
 
 use std::time::Duration;
 
-/// A whole number at the start, and what follows it. Saturates.
 pub(super) fn take_whole(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     if digits == 0 {
@@ -117,7 +116,7 @@ pub(super) fn take_date(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((millis, rest))
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar; `None` for a month or day there is none of.
+/// Days from 1970-01-01 in the Gregorian calendar; `None` for an invalid month or day.
 fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;

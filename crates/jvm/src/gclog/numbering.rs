@@ -3,7 +3,6 @@
 //! Numbers come nearly in order (a concurrent cycle goes on while young collections get later
 //! numbers), so a window of the last 1024 is enough, and memory is constant.
 
-/// A number that comes so much late is counted as missing.
 const WINDOW: u64 = 1024;
 const WORDS: usize = (WINDOW / 64) as usize;
 
@@ -26,7 +25,7 @@ impl CollectionNumbers {
             return;
         }
         self.last = Some(id);
-        // A restart whose clock does not show it begins with 0.
+        // A restart that the clock does not show begins with 0.
         if self.is_begun && id == 0 && self.highest >= WINDOW {
             self.restart();
         }
@@ -79,7 +78,7 @@ impl CollectionNumbers {
             .saturating_sub(self.distinct)
     }
 
-    /// Numbers between the first and the last one that were not seen, all JVMs.
+    /// Missing numbers between the first and the last, over all JVMs.
     pub(super) fn missing_count(&self) -> u64 {
         self.missing_before.saturating_add(self.missing_now())
     }

@@ -91,7 +91,7 @@ pub struct SafepointSummary {
     pub by_operation: Vec<NamedDurations>,
 }
 
-/// What the JVM saw of its machine and was told.
+/// The JVM's view of its machine, and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JvmMachine {
     pub cpus: Option<u64>,
@@ -104,7 +104,7 @@ pub struct JvmMachine {
     pub concurrent_workers: Option<u64>,
 }
 
-/// What was read and what is missing.
+/// Lines read and data missing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct InputReport {
     pub complete: bool,

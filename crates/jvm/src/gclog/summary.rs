@@ -8,12 +8,11 @@ use super::event::{GcCpuTimes, HeapChange};
 use super::names::PauseName;
 use super::tally::DurationTally;
 
-/// Different names that are told apart; all others are counted as `other`.
+/// Most distinct names; all others are counted as `other`.
 const NAMES_LIMIT: usize = 128;
 
 const NAME_LENGTH: usize = 80;
 
-/// Durations by name, bounded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ByName(BTreeMap<Arc<str>, DurationTally>);
 
@@ -47,7 +46,6 @@ impl ByName {
         fresh
     }
 
-    /// The names and what was added up, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &DurationTally)> {
         self.0.iter().map(|(name, tally)| (name.as_ref(), tally))
     }
@@ -62,10 +60,9 @@ impl ByName {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GcSummary {
     pub jvm_starts: u64,
-    /// From the first to the last line with a time, each JVM's life by itself; ns.
+    /// From the first to the last line with a time, summed over JVMs; ns.
     pub logged: Duration,
     pub stw: DurationTally,
-    /// The same by kind and cause.
     pub by_name: BTreeMap<PauseName, DurationTally>,
     pub full: u64,
     /// Largest heap in use before a collection, bytes; `None` when no line has a heap, as below.
@@ -74,8 +71,8 @@ pub struct GcSummary {
     /// Largest heap in use after a full collection: at least the live set.
     pub heap_after_full_max: Option<u64>,
     pub heap_committed_max: Option<u64>,
-    /// Bytes allocated between the first and the last figure of the heap. A lower bound where
-    /// collectors work beside the application.
+    /// Bytes allocated between the first and the last figure of the heap. A lower bound for
+    /// concurrent collectors.
     pub allocated: u64,
     /// What the heap after a pause rose by from each to the next, but to a full collection: near
     /// what came into the old generation, survivors of the last one included; `None` when no pause
@@ -87,24 +84,22 @@ pub struct GcSummary {
     pub cpu_count: u64,
     /// Pauses of at least 20 ms with CPU times.
     pub long_with_cpu: u64,
-    /// Of them, those that got less than 70 % of the CPU they could use.
+    /// Long pauses that got less than 70 % of the CPU they could use.
     pub starved: u64,
     /// Collections that ran out of room to copy to.
     pub evacuation_failures: u64,
-    /// Safepoints of all operations, total time.
     pub safepoints: ByName,
     /// Time to safepoint: from the request until the last thread stood.
     pub reaching: DurationTally,
-    /// Parts of the pauses, where a log has each by itself (OpenJ9: mark, sweep, compact, scavenge).
+    /// Parts of the pauses, if a log lists them separately (OpenJ9: mark, sweep, compact,
+    /// scavenge).
     pub phases: ByName,
     /// Concurrent phases. Phases may be parts of others: no sum over names makes sense.
     pub concurrent: ByName,
-    /// Threads that waited for memory; not stop-the-world.
     pub stalls: ByName,
 }
 
 impl GcSummary {
-    /// Takes in heap figures of a pause or a cycle.
     pub(super) fn add_heap(&mut self, heap: HeapChange, is_full: bool) {
         raise(&mut self.heap_before_max, heap.before);
         raise(&mut self.heap_after_max, heap.after);
@@ -128,7 +123,6 @@ impl GcSummary {
         (logged > 0.0 && self.allocated > 0).then(|| self.allocated as f64 / logged)
     }
 
-    /// Pauses with this cause, all kinds.
     pub fn count_of_cause(&self, cause: &str) -> u64 {
         let with_cause = self
             .by_name

@@ -13,7 +13,6 @@ pub struct DurationTally {
     pub count: u64,
     pub total: Duration,
     pub max: Duration,
-    /// Counts by class; grows up to 1920 classes.
     classes: Vec<u32>,
 }
 
@@ -61,7 +60,7 @@ fn whole_nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Values below 32 have a class of their own; above, the five bits below the highest one decide.
+/// Each value below 32 has a class; above, the five bits below the highest bit decide.
 fn class_of(nanos: u64) -> usize {
     let octave = (64 - nanos.leading_zeros()).saturating_sub(OCTAVE_BITS + 1);
     let within = nanos >> octave;

@@ -108,7 +108,7 @@ fn lines_that_the_jvm_dropped_are_told() {
     assert_eq!(log.input.dropped_lines, 15);
 }
 
-/// A log is somebody else's data: what no machine has is summed to the largest number.
+/// A log is untrusted data: sums of impossible values saturate.
 #[test]
 fn sums_of_figures_beyond_all_numbers_saturate() {
     let most = "9".repeat(30);
@@ -152,7 +152,8 @@ fn cpu_of_concurrent_phases_is_no_cpu_of_collections() {
     assert_eq!(summary.cpu.real, Duration::from_millis(20));
 }
 
-/// A pause promotes what it leaves more than the one before; a full collection only starts anew.
+/// A pause promotes the growth of the remainder over the previous pause; a full collection resets
+/// it.
 #[test]
 fn what_pauses_leave_more_was_promoted() {
     let pause = |second: u32, kind: &str, after: u32| {
@@ -172,8 +173,8 @@ fn what_pauses_leave_more_was_promoted() {
     );
 }
 
-/// What is allocated is a lower bound: 80 MiB before each minor collection but the first, of which
-/// the major one sees 50.
+/// Allocation is a lower bound: 80 MiB before each minor collection but the first, of which the
+/// major one sees 50.
 #[test]
 fn a_major_collection_around_minor_ones_adds_no_allocation() {
     let minor = |second: &str, id: u32| {

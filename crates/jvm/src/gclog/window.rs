@@ -1,7 +1,7 @@
 //! A window of a log, such as the measured part of a trial.
 //!
-//! Owns what is added up of it, independent of how much of a log is kept, and which entries are
-//! kept when there are more than were wanted: those of the window first.
+//! Owns the sums over it, independent of how much of a log is stored, and which entries are stored
+//! when there are too many: those of the window first.
 
 use std::time::Duration;
 
@@ -9,20 +9,17 @@ use super::event::LogTime;
 use super::log::GcPause;
 use super::tally::DurationTally;
 
-/// What is known of a window on CLOCK_MONOTONIC. An entry belongs to it when it ends in it.
+/// The tallies of a window on CLOCK_MONOTONIC. An entry belongs to it when it ends in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogWindow {
-    /// First nanosecond of it, and the first behind it.
+    /// First nanosecond, and the first after the end.
     range: std::ops::Range<u64>,
-    /// The stop-the-world pauses in it.
     pub stw: DurationTally,
     pub cpu: Duration,
-    /// Pauses of the log that have no such clock: they may lie in it or not.
     pub unplaced: u64,
 }
 
 impl LogWindow {
-    /// From `from` until `to`, ns.
     pub(super) fn new(from: u64, to: u64) -> Self {
         Self {
             range: from..to,
@@ -37,7 +34,6 @@ impl LogWindow {
             .is_some_and(|end| self.range.contains(&end))
     }
 
-    /// Adds a pause up; whether it lies in the window.
     pub(super) fn add_if_inside(&mut self, pause: &GcPause) -> bool {
         self.unplaced += u64::from(pause.end.monotonic_ns.is_none());
         let is_inside = self.has_end(pause.end);
@@ -49,7 +45,6 @@ impl LogWindow {
     }
 }
 
-/// Entries of the window, or of the whole log where none was asked for, that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DroppedEntries {
     pub pauses: u64,
@@ -61,7 +56,6 @@ pub struct DroppedEntries {
 #[derive(Debug)]
 pub(super) struct BoundedEntries<T> {
     limit: usize,
-    /// Entries so far: the number of the next one.
     seen: u64,
     inside: Vec<(u64, T)>,
     outside: Vec<(u64, T)>,
@@ -92,7 +86,6 @@ impl<T> BoundedEntries<T> {
         self.seen += 1;
     }
 
-    /// The entries in the order of the log, and how many of the window are not among them.
     pub(super) fn into_entries(self) -> (Vec<T>, u64) {
         let room = self.limit - self.inside.len();
         let mut all = self.inside;

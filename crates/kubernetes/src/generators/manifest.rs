@@ -1,7 +1,7 @@
-//! What is made in the cluster for a generator: pure values.
+//! The objects made in the cluster for a generator: pure values.
 //!
-//! Owns the Job, its pod and the Secret with the words that it knows its client by. The pod keeps the
-//! `restricted` profile of Pod Security and has no right of its own, as that of a trial.
+//! Owns the Job, its pod and the Secret shared with its client. The pod keeps the `restricted`
+//! profile of Pod Security and has no rights, like a trial's.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 
 use crate::labels::{GENERATOR, MANAGED, MakerIdentity, SLOT};
 use crate::manifest::{
-    container_security_context, owner_reference, pod_security_context, wrap_in_job,
+    container_resources, container_security_context, owner_reference, pod_security_context,
+    wrap_in_job,
 };
 use crate::workload::WorkloadTemplate;
 
-/// The label of a generator's pod with its run and slot.
 const GENERATES: &str = "loadline.dev/generates";
 
-/// A generator that has had no client for so long ends, s: its loadline was killed. One that waited
-/// longer is made anew.
+/// A generator without a client for this long ends, s: its loadline was killed. If a client comes
+/// later, it gets a new one.
 const IDLE: u64 = 3600;
 
 /// However busy, no longer than this, s.
@@ -45,7 +45,7 @@ pub(crate) fn generator_job(of: GeneratorJobInput<'_>) -> Value {
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        // What it sends when it is to go is nobody's any more.
+        // Requests after the stop have no receiver.
         "terminationGracePeriodSeconds": 1,
         "nodeSelector": of.cluster.node_selector,
         "affinity": generator_affinity(of),
@@ -95,13 +95,14 @@ fn generator_container(of: GeneratorJobInput<'_>) -> Value {
         "env": [{ "name": "LOADLINE_IMAGE", "value": "" }],
         "ports": [{ "containerPort": PORT }],
         "securityContext": container_security_context(),
-        "resources": { "requests": limits, "limits": limits },
+        "resources": container_resources(&limits),
         "volumeMounts": [{ "name": "secret", "mountPath": "/secret", "readOnly": true }],
     })
 }
 
-/// On no node with a trial, of whichever run, nor on one that a slot of this run comes back to; where
-/// trials may share their node, rather so. Generators keep together: a node with one has no trial.
+/// Never on a node with a trial of any run, nor on a node that a slot of this run returns to; only
+/// a preference if trials may share their node. Generators stay together: a node with a generator
+/// has no trial.
 fn generator_affinity(of: GeneratorJobInput<'_>) -> Value {
     let term = |key: &str| {
         json!({
@@ -178,8 +179,14 @@ mod tests {
         let container = &pod["containers"][0];
         assert_eq!(container["securityContext"], container_security_context());
         let resources = &container["resources"];
-        assert_eq!(resources["requests"], resources["limits"]);
-        assert!(!job.to_string().contains("hunter2"), "nothing of the order");
+        assert_eq!(
+            resources["requests"]["memory"],
+            resources["limits"]["memory"]
+        );
+        assert!(
+            !job.to_string().contains("hunter2"),
+            "no part from the order"
+        );
         serde_json::from_value::<Job>(job).expect("the API knows it");
         let secret = generator_secret("loadline-generator-1", "words", "uid");
         serde_json::from_value::<Secret>(secret).expect("the API knows it");

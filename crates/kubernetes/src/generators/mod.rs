@@ -1,8 +1,8 @@
 //! The generator pods of a run: each slot has its own, which its trials use one after the other.
 //!
-//! Owns when they are made, where they may run, and that they go. They are made before the first trial,
-//! so that slots find the nodes that are left; a set of which one is gone is made anew for the next
-//! trial. What they do is [`loadline_load::remote`]'s.
+//! Owns when they are made, where they may run, and their removal. They are made before the first
+//! trial, so that slots find the remaining nodes; a set with a lost pod is replaced for the next
+//! trial. [`loadline_load::remote`] owns their work.
 
 mod manifest;
 
@@ -66,15 +66,15 @@ impl GeneratorPool {
         }
     }
 
-    /// Makes those of so many slots at once.
-    /// Errors: [`PodHalt`]: whatever keeps one from running.
+    /// Makes the generators of this many slots at once. Errors: [`PodHalt`]: whatever keeps a pod
+    /// from running.
     pub(crate) async fn fill_pool(&self, slots: usize) -> Result<(), PodHalt> {
         let all = (0..slots).map(|slot| self.ready_generators(slot, |_| ()));
         try_join_all(all).await.map(drop)
     }
 
-    /// The generators of a slot; made anew where one is gone. `waits` hears why one has no node yet.
-    /// Errors: [`PodHalt`]: whatever keeps one from running.
+    /// The generators of a slot, replaced if one is lost. `waits` hears why a pod has no node yet.
+    /// Errors: [`PodHalt`]: whatever keeps a pod from running.
     pub(crate) async fn ready_generators(
         &self,
         slot: usize,
@@ -98,7 +98,6 @@ impl GeneratorPool {
         Ok(generators)
     }
 
-    /// Removes the generators of a slot: the next trial gets others.
     pub(crate) async fn renew(&self, slot: usize) {
         let Some(set) = self.sets().remove(&slot) else {
             return;
@@ -114,7 +113,6 @@ impl GeneratorPool {
         }
     }
 
-    /// Nothing is made any more; gives every Job that may be there.
     pub(crate) async fn close_pool(&self) -> Vec<String> {
         self.sets().clear();
         self.gate.close_gate().await
@@ -176,7 +174,6 @@ impl GeneratorPool {
     }
 }
 
-/// Where a generator listens, once its kubelet has said it.
 async fn generator_address(watched: &WatchedPod) -> Option<SocketAddr> {
     let known = async {
         loop {

@@ -13,13 +13,10 @@ use super::kept::PieceStore;
 use super::pieces::{ControllerEnd, ResultGround, ResultPiece};
 use crate::cluster::ConnectedCluster;
 
-/// What a controller reads and keeps; clones are the same.
 #[derive(Debug, Clone)]
 pub struct ControllerRecords(Rc<PieceStore>);
 
 impl ControllerRecords {
-    /// Of this process; gives what pods before it have kept.
-    /// Errors: [`RunRefusal`] when the cluster does not answer, or a piece is missing or damaged.
     pub fn open_records(
         wanted: &Wanted,
         inside: &ControllerPod,
@@ -36,7 +33,6 @@ impl ControllerRecords {
         Ok((Self(Rc::new(kept)), pieces))
     }
 
-    /// Keeps how it ended: nothing comes after it.
     pub fn keep_end(&self, ended: ControllerEnd) -> Result<(), RunRefusal> {
         self.0.add_piece(&ResultPiece::Ended(ended))
     }

@@ -1,9 +1,10 @@
-//! What is made in the cluster for a controller: pure values.
+//! The objects made in the cluster for a controller: pure values.
 //!
-//! Owns its Job and the Secret with its variables. Its pod keeps the `restricted` profile, is Guaranteed
-//! and small, and has the token of the service account that `emit --rbac` makes. A Job makes the next pod
-//! when one ends without having said how: a pod that was killed or whose node went away. Everything that
-//! it made belongs to it, its trials too: one deletion takes all.
+//! Owns its Job and the Secret with its variables. Its pod keeps the `restricted` profile, is
+//! Guaranteed and small, and has the token of the service account that `emit --rbac` makes. The Job
+//! replaces a pod that ended without a stored end: it was killed or its node went away. Every
+//! object that the controller made belongs to the Job, including its trials: one deletion removes
+//! all.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ use serde_json::{Value, json};
 use super::identity;
 use crate::labels::{CONTROLLER, FIRST_PIECE, MANAGED, RESULT, SHARE, controller_name};
 use crate::manifest::{
-    self, container_security_context, owner_reference, pod_security_context, quiet_annotations,
+    self, container_resources, container_security_context, owner_reference, pod_security_context,
+    quiet_annotations,
 };
 
 /// The service account of controllers, as `emit --rbac` makes it.
@@ -30,13 +32,11 @@ const MEMORY: Bytes = Bytes::from_mib(256);
 /// No search takes longer, s.
 const DEADLINE: u64 = 7 * 24 * 3600;
 
-/// So long the cluster keeps a result that ended and nobody fetched, s.
 const KEPT: u64 = 30 * 24 * 3600;
 
-/// Pods that may end without a word before the Job is given up.
 const PODS: u32 = 20;
 
-/// A node that does not answer for so long has lost its controller, s; the cluster's default is 300.
+/// Silence of a node after which its controller counts as lost, s; the cluster's default is 300.
 const NODE_AWAY: u64 = 60;
 
 const STATE: &str = "/state";
@@ -68,7 +68,7 @@ pub fn controller_job(of: ControllerJobInput<'_>) -> Value {
         "spec": {
             "suspend": true,
             "backoffLimit": PODS,
-            // One on a node that does not answer any more is replaced before that node says so.
+            // A pod on a silent node is replaced before that node reports its end.
             "podReplacementPolicy": "TerminatingOrFailed",
             "activeDeadlineSeconds": DEADLINE,
             "ttlSecondsAfterFinished": KEPT,
@@ -91,7 +91,7 @@ fn controller_pod(of: ControllerJobInput<'_>) -> Value {
         "tolerations": [away("node.kubernetes.io/unreachable"), away("node.kubernetes.io/not-ready")],
         "affinity": controller_affinity(of.cluster),
         "securityContext": pod_security_context(of.account),
-        "volumes": [{ "name": "state", "emptyDir": {} }],
+        "volumes": [{ "name": "state", "emptyDir": { "sizeLimit": manifest::FILES } }],
         "containers": [controller_container(of)],
     })
 }
@@ -147,13 +147,12 @@ fn controller_container(of: ControllerJobInput<'_>) -> Value {
             field(identity::OF_POD, "metadata.name"),
         ],
         "securityContext": container_security_context(),
-        "resources": { "requests": limits, "limits": limits },
+        "resources": container_resources(&limits),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{ "name": "state", "mountPath": STATE }],
     })
 }
 
-/// The Secret with the variables that the experiment refers to; it goes with the Job.
 pub fn controller_secret(result: &str, variables: &BTreeMap<String, String>, uid: &str) -> Value {
     let data = variables.iter();
     let data: BTreeMap<&str, String> = data

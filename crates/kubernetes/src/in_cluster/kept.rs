@@ -38,7 +38,7 @@ const PAGE: u32 = 50;
 pub(crate) struct PieceStore {
     cluster: ConnectedCluster,
     result: String,
-    /// The Job's uid: what is kept belongs to it.
+    /// The Job's uid, which owns the stored objects.
     uid: String,
     next: Cell<u32>,
 }
@@ -59,9 +59,8 @@ impl PieceStore {
         }
     }
 
-    /// Every piece, in its order; what is added from now on comes behind them.
-    /// Errors: [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another
-    /// result.
+    /// Every piece, in order; later additions follow. Errors: [`RunRefusal`]: the cluster, a piece
+    /// that is missing or damaged, or a piece of another result.
     pub(crate) fn read(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
         let chunks = read(&self.cluster, (&self.result, &self.uid))?;
         let last = chunks.iter().map(|chunk| chunk.number + 1).max();
@@ -72,7 +71,7 @@ impl PieceStore {
         let job = find_job(&self.cluster, &self.result)?;
         let job = job.filter(|job| job.uid == self.uid).ok_or_else(|| {
             RunRefusal::new(
-                format!("reading what is kept of the result {}", self.result),
+                format!("reading the stored pieces of the result {}", self.result),
                 "the Job of this pod is gone",
                 "somebody took the result over; that one goes on",
             )
@@ -80,8 +79,6 @@ impl PieceStore {
         pieces::pieces_of_result(&self.result, chunks, job.first_piece.as_deref())
     }
 
-    /// Adds one; it is safe when this returns.
-    /// Errors: [`RunRefusal`]: the cluster, or another loadline that works on the result.
     pub(crate) fn add_piece(&self, piece: &ResultPiece) -> Result<(), RunRefusal> {
         for chunk in pieces::split_piece(piece, self.next.get())? {
             let made = make_chunk(&self.cluster, (&self.result, &self.uid), &chunk);
@@ -111,7 +108,7 @@ async fn make_chunk(
     let name = made.metadata.name.as_deref().unwrap_or_default();
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let there = retry_request(|| api.list(&params)).await;
-    let there = there.map_err(|e| refused::request_refusal("looking at what is kept", &e))?;
+    let there = there.map_err(|e| refused::request_refusal("looking at the stored pieces", &e))?;
     match there
         .items
         .first()
@@ -133,8 +130,8 @@ pub(crate) fn begin_result(
     Ok(())
 }
 
-/// All chunks of a result whose Job has this uid. Only config maps of exactly the names that loadline gives
-/// count: a label anybody can write.
+/// All chunks of a result with a Job of this uid. Only config maps with exactly loadline's names
+/// count: any user may write a label.
 pub(crate) fn read(
     cluster: &ConnectedCluster,
     of: (&str, &str),
@@ -160,8 +157,8 @@ pub(crate) fn read(
     }
 }
 
-/// The chunk in a config map; `None` for one that has not the name of a chunk of this result.
-/// Errors: [`RunRefusal`] for one that has such a name and does not belong to the Job.
+/// The chunk in a config map; `None` without the name of a chunk of this result. Errors:
+/// [`RunRefusal`] if it has such a name and does not belong to the Job.
 fn owned_chunk(
     map: &ConfigMap,
     (result, uid): (&str, &str),
@@ -197,7 +194,7 @@ fn chunk_name(result: &str, number: u32) -> String {
     format!("{}-{number:05}", controller_name(result))
 }
 
-/// What must be known of the Job of a result before anything that is kept of it counts.
+/// Facts about the Job of a result that are needed before any stored piece counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultJob {
     pub(crate) uid: String,
@@ -245,8 +242,6 @@ pub(crate) fn refuse_odd_id(result: &str) -> Result<(), RunRefusal> {
     }
 }
 
-/// The Job of a result, as the API server has it.
-/// Errors: [`RunRefusal`]: the cluster, an odd id, or a Job with the label of another result.
 pub(crate) fn find_job(
     cluster: &ConnectedCluster,
     result: &str,
@@ -256,7 +251,6 @@ pub(crate) fn find_job(
     job.map(|job| ResultJob::of_job(&job, result)).transpose()
 }
 
-/// The Job with this name; a server that answers with another has none.
 pub(crate) fn named_job(cluster: &ConnectedCluster, name: &str) -> Result<Option<Job>, RunRefusal> {
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let jobs = cluster.access.jobs();

@@ -1,8 +1,9 @@
-//! The laptop's end: a result sent to a cluster, looked at, taken over.
+//! The laptop's side: sending a result to a cluster, looking at it, taking it over.
 //!
-//! Owns the order of taking over: first the controller is ended and its pod gone, then what was kept is
-//! read, and only when that is safe here the Job goes, and with it all of it. The Job is suspended for
-//! that and not deleted: what was kept belongs to it. A taking over that is cut anywhere is begun again.
+//! Owns the order of taking over: first the controller is stopped and its pod gone, then the stored
+//! pieces are read, and only when they are safe here the Job is removed, with all its objects. For
+//! that the Job is suspended, not deleted: the pieces belong to it. An interrupted take-over can be
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ use crate::refused;
 use crate::refused::parse_json_value;
 use crate::watched::{NO_NODE, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 
-/// So long a controller may take to end when it is told to: its grace, and the kubelet's.
+/// Time for a controller to end after a stop: its grace, and the kubelet's.
 const ENDS: Duration = Duration::from_secs(90);
 
 const LINES: i64 = 20;
@@ -33,7 +34,7 @@ const LINES: i64 = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControllerState {
     Works,
-    /// Its Job has ended: it said how, or this is why it did not.
+    /// Its Job has ended: the stored end, or the reason that there is none.
     Ended(String),
     Gone,
 }
@@ -47,7 +48,6 @@ pub struct ControllerNeeds {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// It has looked at its first node.
     Works,
     Ended(ControllerEnd),
 }
@@ -58,8 +58,6 @@ pub struct ClusterResult {
 }
 
 impl ClusterResult {
-    /// Finds the cluster.
-    /// Errors: [`RunRefusal`]: no kubeconfig, no such context, nobody answers.
     pub fn connect_for_result(wanted: &Wanted, result: &str) -> Result<Self, RunRefusal> {
         Ok(Self::for_cluster(
             ConnectedCluster::connect_to(wanted)?,
@@ -86,9 +84,8 @@ impl ClusterResult {
         controller_name(&self.result)
     }
 
-    /// Finds the one result in the namespace whose id, or name of its Job, begins so; `last` is the
-    /// only one.
-    /// Errors: [`RunRefusal`]: there is none, or several.
+    /// Finds the one result in the namespace by a prefix of its id or its Job's name; `last` is the
+    /// only one. Errors: [`RunRefusal`]: there is none, or several.
     pub fn find_by_prefix(self) -> Result<Self, RunRefusal> {
         let jobs = labelled_jobs(&self.cluster)?;
         let wanted = self.result.trim_start_matches("loadline-result-");
@@ -111,7 +108,7 @@ impl ClusterResult {
             true => RunRefusal::new(
                 what,
                 "no loadline works there, and none left a result",
-                "is it the right --context and --namespace? What was fetched is in `loadline list`",
+                "is it the right --context and --namespace? `loadline list` shows the fetched part",
             ),
             false => RunRefusal::new(
                 what,
@@ -121,9 +118,9 @@ impl ClusterResult {
         })
     }
 
-    /// Sends a result there: makes the Job with all it needs, and waits until it has looked at its first
-    /// node, or has ended. `told` hears what it waits for.
-    /// Errors: [`RunRefusal`] with whatever stands in the way; nothing is left of it then.
+    /// Sends a result there: makes the Job with all it needs, and waits until it has inspected its
+    /// first node, or has ended. `told` hears the waiting reasons. Errors: [`RunRefusal`] with the
+    /// obstacle; no objects are left behind.
     pub fn send_result(
         &self,
         row: &ResultRow,
@@ -186,7 +183,6 @@ impl ClusterResult {
         self.run(what, retry_request(patched)).map(drop)
     }
 
-    /// Waits for a pod, then for its first word.
     fn first_look(&self, told: &mut dyn FnMut(&str)) -> Result<SendOutcome, RunRefusal> {
         let (access, job) = (&self.cluster.access, self.job_name());
         let watched = self
@@ -222,7 +218,6 @@ impl ClusterResult {
         }
     }
 
-    /// What a pod said that ended and kept nothing.
     fn without_a_word(&self, pod: &str) -> RunRefusal {
         let params = LogParams {
             container: Some(CONTROLLER.to_owned()),
@@ -236,9 +231,8 @@ impl ClusterResult {
         RunRefusal::new("loadline in the cluster", text.trim(), hint)
     }
 
-    /// Everything that is kept of it and belongs to its Job.
-    /// Errors: [`RunRefusal`]: the cluster, a piece that is missing or damaged, or one of another
-    /// result.
+    /// All stored pieces that belong to its Job. Errors: [`RunRefusal`]: the cluster, a piece that
+    /// is missing or damaged, or a piece of another result.
     pub fn kept_pieces(&self) -> Result<Vec<ResultPiece>, RunRefusal> {
         let job = kept::find_job(&self.cluster, &self.result)?;
         let job = job.ok_or_else(|| {
@@ -275,8 +269,6 @@ impl ClusterResult {
         kept::named_job(&self.cluster, &self.job_name())
     }
 
-    /// Ends the controller and waits until its pod is gone; what it kept stays.
-    /// Errors: [`RunRefusal`]: the cluster, or a pod that does not go.
     pub fn end_controller(&self) -> Result<(), RunRefusal> {
         self.suspend(true)?;
         let begin = Instant::now();
@@ -301,8 +293,6 @@ impl ClusterResult {
         ))
     }
 
-    /// Removes the Job and with it everything that is kept; it must be safe elsewhere.
-    /// Errors: [`RunRefusal`]: the cluster.
     pub fn remove_result_job(&self) -> Result<(), RunRefusal> {
         let removed = self
             .cluster
@@ -337,7 +327,7 @@ fn not_begun(halt: PodHalt) -> RunRefusal {
     }
 }
 
-/// Whether a Job may still have a pod. A cluster that does not count those that end has no such number.
+/// Whether a Job may still have a pod. Old clusters do not count terminating pods.
 fn is_working(job: &Job) -> bool {
     let Some(status) = &job.status else {
         return true;

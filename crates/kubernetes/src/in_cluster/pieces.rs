@@ -1,8 +1,8 @@
-//! What is kept of a result that is measured in a cluster: numbered pieces, as bytes.
+//! The stored pieces of a result that is measured in a cluster: numbered, as bytes.
 //!
-//! Owns their form: JSON under zstd with its checksum, in as many chunks as an object holds. Numbers
-//! have no gaps, so one that is missing is known by its number; a chunk whose rest never came belongs to
-//! a trial that nobody saw finish, and is passed over. Pure.
+//! Owns their form: JSON under zstd with its checksum, in as many chunks as necessary for the size
+//! limit of an object. Numbers have no gaps, so a missing chunk is detected; an incomplete last
+//! piece belongs to a trial without a known end, and is skipped. Pure.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,7 +24,6 @@ const MOST: u64 = 64 << 20;
 pub enum ResultPiece {
     /// The result as it was begun: always the first.
     Begun(Box<ResultRow>),
-    /// The machine, once its first node was looked at.
     Machine(Box<ResultGround>),
     Trial(Box<FinishedTrial>),
     /// How the controller ended: always the last.
@@ -41,19 +40,14 @@ pub struct ResultGround {
 pub struct ControllerEnd {
     pub status: ResultStatus,
     pub outcome: Option<String>,
-    /// The exit code that the command has by itself.
     pub code: u8,
-    /// The error that ended it, without its hints.
     pub error: Option<String>,
     pub hints: Vec<String>,
 }
 
-/// A part of a piece that fits into one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PieceChunk {
-    /// Its place among all chunks of the result, from 0.
     pub number: u32,
-    /// Its place in its piece, from 1.
     pub part: u32,
     pub parts: u32,
     pub bytes: Vec<u8>,
@@ -102,10 +96,9 @@ pub fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, R
     whole_pieces(chunks)?.iter().map(unpacked_piece).collect()
 }
 
-/// The pieces of one result: the first is the one that was sent, which the Job's digest says, and all of
-/// them are of that result.
-/// Errors: [`RunRefusal`] names a chunk that is missing or damaged, or a piece that does not belong
-/// to the result.
+/// The pieces of one result: the first is the sent one, which the Job's digest proves, and all
+/// belong to that result. Errors: [`RunRefusal`] names a chunk that is missing or damaged, or a
+/// piece that does not belong to the result.
 pub fn pieces_of_result(
     result: &str,
     chunks: Vec<PieceChunk>,
@@ -161,7 +154,6 @@ pub fn pieces_of_result(
     Ok(all)
 }
 
-/// The bytes of each piece, with the number of its last chunk.
 fn whole_pieces(chunks: Vec<PieceChunk>) -> Result<Vec<(u32, Vec<u8>)>, RunRefusal> {
     let by_number: BTreeMap<u32, PieceChunk> = chunks.into_iter().map(|c| (c.number, c)).collect();
     let (mut all, mut whole, mut next) = (Vec::new(), Vec::new(), 0);
@@ -246,7 +238,7 @@ mod tests {
     fn pieces_come_as_they_went_in_whatever_order_they_are_listed() {
         let sent = [ended("a"), ended(&long(2_000_000)), ended("c")];
         let mut all = all(&sent);
-        assert!(all.len() > 4, "one of them needs several objects");
+        assert!(all.len() > 4, "a piece needs several objects");
         assert!(all.iter().all(|chunk| chunk.bytes.len() <= LARGEST));
         all.reverse();
         assert_eq!(pieces_from_chunks(all).expect("all are there"), sent);
@@ -269,10 +261,10 @@ mod tests {
             let mut all = sent.clone();
             all[1].bytes[at] ^= 1;
             let Err(refusal) = pieces_from_chunks(all) else {
-                // A bit of the frame's header that says nothing of its content.
+                // A bit of the frame's header that does not affect its content.
                 assert!(
                     at < 8,
-                    "byte {at} of {length} was changed and nobody saw it"
+                    "byte {at} of {length} was changed without detection"
                 );
                 continue;
             };

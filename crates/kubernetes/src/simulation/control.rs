@@ -45,7 +45,6 @@ enum PodStage {
     Pending,
     Scheduled,
     Running,
-    /// The application has ended; the pod still holds its node.
     Ended,
     Over,
 }
@@ -57,7 +56,7 @@ pub(super) struct SimulatedPod {
     node: Option<usize>,
     /// What it asks for, thousandths of a CPU and bytes.
     asks: (u64, u64),
-    /// Deleted, and gone after so many steps.
+    /// Deleted, and gone after this many steps.
     going: Option<u32>,
     /// The application's output of a look, loadline's own of a trial.
     pub(super) log: String,
@@ -70,50 +69,40 @@ pub(super) struct ApiServerState {
     pub(super) orders: BTreeMap<String, TrialOrder>,
     pub(super) secrets: BTreeMap<String, Value>,
     pub(super) config_maps: BTreeMap<String, Value>,
-    /// Of so many config maps that are made the answer is lost.
+    /// Lose the answer to this many creations of config maps.
     pub(super) loses_answers: u32,
     /// So many looks at config maps find the server away.
     pub(super) is_away: u32,
     pub(super) pods: BTreeMap<String, SimulatedPod>,
-    /// What a watch tells of the pod of a Job, in order.
     pub(super) told: BTreeMap<String, Vec<String>>,
-    /// Of every pod that got a node: its Job and the node.
     pub(super) placed: Vec<(String, String)>,
-    /// Jobs whose pod found no room at first.
     pub(super) unscheduled: BTreeSet<String>,
-    /// Jobs whose pod found no room while another of their slot still held a node.
+    /// Jobs with a pod that found no room while another pod of their slot still occupied a node.
     pub(super) behind_their_own: BTreeSet<String>,
     pub(super) evicted: BTreeSet<String>,
-    /// One of so many pods of trials is evicted; 0 is none.
+    /// One in this many trial pods is evicted; 0 means none.
     pub(super) evicts: u64,
-    /// So many generators are evicted while a trial is there.
     pub(super) kills_generators: u32,
-    /// So many steps a deleted pod still holds its node.
     pub(super) lingers: u32,
     pub(super) requests: BTreeMap<String, u32>,
     pub(super) verbs: BTreeSet<(String, &'static str)>,
     pub(super) requests_of_nodes: u32,
     pub(super) random: u64,
-    /// How the application of a pod ends that is made as it ships: by itself before its pod is deleted,
-    /// or when it is told to.
+    /// How the application of a pod in its shipped layout ends: before its pod is deleted, or on
+    /// request.
     pub(super) shipped: ShippedEnd,
-    /// Jobs whose pod was made as the application ships.
     pub(super) as_shipped: BTreeSet<String>,
 }
 
-/// The end of an application in a pod of its own PID namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) enum ShippedEnd {
-    /// With exit code 143, once its pod is deleted.
     #[default]
     Told,
     Killed,
-    /// The kernel killed it for memory under load.
     Oom,
 }
 
 impl ShippedEnd {
-    /// loadline's own container has ended.
     fn when_measured(&self) -> Value {
         let running = json!({ "running": {} });
         let application = match self {
@@ -133,17 +122,16 @@ impl ShippedEnd {
 }
 
 impl ApiServerState {
-    /// A look runs in the place of the application, a trial beside it.
+    /// An inspection replaces the application, a trial runs next to it.
     pub(super) fn is_look(job: &str) -> bool {
         job.starts_with("loadline-look-")
     }
 
-    /// A generator runs until it is deleted.
     pub(super) fn is_generator(job: &str) -> bool {
         job.starts_with("loadline-generator-")
     }
 
-    /// The Job of loadline itself, whose pod runs until somebody ends it.
+    /// loadline's own Job, with a pod that runs until it is stopped.
     fn is_controller(job: &str) -> bool {
         job.starts_with("loadline-result-")
     }
@@ -189,7 +177,6 @@ impl ApiServerState {
         }
     }
 
-    /// A Job is deleted: its pod is told to go.
     pub(super) fn delete(&mut self, job: &str) -> bool {
         self.orders.remove(job);
         self.end_pod(job);
@@ -325,7 +312,7 @@ impl ApiServerState {
         self.set_stage(job, PodStage::Running, &status);
     }
 
-    /// The first node that may have it, rather one that the pod prefers; the scheduler's rules.
+    /// The first possible node, a preferred one if there is any; the scheduler's rules.
     fn schedule(&mut self, job: &str) {
         let pod = &self.pods[job];
         let mut on: BTreeMap<usize, Vec<&SimulatedPod>> = BTreeMap::new();
@@ -364,7 +351,7 @@ impl ApiServerState {
     }
 }
 
-/// Whether a pod may run on a node beside others, each of which may mind the other.
+/// Whether a pod may run next to the others on a node, checking anti-affinity in both directions.
 fn may_run_on(pod: &SimulatedPod, host: &SimulatedNode, others: &[&SimulatedPod]) -> bool {
     let is_apart = |other: &&SimulatedPod| {
         !has_anti_affinity(&pod.object, &other.object)
@@ -378,7 +365,6 @@ fn may_run_on(pod: &SimulatedPod, host: &SimulatedNode, others: &[&SimulatedPod]
         && keeps_affinity(&pod.object, "required", &host.name)
 }
 
-/// Whether a pod's anti-affinity keeps it from a node with another.
 fn has_anti_affinity(pod: &Value, other: &Value) -> bool {
     let apart = &pod["spec"]["affinity"]["podAntiAffinity"];
     let terms = &apart["requiredDuringSchedulingIgnoredDuringExecution"];
@@ -468,7 +454,6 @@ fn ended_status() -> Value {
         container_status(OWN, &json!({ "running": {} })), container_status(APPLICATION, &exited_state(143))] })
 }
 
-/// loadline's own container has ended, and the application is so.
 fn of_both(application: &Value) -> Value {
     json!({ "phase": "Running", "containerStatuses": [
         container_status(OWN, &exited_state(0)), container_status(APPLICATION, application)] })
@@ -529,7 +514,6 @@ fn trial_output(order: &TrialOrder, host: &SimulatedNode) -> String {
     String::from_utf8(lines).expect("it is text")
 }
 
-/// What a generator says of a part that went well.
 fn generator_evidence(member: &GeneratorMember) -> GeneratorEvidence {
     GeneratorEvidence {
         name: member.name.clone(),

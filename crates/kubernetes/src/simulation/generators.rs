@@ -1,4 +1,4 @@
-//! Load from generator pods: where they run, that one that is gone is replaced, and that none stays.
+//! Load from generator pods: where they run, replacement of a lost one, and that none stays.
 
 use super::*;
 
@@ -17,14 +17,12 @@ fn with_generators(
     host_of(server.address, &wanted, largest)
 }
 
-/// The nodes of pods whose Job has a name like this.
 fn nodes_of(server: &ApiServer, is: fn(&str) -> bool) -> Vec<String> {
     let state = server.state();
     let placed = state.placed.iter().filter(|(job, _)| is(job));
     placed.map(|(_, node)| node.clone()).collect()
 }
 
-/// Nodes with room for one trial, or for three generators.
 fn large_nodes(count: usize) -> Vec<SimulatedNode> {
     let all = simulated_nodes(count, "n", "Xeon").into_iter();
     all.map(|host| SimulatedNode { cpu: 3000, ..host })

@@ -1,8 +1,8 @@
-//! A result that loadline measures in the cluster itself, against the API server of a test: what is made,
-//! kept, gone on with and taken over.
+//! A result that loadline measures in the cluster itself, against a test API server: creation,
+//! storage, continuation and take-over.
 //!
-//! Owns no behaviour of a cluster but its controller, which is this process: real keeping, real runner
-//! and store.
+//! Owns no cluster behaviour except its controller, which is this process: real storage, real
+//! runner and store.
 
 use loadline_engine::store::{ResultRow, ResultStatus, TrialCopies as _};
 
@@ -54,8 +54,8 @@ fn controller_pod_named(pod: &str) -> ControllerPod {
     }
 }
 
-/// One pod of a controller: takes what is kept into an empty store, and runs the rest, until so many
-/// records. Gives the ids that it knew before, and all that are in its store afterwards.
+/// One pod of a controller: reads the stored pieces into an empty store, and runs the rest, up to
+/// `most` records. Returns the ids known before, and all ids in its store afterwards.
 fn run_controller(
     server: &ApiServer,
     pod: &str,
@@ -177,7 +177,6 @@ fn a_laptop_takes_over_in_the_middle_and_no_trial_runs_twice() {
     taken_over(&ApiServer::start_server(simulated_nodes(3, "n", "Xeon"), 0));
 }
 
-/// Sent, taken over and run to its end.
 pub(super) fn taken_over(server: &ApiServer) {
     let outside = sent_result(server);
     assert_eq!(outside.controller_state().unwrap(), ControllerState::Works);
@@ -332,7 +331,6 @@ fn placed(server: &ApiServer, first: &ResultPiece) {
     }
 }
 
-/// A config map of a chunk under any name, with the labels of one.
 fn put(server: &ApiServer, name: &str, chunk: &PieceChunk) {
     let map = serde_json::json!({
         "metadata": {
@@ -353,7 +351,7 @@ fn begun() -> ResultPiece {
     ResultPiece::Begun(Box::new(stored_row()))
 }
 
-/// What both ends say of what is kept there: the laptop and the controller.
+/// The reading of the stored pieces by both sides: the laptop and the controller.
 fn said_by_both(server: &ApiServer) -> String {
     let outside = ClusterResult::for_cluster(cluster_of_server(server, None), ID).kept_pieces();
     let inside = controller_pod_named("pod-1");

@@ -32,7 +32,7 @@ struct ApiRequest {
 }
 
 impl ApiServer {
-    /// A server of a cluster with these nodes, that evicts one of so many pods.
+    /// A server of a cluster with these nodes, that evicts one in `evicts` pods.
     pub(super) fn start_server(hosts: Vec<SimulatedNode>, evicts: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let state = ApiServerState {
@@ -96,7 +96,7 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Tells of the pod of a Job until nobody listens any more.
+    /// Streams events of a Job's pod until the client has gone.
     fn stream_pod_events(&self, stream: &mut TcpStream, job: &str) -> std::io::Result<()> {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
         stream.write_all(head.as_bytes())?;
@@ -219,7 +219,7 @@ impl ApiServer {
 
     fn take_secret(&self, job: &str, secret: &Value) {
         let Some(text) = secret["data"]["order"].as_str() else {
-            // The variables of a controller; that of a generator has none of a trial either.
+            // A controller's variables; a generator's Secret lacks trial variables too.
             self.state().secrets.insert(job.to_owned(), secret.clone());
             return;
         };
@@ -229,7 +229,6 @@ impl ApiServer {
         self.state().orders.insert(job.to_owned(), order);
     }
 
-    /// The log of a pod; of one that was evicted it breaks off.
     fn pod_log(&self, request: &ApiRequest, job: &str) -> (&'static str, String) {
         let state = self.state();
         let is_own = request.query.contains(&format!("container={OWN}"));
@@ -260,7 +259,6 @@ const KINDS: [&str; 8] = [
 ];
 
 impl ApiRequest {
-    /// The resource and the verb that it needs; the version is everybody's.
     fn needed_right(&self) -> Option<(String, &'static str)> {
         let last = self.path.rsplit('/').next()?;
         let resource = self.path.rsplit('/').find(|part| KINDS.contains(part))?;
@@ -309,7 +307,6 @@ impl ApiRequest {
             })
     }
 
-    /// The Job that it is about; empty where it is about none.
     fn job_of_request(&self) -> String {
         let selected = self.query.split('&').find_map(|part| {
             let (_, name) = part.split_once("job-name%3D")?;

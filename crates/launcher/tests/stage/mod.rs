@@ -1,6 +1,6 @@
 //! A JDK that is none: `bin/java` is the probe of `examples`, `release` says 17.
 
-// Each test program uses a part of it.
+// Each test program uses only some parts.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};

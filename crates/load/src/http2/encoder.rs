@@ -1,19 +1,17 @@
 //! Encodes the header blocks of requests (HPACK, RFC 7541).
 //!
-//! What is the same in every request of a plan is compiled once ([`FixedFields`]) and goes into
-//! the connection's dynamic table with the first request that has it; from then on it costs one
-//! octet, as with a browser. Values with variables are sent as they are, never kept. The fields
-//! to keep are chosen so that the table never overflows: nothing is ever evicted.
+//! Fields that are constant over a plan are compiled once ([`FixedFields`]) and enter the
+//! connection's dynamic table with the first request that has them; from then on each costs one
+//! octet, as with a browser. Values with variables are sent literally and not indexed. The indexed
+//! fields are chosen so that the table never overflows: no entry is ever evicted.
 
 use super::hpack::STATIC_NAMES;
 use crate::template::{TemplateVariables, TextTemplate};
 
 /// Octets of the peer's table that are used: the default, which every peer begins with.
 const TABLE: usize = 4096;
-/// Index of the newest entry of the dynamic table.
 const NEWEST: usize = STATIC_NAMES.len() + 1;
 
-/// Fields that are the same in every request that has them, over all requests of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct FixedFields {
     fields: Vec<FixedField>,
@@ -38,16 +36,12 @@ pub(crate) struct HeaderFields(Vec<HeaderField>);
 enum HeaderField {
     Static(u8),
     Fixed(usize),
-    /// A name spelt out, and a value that differs from one request to the next.
-    Varying {
-        name: Vec<u8>,
-        value: TextTemplate,
-    },
+    Varying { name: Vec<u8>, value: TextTemplate },
     Length,
 }
 
 impl HeaderFields {
-    /// Adds a field whose value may hold variables; `name` in lower case.
+    /// Adds a field; its value may hold variables, `name` is in lower case.
     pub(crate) fn add_field(&mut self, name: &str, value: TextTemplate, fixed: &mut FixedFields) {
         let field = match value.fixed_text() {
             Some(value) => match static_field(name, &value) {
@@ -62,12 +56,10 @@ impl HeaderFields {
         self.0.push(field);
     }
 
-    /// Adds the length of a body that differs from one request to the next.
     pub(crate) fn add_length(&mut self) {
         self.0.push(HeaderField::Length);
     }
 
-    /// Appends the block of the current request. `scratch` is memory for values.
     pub(crate) fn render(
         &self,
         fixed: &FixedFields,
@@ -133,14 +125,11 @@ pub(crate) struct HpackEncoder {
     /// For each fixed field, how many were in the table when it came there; 0 is not there.
     places: Vec<usize>,
     count: usize,
-    /// The peer's table is smaller than the default.
     is_off: bool,
-    /// The peer must be told so with the next block.
     must_tell: bool,
 }
 
 impl HpackEncoder {
-    /// Forgets everything, for a new connection.
     pub(crate) fn reset_table(&mut self) {
         self.places.clear();
         self.count = 0;
@@ -179,7 +168,6 @@ impl HpackEncoder {
     }
 }
 
-/// The fields of the static table that a request may have whole.
 fn static_field(name: &str, value: &[u8]) -> Option<u8> {
     Some(match (name, value) {
         (":method", b"GET") => 2,
@@ -193,7 +181,6 @@ fn static_field(name: &str, value: &[u8]) -> Option<u8> {
     })
 }
 
-/// The beginning of a literal field: its name by the static table or spelt out.
 fn begin_literal(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
     let mut out = Vec::new();
     match STATIC_NAMES.iter().position(|n| *n == name) {
@@ -274,7 +261,7 @@ mod tests {
         (case, fields)
     }
 
-    /// RFC 7541 Appendix C.3, first request and what is left of it in the next.
+    /// RFC 7541 Appendix C.3, first request; the next one sends one octet per field.
     #[test]
     fn what_was_sent_once_costs_one_octet() {
         let (mut case, fields) = case(&[

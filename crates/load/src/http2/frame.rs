@@ -1,4 +1,4 @@
-//! Frames as bytes (RFC 9113 §4.1, §6): the numbers, and those that a client writes.
+//! Frames as bytes (RFC 9113 §4.1, §6): their numbers, and the frames that a client writes.
 
 use super::settings;
 
@@ -51,8 +51,8 @@ pub(super) fn push_cancel(out: &mut Vec<u8>, stream: u32) {
     push_frame(out, RST_STREAM, 0, stream, &CANCEL.to_be_bytes());
 }
 
-/// Ends a HEADERS frame whose header stands at `at` in `out`, with the block behind it: fills the
-/// header in, or cuts a block that is too long into CONTINUATIONs.
+/// Ends a HEADERS frame with its header at `at` in `out`, followed by the block: fills the header
+/// in, or cuts a block that is too long into CONTINUATIONs.
 pub(super) fn close_headers(
     out: &mut Vec<u8>,
     at: usize,

@@ -1,24 +1,22 @@
-//! Decodes header blocks (HPACK, RFC 7541) as far as a load generator cares: the status, the
+//! Decodes header blocks (HPACK, RFC 7541) as far as a load generator needs: the status, the
 //! content length, and how a gRPC call ended.
 //!
-//! The dynamic table keeps what later blocks may refer to: sizes, and the values of those
-//! fields. A value that nobody will ask for is not even decoded.
+//! The dynamic table keeps only data for later blocks: sizes, and the values of those fields. Other
+//! values are not even decoded.
 
 use std::collections::VecDeque;
 
 use super::{Http2Violation, huffman};
 
-/// Largest dynamic table, in octets as RFC 7541 §4.1 counts them: the default of HTTP/2.
 const TABLE_LIMIT: usize = 4096;
 
 /// The content type of gRPC. Source: gRPC over HTTP/2, "Responses".
 const GRPC: &[u8] = b"application/grpc";
 
-/// The code of a call whose status is missing or no number. Source: gRPC, "HTTP to gRPC Status Code
+/// The code of a call with a missing or invalid status. Source: gRPC, "HTTP to gRPC Status Code
 /// Mapping".
 pub(crate) const GRPC_UNKNOWN: u16 = 2;
 
-/// RFC 7541 Appendix A. Fields 2 to 14 also have values, see [`static_value`].
 pub(super) const STATIC_NAMES: [&str; 61] = [
     ":authority",
     ":method",
@@ -85,12 +83,9 @@ pub(super) const STATIC_NAMES: [&str; 61] = [
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecodedHead {
-    /// `:status`; `None` in trailers.
     pub status: Option<u16>,
     pub content_length: Option<u64>,
-    /// Whether `content-type` is that of a gRPC call, such as `application/grpc+proto`.
     pub is_grpc: bool,
-    /// `grpc-status`: in trailers, or in the only block of a call that failed at once.
     pub grpc_status: Option<u16>,
 }
 
@@ -114,7 +109,6 @@ struct DecodedField {
 }
 
 impl DecodedField {
-    /// RFC 7541 §4.1.
     fn entry_size(&self) -> usize {
         self.name_length + self.value_length + 32
     }
@@ -122,7 +116,6 @@ impl DecodedField {
 
 #[derive(Debug)]
 pub struct HpackDecoder {
-    /// The dynamic table, newest first.
     table: VecDeque<DecodedField>,
     size: usize,
     limit: usize,
@@ -139,7 +132,6 @@ impl Default for HpackDecoder {
 }
 
 impl HpackDecoder {
-    /// Forgets everything, for a new connection.
     pub fn clear_table(&mut self) {
         self.table.clear();
         self.size = 0;
@@ -314,7 +306,6 @@ fn classify_name(name: &[u8]) -> FieldName {
     }
 }
 
-/// Value of the fields of the static table that have a number.
 fn static_value(index: usize) -> Option<u64> {
     const STATUSES: [u64; 7] = [200, 204, 206, 304, 400, 404, 500];
     STATUSES.get(index.checked_sub(8)?).copied()
@@ -343,7 +334,6 @@ fn literal_name(block: &mut &[u8]) -> Result<(FieldName, usize), Http2Violation>
     Ok((name, length))
 }
 
-/// A string literal: whether it is Huffman-coded, and its octets (RFC 7541 §5.2).
 fn read_string<'a>(block: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Http2Violation> {
     let is_coded = block.first().ok_or(Http2Violation::Compression)? & 0x80 != 0;
     let length = read_integer(block, 7)?;
@@ -354,7 +344,7 @@ fn read_string<'a>(block: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Http2Violat
     Ok((is_coded, text))
 }
 
-/// An integer with a prefix of so many bits (RFC 7541 §5.1), below 2^28.
+/// An integer with a prefix of `prefix` bits (RFC 7541 §5.1), below 2^28.
 fn read_integer(block: &mut &[u8], prefix: u8) -> Result<usize, Http2Violation> {
     let mask = (1usize << prefix) - 1;
     let mut value = usize::from(read_octet(block)?) & mask;

@@ -32,11 +32,10 @@ const LONGEST: usize = 30;
 struct HuffmanCode {
     /// Symbols by the length of their code, then by value.
     symbols: [u16; 257],
-    /// First code of each length, and where its symbol stands in `symbols`.
+    /// First code of each length, and the index of its symbol in `symbols`.
     first: [u32; LONGEST + 1],
     offset: [u32; LONGEST + 1],
     count: [u32; LONGEST + 1],
-    /// Symbol and length of the code that a byte begins with; length 0 when it is longer.
     short: [(u8, u8); 256],
 }
 
@@ -101,7 +100,7 @@ pub(super) fn decode_huffman(
             (symbol, length) => (u16::from(symbol), usize::from(length)),
         };
         if length > bits {
-            // What is left is padding: fewer than 8 bits, all ones.
+            // The remainder is padding: fewer than 8 bits, all ones.
             let is_padding = bits < 8 && window.leading_ones() as usize >= bits;
             return is_padding.then_some(()).ok_or(Http2Violation::Compression);
         }
@@ -114,7 +113,6 @@ pub(super) fn decode_huffman(
     }
 }
 
-/// The symbol of a code of more than 8 bits.
 fn find_long_symbol(window: u64) -> Option<(u16, usize)> {
     (9..=LONGEST).find_map(|length| {
         let code = (window >> (64 - length)) as u32;

@@ -15,7 +15,6 @@ pub enum Http2Frame<'a> {
     Data {
         stream: u32,
         piece: &'a [u8],
-        /// Octets that flow control counts: with padding.
         flow: u32,
         is_last: bool,
     },
@@ -23,22 +22,17 @@ pub enum Http2Frame<'a> {
         stream: u32,
         is_last: bool,
     },
-    /// The peer gave a stream up.
     Reset {
         stream: u32,
     },
     Settings(Http2Settings),
-    /// A ping, to be answered with the same octets.
     Ping([u8; 8]),
     /// The connection takes no more streams than those up to the last one.
     GoAway {
-        /// The last stream that was or may be processed.
         last: u32,
     },
     Window {
-        /// The stream, or 0 for the connection.
         stream: u32,
-        /// Octets, at least 1.
         increment: u32,
     },
 }
@@ -55,8 +49,7 @@ struct FrameHeader {
 enum FrameReaderState {
     Header,
     PadLength(FrameHeader),
-    /// In the body's octets of a DATA frame; `padding` octets (the length of it included) are
-    /// none.
+    /// Inside the body of a DATA frame, followed by `padding` octets (including the length field).
     Data {
         left: usize,
         padding: usize,
@@ -69,10 +62,8 @@ enum FrameReaderState {
 #[derive(Debug)]
 pub struct FrameReader {
     state: FrameReaderState,
-    /// A header or payload that came in pieces.
     partial: Vec<u8>,
     block: Vec<u8>,
-    /// The stream whose header block is not complete, and whether it ends the stream.
     open_block: Option<(u32, bool)>,
 }
 
@@ -88,7 +79,6 @@ impl Default for FrameReader {
 }
 
 impl FrameReader {
-    /// Forgets everything, for a new connection.
     pub fn reset_reader(&mut self) {
         self.state = FrameReaderState::Header;
         self.partial.clear();
@@ -100,8 +90,6 @@ impl FrameReader {
         &self.block
     }
 
-    /// Takes the next frame off `bytes`; `None` when more are needed, then all were taken.
-    /// Errors: [`Http2Violation`] when the bytes are no frames of a server.
     pub fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -188,7 +176,6 @@ impl FrameReader {
         }
     }
 
-    /// Hands `length` octets to `handle` once all are there.
     fn gather_octets<T>(
         &mut self,
         bytes: &mut &[u8],
@@ -293,7 +280,7 @@ impl FrameReader {
                 }
                 Some(Http2Frame::Window { stream, increment })
             }
-            // PRIORITY, and types of extensions that nobody agreed on.
+            // PRIORITY, and types of extensions that were not negotiated.
             _ => None,
         })
     }
@@ -317,7 +304,6 @@ impl FrameReader {
     }
 }
 
-/// What is left of a HEADERS payload without its padding.
 fn strip_padding(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Http2Violation> {
     if header.flags & frame::PADDED == 0 {
         return Ok(payload);
@@ -327,7 +313,6 @@ fn strip_padding(header: FrameHeader, payload: &[u8]) -> Result<&[u8], Http2Viol
     Ok(&rest[..length.ok_or(Http2Violation::Protocol)?])
 }
 
-/// A stream's number or a window's increment: 31 bits.
 fn read_31_bits(octets: &[u8]) -> u32 {
     u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]]) & (u32::MAX >> 1)
 }

@@ -19,8 +19,8 @@ use crate::response::Response;
 
 /// DATA gathers up to this many octets before the socket must take some.
 const MAX_GATHERED: usize = 256 * 1024;
-/// Answers to a peer's pings and settings that wait for room in the socket; a peer that asks for
-/// more and reads none of them floods this one (RFC 9113 §10.5).
+/// Pending replies to a peer's pings and settings; a peer that requests more without reading them
+/// floods this one (RFC 9113 §10.5).
 const MOST_REPLIES: u32 = 1000;
 /// The peer gets this much of its window back at once.
 const CREDIT: u32 = 1 << 30;
@@ -29,13 +29,11 @@ const LAST_STREAM: u32 = MAX_WINDOW;
 #[derive(Debug)]
 pub(crate) struct StreamRoom {
     pub(crate) request: Option<InFlight>,
-    /// The body of the request, where it differs from one to the next.
     pub(crate) rendered: Vec<u8>,
     /// The answer has no body whatever its head says.
     head_only: bool,
     answer: ResponseSoFar,
     search: Option<BodySearch>,
-    /// Octets of the request's body that were sent, and how many there are.
     body_sent: usize,
     body_length: usize,
     window: i64,
@@ -45,7 +43,6 @@ pub(crate) struct StreamRoom {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct ResponseSoFar {
-    /// 0 until the head came.
     status: u16,
     content_length: Option<u64>,
     body_bytes: u64,
@@ -69,26 +66,19 @@ pub(crate) struct Http2Connection {
     /// The stream of each place; 0 is none.
     streams: Vec<u32>,
     free: Vec<usize>,
-    /// Places whose request was not sent yet, and some of which that is no longer true.
     waiting: VecDeque<usize>,
     next_stream: u32,
     active: usize,
-    /// Streams with a body that is not sent yet.
     uploads: usize,
     max_streams: usize,
     max_payload: usize,
     initial_window: i64,
     window: i64,
-    /// Octets received since the peer got its window back.
     received: u32,
-    /// The peer's settings came.
     is_settled: bool,
-    /// The peer takes no more streams.
     is_closing: bool,
-    /// Frames to send, and how many octets of them were sent.
     pub(crate) out: Vec<u8>,
     pub(crate) written: usize,
-    /// Answers to pings and settings among them.
     replies: u32,
     /// Places that stay empty because the peer allows fewer streams.
     pub(crate) held: usize,
@@ -134,7 +124,6 @@ impl Http2Connection {
         session
     }
 
-    /// Gets ready for a new connection; its requests, if any, wait to be sent again.
     pub(crate) fn reset_connection(&mut self) {
         self.reader.reset_reader();
         self.decoder.clear_table();
@@ -164,7 +153,6 @@ impl Http2Connection {
         self.replies = 0;
     }
 
-    /// Whether the peer's settings came, so that requests may be sent.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_settled
     }
@@ -180,12 +168,10 @@ impl Http2Connection {
         has_room && self.is_settled && !self.is_closing && self.active < self.max_streams
     }
 
-    /// Requests that may be under way at once.
     pub(crate) fn request_capacity(&self) -> usize {
         self.places.len().min(self.max_streams.max(1))
     }
 
-    /// Puts a request into a free place; false when there is none.
     pub(crate) fn admit(&mut self, request: InFlight, head_only: bool) -> bool {
         let Some(free) = self.free.pop() else {
             return false;
@@ -197,7 +183,6 @@ impl Http2Connection {
         true
     }
 
-    /// Takes the request out of a place, which is free then.
     pub(crate) fn take_request(&mut self, place: usize) -> Option<InFlight> {
         let request = self.places[place].request.take()?;
         self.free.push(place);
@@ -214,7 +199,6 @@ impl Http2Connection {
             .collect()
     }
 
-    /// The longest waiting request that was not sent yet.
     pub(crate) fn next_waiting(&mut self) -> Option<usize> {
         while let Some(place) = self.waiting.front().copied() {
             if self.places[place].request.is_some() && self.streams[place] == 0 {
@@ -225,8 +209,6 @@ impl Http2Connection {
         None
     }
 
-    /// Opens a stream for a request; its header block is rendered behind a gap for the frame's
-    /// header.
     pub(crate) fn open_stream(
         &mut self,
         place: usize,
@@ -253,7 +235,6 @@ impl Http2Connection {
         frame::close_headers(&mut self.out, at, stream, is_last, self.max_payload);
     }
 
-    /// Places whose request bodies can go on.
     pub(crate) fn next_upload(&self) -> Option<usize> {
         if self.uploads == 0 || self.window <= 0 || self.out.len() - self.written > MAX_GATHERED {
             return None;
@@ -277,7 +258,6 @@ impl Http2Connection {
         self.uploads -= usize::from(is_last);
     }
 
-    /// Gives a request up; what still comes for it is passed over.
     pub(crate) fn cancel(&mut self, place: usize) -> Option<InFlight> {
         let stream = self.streams[place];
         if stream != 0 {
@@ -287,8 +267,6 @@ impl Http2Connection {
         self.take_request(place)
     }
 
-    /// Takes received bytes; requests that came to their end are added to `ended`.
-    /// Errors: The kind of failure when the connection must be closed.
     pub(crate) fn receive_frames(
         &mut self,
         mut bytes: &[u8],
@@ -491,7 +469,7 @@ impl Http2Connection {
     }
 }
 
-/// Counts received octets; gives the peer its window back when much of it is used.
+/// Counts received octets; returns the window to the peer when most are used up.
 fn give_back(received: &mut u32, flow: u32, stream: u32, out: &mut Vec<u8>) {
     *received += flow;
     if *received >= CREDIT {

@@ -8,12 +8,10 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 
-/// The largest window flow control knows.
 pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Http2Settings {
-    /// Octets of the table that the peer decodes headers with.
     pub table_size: Option<u32>,
     pub max_streams: Option<u32>,
     /// Octets that may be sent on a new stream before a WINDOW_UPDATE.

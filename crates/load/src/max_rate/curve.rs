@@ -1,8 +1,8 @@
-//! The response-time curve: latency at shares of the highest rate, from little to all of it.
+//! The response-time curve: latency at shares of the highest rate, from little to all.
 //!
-//! Owns one run of rising steps, and what makes it no evidence. The first second of each step is
-//! left out: in it the change of rate still shows. Source of the idea: SPECjbb2015,
-//! "response-throughput curve" in 1 % steps.
+//! Owns one run of rising steps, and what invalidates it. The first second of each step is left
+//! out: the change of rate still shows there. Source of the idea: SPECjbb2015, "response-throughput
+//! curve" in 1 % steps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,9 +20,9 @@ use crate::plan::{LoadModel, LoadPlan};
 use crate::run::{LoadOutcome, run};
 use crate::schedule::RateSegment;
 
-/// Shortest step, in seconds: one that is left out, one that counts.
+/// Shortest step, in seconds: one second left out, one counted.
 const SHORTEST_STEP: u64 = 2;
-/// Requests whose send lags are judged together: of fewer, 1 % is a single wake-up.
+/// Requests with jointly judged send lags: with fewer, 1 % is a single wake-up.
 const JUDGED_TOGETHER: u64 = 1000;
 
 /// One step of the curve.
@@ -107,8 +107,8 @@ fn incomplete_reason(
     reason.map(|reason| format!("the curve is not valid: {reason}"))
 }
 
-/// Whether the generator was late in a part of the curve, which all of it may hide: the low steps
-/// have few of its requests.
+/// Whether the generator was late in a part of the curve, which the total may hide: low steps have
+/// few requests.
 fn late_step(plan: &LoadPlan, steps: &[LoadTotals]) -> Option<String> {
     let mut together = LoadTotals::default();
     steps.iter().find_map(|step| {
@@ -122,7 +122,7 @@ fn late_step(plan: &LoadPlan, steps: &[LoadTotals]) -> Option<String> {
     })
 }
 
-/// The step whose judged time a second belongs to.
+/// The step with the judged second `second`.
 fn step_of(second: u64, length: u64, steps: u32) -> Option<usize> {
     let step = second / length;
     let counts = !second.is_multiple_of(length) && step < u64::from(steps);
@@ -157,7 +157,7 @@ mod tests {
         LoadPlan::new(vec![target], crate::plan::RequestSpec::for_get("/"), model)
     }
 
-    /// A step of so many requests, each sent so late.
+    /// A step with this many requests and this send lag.
     fn step(requests: u64, lag: Duration) -> LoadTotals {
         let mut totals = LoadTotals::default();
         let lag = u64::try_from(lag.as_nanos()).unwrap();

@@ -17,13 +17,14 @@ pub(super) struct LoadGoal {
 }
 
 impl LoadGoal {
-    /// Errors: [`LoadError::Plan`] for an objective that no load can decide.
     pub(super) fn new(slo: &Slo) -> Result<Self, LoadError> {
-        let is_start = |o: &Objective| matches!(o, Objective::Start { .. });
+        let is_start = |o: &Objective| matches!(o, Objective::Start { .. } | Objective::Run(_));
         if slo.objectives.iter().any(is_start) {
             return Err(LoadError::Plan {
                 field: "slo",
-                why: format!("`{slo}` is about the start time, which load does not show"),
+                why: format!(
+                    "`{slo}` is about the start or a run that ends, which load does not show"
+                ),
             });
         }
         if let Some(named) = slo.by_request.first() {
@@ -38,7 +39,6 @@ impl LoadGoal {
         Ok(Self { slo: slo.clone() })
     }
 
-    /// What the first broken objective measured; `None` when all are kept.
     pub(super) fn broken_objective(&self, totals: &LoadTotals) -> Option<String> {
         let objectives = self.slo.objectives.iter();
         let mut all = objectives.map(|objective| (*objective, measured_value(*objective, totals)));
@@ -58,7 +58,7 @@ impl LoadGoal {
         (slow + totals.failed_requests()) as f64
     }
 
-    /// How many of them a trial of so many requests can have and still pass.
+    /// The most slow requests that a trial with this many requests can have and still pass.
     pub(super) fn allowance(&self, requests: f64) -> f64 {
         match self.tightest_objective() {
             // Half as much again: buckets of the histogram and the first second are not exact.
@@ -94,17 +94,16 @@ fn measured_value(objective: Objective, totals: &LoadTotals) -> Option<f64> {
             Some(failed as f64 / totals.scheduled.max(1) as f64)
         }
         // `Goal::new` refuses it.
-        Objective::Start { .. } => None,
+        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => None,
     }
 }
 
-/// `p99 90ms (p99<50ms)`, or `p99 failed (p99<50ms)`.
 fn objective_words(objective: Objective, measured: Option<f64>) -> String {
     let name = match objective {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max".to_owned(),
         Objective::Errors { .. } => "errors".to_owned(),
-        Objective::Start { .. } => "start".to_owned(),
+        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => "start".to_owned(),
     };
     let value = match (measured, objective) {
         (None, _) => "failed".to_owned(),

@@ -50,7 +50,6 @@ pub struct MaxRateTrial {
     pub saturated: Option<String>,
 }
 
-/// What the seconds of a trial say: only whole ones after the settling count.
 #[derive(Debug, Default)]
 struct TrialFlow {
     seconds: f64,

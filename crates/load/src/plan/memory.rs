@@ -1,22 +1,22 @@
-//! How much memory a run of a plan may take, and how much it mostly does.
+//! Memory of a run: its bound, and its usual size.
 //!
-//! Owns the sum of the generator's own bounds; each of them is kept where it stands in a comment here.
-//! A server under load is not trusted: more than this is a bound that is missing, whatever it sends.
-//! What well-behaved servers make it take is far less, and that is what is set aside for it where room
-//! costs something ([`LoadPlan::usual_memory`]). Measured with the kernel's part (cgroup peak):
-//! 8 MiB for 20 connections, 51 for 10,000, 53 for 2,000 with TLS, 68 for 1,000 of HTTP/2 with 100
-//! streams each, 97 with TLS, 67 for 100 with 1,000 streams, 315 for a mix of 2,000 requests.
+//! Owns the sum of the generator's own bounds; the comments here name the place that enforces each.
+//! A server under load is not trusted: whatever it sends, exceeding this sum means that a bound is
+//! missing. Well-behaved servers cause far less, and only that is reserved if memory is scarce
+//! ([`LoadPlan::usual_memory`]). Measured with the kernel's part (cgroup peak): 8 MiB for 20
+//! connections, 51 for 10,000, 53 for 2,000 with TLS, 68 for 1,000 of HTTP/2 with 100 streams each,
+//! 97 with TLS, 67 for 100 with 1,000 streams, 315 for a mix of 2,000 requests.
 
 use super::{LoadPlan, RequestSpec};
 
-/// The program, its libraries' tables, the order and what is read of it: some 20 MiB, with room.
+/// The program, its libraries' tables, the order and its parsed form: some 20 MiB, with reserve.
 const PROGRAM: u64 = 96 << 20;
 /// A thread: stack, receive buffer, events.
 const THREAD: u64 = 8 << 20;
 /// A histogram of 1 ns to 1 h with 3 digits that is full ([`crate::histogram::new`]), and its text.
 const HISTOGRAM: u64 = 512 << 10;
-/// Histograms that a thread keeps: three for each of the warm-up and what is measured, in the second
-/// under way and in two that are on their way, and as many again in the sums.
+/// Histograms per thread: three each for the warm-up and the measured part, in the second under way
+/// and in two in transit, and as many again in the sums.
 const HISTOGRAMS: u64 = 24;
 /// Seconds of which outcomes are kept one by one, at most (`shard`).
 const SECONDS: u64 = 3600;
@@ -32,8 +32,8 @@ const STREAM: u64 = 1 << 10;
 /// The cookies of a user: 50 with 8 KiB in all (`user`), once more in the result.
 const USER: u64 = 32 << 10;
 
-/// Of what was measured: the program, and for each connection, its TLS, its streams, and for each request
-/// of a mix (two histograms in two sums).
+/// Measured: the program, and per connection, per TLS connection, per stream, and per request of a
+/// mix (two histograms in two sums).
 const USUAL: (u64, u64, u64, u64, u64) = (8 << 20, 5 << 10, 30 << 10, 640, 160 << 10);
 
 impl LoadPlan {
@@ -80,13 +80,11 @@ impl LoadPlan {
         .fold(0, u64::saturating_add)
     }
 
-    /// Whole seconds that are measured, and one more.
     fn measured_seconds(&self) -> u64 {
         let length = self.model.scheduled_duration();
         length.map_or(SECONDS, |length| length.as_secs() + 1)
     }
 
-    /// Octets of the longest request. Values of variables are short.
     fn longest_request(&self) -> u64 {
         let lengths = self
             .weighted_requests()

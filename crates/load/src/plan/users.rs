@@ -22,15 +22,15 @@ pub struct ThinkTime {
     pub to: Duration,
 }
 
-/// Users: each has a connection and cookies, sends one request at a time, pauses between them, and
-/// leaves when the session is over. An open model keeps its schedule: a request that is due goes to
-/// the user whose pause has been over for longest, to a new one when there is none, and when all
-/// connections are taken to the one whose pause is over next.
+/// Users: each has a connection and cookies, sends one request at a time, pauses between requests,
+/// and leaves when the session is over. An open model keeps its schedule: a due request goes to the
+/// user with the longest finished pause, else to a new user, and when all connections are taken to
+/// the user with the earliest end of the pause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Users {
     /// Requests of a session on average; at least 1.
     pub requests: f64,
-    /// Those who are there already: what the load before this one left ([`crate::LoadOutcome::users`]).
+    /// Users from the load before this one ([`crate::LoadOutcome::users`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub present: Vec<User>,
 }

@@ -1,19 +1,18 @@
-//! How requests of a log were answered: by class and status, how often, how late, how large.
+//! Responses in a log: by class and status, with number, delay and size.
 //!
-//! Owns what is counted for a stub. Every method counts: a stub changes nothing. Memory is bounded by
-//! the number of classes that are told apart.
+//! Owns the counts for a stub. Every method counts: a stub changes nothing. The number of distinct
+//! classes bounds the memory.
 
 use std::collections::BTreeMap;
 
 use super::line::AccessLogLine;
 use crate::histogram::{self, Histogram};
 
-/// Classes with a status that are told apart: about 150 KB each.
+/// Most distinct classes with a status: about 150 KB each.
 const MOST: usize = 500;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassAnswers {
-    /// Method and path with identifiers replaced, and keys of its query.
     pub class: String,
     pub status: u16,
     pub requests: u64,
@@ -59,8 +58,8 @@ impl AnswerCounter {
         }
     }
 
-    /// All, and how many requests are in none. Classes with a query come first, because one without
-    /// fits their requests as well; then the most frequent.
+    /// All classes, and the number of requests without one. Classes with a query come first,
+    /// because a class without one also matches their requests; then the most frequent.
     pub(super) fn into_answers(self) -> (Vec<ClassAnswers>, u64) {
         let of = |((class, status), counted): ((Vec<u8>, u16), AnswerCount)| ClassAnswers {
             class: String::from_utf8_lossy(&class).into_owned(),

@@ -1,7 +1,7 @@
 //! From access log lines to a load profile, in constant memory.
 //!
-//! Owns what is counted: classes with their weights and a few sample paths, statuses, sizes,
-//! durations. Only GET and HEAD are replayed, and what a template or the user says; the others are
+//! Owns the counts: classes with their weights and a few sample paths, statuses, sizes, durations.
+//! Replays only GET and HEAD, plus requests from templates or at the user's choice; the others are
 //! counted by class.
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::answered::{AnswerCounter, ClassAnswers};
 use super::class::{KeyHasher, normalise};
+use super::frame::unframe_line;
 use super::json::JsonFields;
 use super::known::shown_line;
 use super::line::{AccessLogFormat, AccessLogLine, STATUSES};
@@ -23,16 +24,13 @@ use super::{LoadProfile, MixRequest};
 use crate::histogram::{self, Histogram};
 use crate::random::SeededRandom;
 
-/// Classes that are told apart; requests of others are counted only.
+/// Most distinct classes; further requests are only counted.
 const MAX_CLASSES: usize = 2_000;
-/// Sample paths kept of each class.
 const SAMPLES: usize = 16;
-/// Lines this long are rejected: no server writes them.
 const MAX_LINE: usize = 64 * 1024;
-/// The largest response told apart: 1 TiB. What is larger counts as this.
+/// The largest distinct response size, 1 TiB; larger ones count as this.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// Classes that are left out and named: the most frequent ones.
 const NAMED: usize = 20;
 
 /// Counts lines; [`ProfileBuilder::build_profile`] makes the profile.
@@ -41,9 +39,7 @@ pub struct ProfileBuilder {
     format: AccessLogFormat,
     all_methods: bool,
     templates: RequestTemplates,
-    /// Requests that arrived outside it count as none, in seconds since 1970.
     window: Option<Range<f64>>,
-    /// Lines read before the log that is being read.
     before: u64,
     lines: u64,
     rejected: Option<RejectedLine>,
@@ -51,10 +47,8 @@ pub struct ProfileBuilder {
     random: SeededRandom,
     classes: HashMap<Vec<u8>, ReplayedClass, BuildHasherDefault<KeyHasher>>,
     key: Vec<u8>,
-    /// Requests by status.
     statuses: Vec<u64>,
     intervals: Intervals,
-    /// In ns.
     durations: Histogram,
     sizes: Histogram,
     clients: ClientTracker,
@@ -62,10 +56,8 @@ pub struct ProfileBuilder {
     answered: Option<AnswerCounter>,
 }
 
-/// The first line of all logs that is not of the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedLine {
-    /// Its number within its log, from 1.
     pub number: u64,
     pub text: String,
 }
@@ -80,14 +72,12 @@ struct ReplayedClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassReplay {
     AsLogged,
-    /// It has a body and headers from this template.
     Filled(usize),
-    /// It would change data, and nobody said with which body.
+    /// It would change data, and has no body.
     LeftOut,
 }
 
 impl ProfileBuilder {
-    /// With an interval in seconds for the rate over time.
     pub fn new(format: AccessLogFormat, interval: f64, all_methods: bool) -> Self {
         Self {
             format,
@@ -111,39 +101,33 @@ impl ProfileBuilder {
         }
     }
 
-    /// Counts how requests were answered too: [`ProfileBuilder::take_answers`].
     pub fn with_answers(mut self) -> Self {
         self.answered = Some(AnswerCounter::default());
         self
     }
 
-    /// How requests were answered, and how many are in none of these: too many classes, or no status
-    /// from 200 to 599. Nothing without [`ProfileBuilder::with_answers`].
+    /// The classes of responses, and the number of requests outside them: too many classes, or no
+    /// status from 200 to 599. Empty without [`ProfileBuilder::with_answers`].
     pub fn take_answers(&mut self) -> (Vec<ClassAnswers>, u64) {
         self.answered.take().unwrap_or_default().into_answers()
     }
 
-    /// Requests that a template matches are replayed with its body and headers, whatever their
-    /// method.
     pub fn with_templates(mut self, templates: RequestTemplates) -> Self {
         self.templates = templates;
         self
     }
 
-    /// Takes only requests that arrived within this stretch, in seconds since 1970.
     pub fn within_window(mut self, window: Range<f64>) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// The first line of all logs that is not of the format.
     pub fn rejected_line(&self) -> Option<&RejectedLine> {
         self.rejected.as_ref()
     }
 
-    /// Takes a whole log. Lines are read where they lie in the reader's buffer; only one that
-    /// reaches over its end is copied.
-    /// Errors: What the reader says.
+    /// Takes a whole log. Lines are parsed in the reader's buffer; only a line across its end is
+    /// copied. Errors: What the reader says.
     pub fn read(&mut self, mut log: impl BufRead) -> std::io::Result<()> {
         self.before = self.lines;
         let mut begun = Vec::new();
@@ -163,7 +147,7 @@ impl ProfileBuilder {
                 }
                 rest = &rest[end + 1..];
             }
-            // What is longer than any line is kept only as far as it takes to be rejected.
+            // An overlong line is buffered only up to the point of its rejection.
             let room = MAX_LINE.saturating_sub(begun.len());
             begun.extend_from_slice(&rest[..rest.len().min(room)]);
             let used = buffer.len();
@@ -175,11 +159,15 @@ impl ProfileBuilder {
         Ok(())
     }
 
-    /// Takes one line, without its end.
     pub fn add_line(&mut self, text: &[u8]) {
         self.lines += 1;
         if text.len() >= MAX_LINE {
             self.reject(text);
+            return;
+        }
+        let text = &*unframe_line(text);
+        // A directive of the extended log format, such as #Fields.
+        if text.starts_with(b"#") {
             return;
         }
         if self.format.is_json() {
@@ -224,7 +212,6 @@ impl ProfileBuilder {
         }
     }
 
-    /// Counts what is true of every request, replayed or not.
     fn observe_line(&mut self, line: &AccessLogLine<'_>) {
         self.observed.requests += 1;
         if let Some(status) = line.status {
@@ -333,7 +320,6 @@ impl ProfileBuilder {
     }
 }
 
-/// `None` when no sample can be sent as it is.
 fn sample_request(key: &[u8], class: &ReplayedClass) -> Option<MixRequest> {
     let name = String::from_utf8_lossy(key).into_owned();
     let (method, _) = name.split_once(' ')?;

@@ -19,9 +19,7 @@ enum StampPart {
     Hour,
     Minute,
     Second,
-    /// Of a second: as many digits as there are.
     Fraction,
-    /// Seconds since 1970.
     Epoch,
     /// `+0200`, `+02:00`, `Z`, `UTC` or `GMT`.
     Zone,
@@ -104,13 +102,11 @@ impl StampFormat {
         }
     }
 
-    /// It says a moment: a day, or seconds since 1970.
     pub(super) fn is_whole(&self) -> bool {
         let has = |part| self.0.contains(&part);
         has(StampPart::Epoch) || (has(StampPart::Year) && has(StampPart::Day))
     }
 
-    /// The moment that stands at the begin of the text, and what follows it.
     pub(super) fn read<'a>(&self, text: &'a [u8]) -> Option<(f64, &'a [u8])> {
         let mut rest = text;
         let (mut year, mut month, mut day, mut seconds) = (1970, 1, 1, 0);

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::line::{
@@ -28,10 +29,13 @@ pub(super) struct JsonFields<'a> {
     bytes: Option<Cow<'a, str>>,
     timed: Option<Cow<'a, str>>,
     unit: u64,
+    /// With its unit: `0.031s`, as Google Cloud's load balancers write it.
+    latency: Option<Cow<'a, str>>,
+    /// The request is a nested object, as Caddy writes it: then `duration` is in seconds.
+    is_nested: bool,
     /// In the unit of the server.
     elapsed: Option<Cow<'a, str>>,
     address: Option<Cow<'a, str>>,
-    /// The address with a port behind it.
     peer: Option<Cow<'a, str>>,
     /// The client in Tomcat's logs; elsewhere the name of the server.
     host: Option<Cow<'a, str>>,
@@ -40,12 +44,10 @@ pub(super) struct JsonFields<'a> {
 }
 
 impl<'a> JsonFields<'a> {
-    /// `None` for a line that is no JSON object.
     pub(super) fn read(text: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
     }
 
-    /// What they say; the arrival is still the stamp as it stands.
     pub(super) fn to_line(
         &self,
         source: LogSource,
@@ -72,9 +74,11 @@ impl<'a> JsonFields<'a> {
         };
         let number = |field: &Option<Cow<'_, str>>| decimal(field.as_deref()?.as_bytes());
         let timed = number(&self.timed).map(|value| value * self.unit as f64);
+        let latency = self.latency.as_deref().and_then(parse_latency);
         // Who writes `start_time` (Envoy, Istio) has `duration` in ms.
         let unit = match begin {
             Some(_) => Some(MS),
+            None if self.is_nested => Some(SECOND),
             None => source.duration_unit(),
         };
         let elapsed = number(&self.elapsed).zip(unit);
@@ -97,6 +101,7 @@ impl<'a> JsonFields<'a> {
                 .as_deref()
                 .and_then(|b| parse_body_size(b.as_bytes())),
             duration_ns: timed
+                .or(latency)
                 .or(elapsed)
                 .filter(|ns| *ns >= 0.0)
                 .map(|ns| ns as u64),
@@ -117,12 +122,33 @@ impl<'a> JsonFields<'a> {
         &mut self.timed
     }
 
+    /// Takes the fields of a nested request; fields of the line itself win.
+    fn take_request(&mut self, own: Self) {
+        self.is_nested = true;
+        if self.timed.is_none() {
+            (self.timed, self.unit) = (own.timed, own.unit);
+        }
+        for (place, value) in [
+            (&mut self.method, own.method),
+            (&mut self.path, own.path),
+            (&mut self.status, own.status),
+            (&mut self.bytes, own.bytes),
+            (&mut self.latency, own.latency),
+            (&mut self.address, own.address),
+            (&mut self.agent, own.agent),
+        ] {
+            if place.is_none() {
+                *place = value;
+            }
+        }
+    }
+
     fn field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
             "time" | "time_local" | "time_iso8601" | "timestamp" | "@timestamp" | "msec" => {
                 &mut self.stamp
             }
-            "request" | "request_line" => &mut self.request,
+            "request_line" => &mut self.request,
             "method" | "request_method" => &mut self.method,
             "uri" | "path" | "request_uri" | "url" => &mut self.path,
             "status" | "statusCode" => &mut self.status,
@@ -131,20 +157,21 @@ impl<'a> JsonFields<'a> {
             "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
             "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" => &mut self.address,
             "host" => &mut self.host,
+            "latency" => &mut self.latency,
             "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
             "http_user_agent" | "user_agent" | "userAgent" => &mut self.agent,
             _ => return self.rare_field_place(name),
         })
     }
 
-    /// Names of proxies and loggers: apart, because every name that is met is compared with those
-    /// before it.
     fn rare_field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
             "ts" | "datetime" => &mut self.stamp,
             "start_time" | "startTime" | "StartUTC" | "StartLocal" => &mut self.begin,
             "requestMethod" | "RequestMethod" | "http_method" => &mut self.method,
-            "requestURI" | "requested_uri" | "request_path" | "RequestPath" => &mut self.path,
+            "requestURI" | "requestUrl" | "requested_uri" | "request_path" | "RequestPath" => {
+                &mut self.path
+            }
             "status_code" | "response_code" | "responseCode" | "DownstreamStatus" => {
                 &mut self.status
             }
@@ -154,7 +181,7 @@ impl<'a> JsonFields<'a> {
             | "response_time_ms" | "latency_ms" => self.duration_place(MS),
             "duration_us" | "request_time_us" | "latency_us" => self.duration_place(US),
             "duration_ns" | "Duration" => self.duration_place(1),
-            "clientIp" | "remote_host" | "ClientHost" => &mut self.address,
+            "clientIp" | "remoteIp" | "remote_host" | "ClientHost" => &mut self.address,
             "downstream_remote_address" => &mut self.peer,
             "request_User-Agent" => &mut self.agent,
             _ => return None,
@@ -162,7 +189,14 @@ impl<'a> JsonFields<'a> {
     }
 }
 
-/// Seconds since 1970, or ms, µs or ns: the number itself says which for thousands of years.
+fn parse_latency(text: &str) -> Option<f64> {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, MS),
+        None => (text.strip_suffix('s')?, SECOND),
+    };
+    Some(decimal(number.as_bytes())? * unit as f64)
+}
+
 fn parse_epoch(text: &[u8]) -> Option<f64> {
     let value = decimal(text)?;
     Some(match value.abs() {
@@ -189,10 +223,18 @@ impl<'de> Deserialize<'de> for JsonFields<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonFields<'de>, A::Error> {
                 let mut fields = JsonFields::default();
-                while let Some(ScalarText(name)) = map.next_key()? {
+                while let Some(name) = map.next_key::<JsonValue<'de>>()? {
+                    let name = name.into_text();
+                    if matches!(name.as_deref(), Some("request" | "httpRequest")) {
+                        match map.next_value()? {
+                            JsonValue::Text(line) => fields.request = fields.request.or(line),
+                            JsonValue::Fields(own) => fields.take_request(*own),
+                        }
+                        continue;
+                    }
                     match name.as_deref().and_then(|name| fields.field_place(name)) {
                         Some(place) if place.is_none() => {
-                            *place = map.next_value::<ScalarText<'de>>()?.0
+                            *place = map.next_value::<JsonValue<'de>>()?.into_text()
                         }
                         Some(_) | None => {
                             map.next_value::<IgnoredAny>()?;
@@ -206,61 +248,70 @@ impl<'de> Deserialize<'de> for JsonFields<'de> {
     }
 }
 
-/// A string, or a number as text; anything else is `None`.
-struct ScalarText<'a>(Option<Cow<'a, str>>);
+/// A scalar as text, or an object that may hold parts of a request. Other values are no text.
+enum JsonValue<'a> {
+    Text(Option<Cow<'a, str>>),
+    Fields(Box<JsonFields<'a>>),
+}
 
-impl<'de> Deserialize<'de> for ScalarText<'de> {
+impl<'a> JsonValue<'a> {
+    fn into_text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Text(text) => text,
+            Self::Fields(_) => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonValue<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ScalarVisitor;
         impl<'de> Visitor<'de> for ScalarVisitor {
-            type Value = ScalarText<'de>;
+            type Value = JsonValue<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a value")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(Some(Cow::Borrowed(text))))
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(Some(Cow::Borrowed(text))))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(Some(Cow::Owned(text.to_owned()))))
+            fn visit_str<E>(self, text: &str) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(Some(Cow::Owned(text.to_owned()))))
             }
 
-            fn visit_u64<E>(self, value: u64) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(Some(Cow::Owned(value.to_string()))))
+            fn visit_u64<E>(self, value: u64) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(Some(Cow::Owned(value.to_string()))))
             }
 
-            fn visit_i64<E>(self, value: i64) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(Some(Cow::Owned(value.to_string()))))
+            fn visit_i64<E>(self, value: i64) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(Some(Cow::Owned(value.to_string()))))
             }
 
-            fn visit_f64<E>(self, value: f64) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(Some(Cow::Owned(value.to_string()))))
+            fn visit_f64<E>(self, value: f64) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(Some(Cow::Owned(value.to_string()))))
             }
 
-            fn visit_bool<E>(self, _: bool) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(None))
+            fn visit_bool<E>(self, _: bool) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(None))
             }
 
-            fn visit_unit<E>(self) -> Result<ScalarText<'de>, E> {
-                Ok(ScalarText(None))
+            fn visit_unit<E>(self) -> Result<JsonValue<'de>, E> {
+                Ok(JsonValue::Text(None))
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(
                 self,
                 mut items: A,
-            ) -> Result<ScalarText<'de>, A::Error> {
+            ) -> Result<JsonValue<'de>, A::Error> {
                 while items.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(ScalarText(None))
+                Ok(JsonValue::Text(None))
             }
 
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut items: A,
-            ) -> Result<ScalarText<'de>, A::Error> {
-                while items.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(ScalarText(None))
+            fn visit_map<A: MapAccess<'de>>(self, items: A) -> Result<JsonValue<'de>, A::Error> {
+                let own = JsonFields::deserialize(MapAccessDeserializer::new(items))?;
+                Ok(JsonValue::Fields(Box::new(own)))
             }
         }
         deserializer.deserialize_any(ScalarVisitor)

@@ -1,12 +1,14 @@
-//! The formats that servers and proxies write unless they are told otherwise, by name, and which
-//! of them a log is in.
+//! The default formats of servers and proxies, by name, and detection of a log's format.
 //!
 //! Owns the catalogue and the choice. Facts: the projects' own documents: httpd mod_log_config and
 //! Debian's apache2.conf (`vhost_combined`), nginx.org's packages (`main`), ingress-nginx
 //! (`upstreaminfo`), Envoy "Access logging", Istio "Envoy access logs", AWS "Access logs for your
 //! Application Load Balancer", Traefik "Access logs", HAProxy configuration manual 8.2.3 ("HTTP log
-//! format"). Stamps are the begin of a request in those of Envoy, Istio, Traefik and HAProxy.
+//! format"). In Envoy, Istio, Traefik and HAProxy stamps are the begin of a request.
 
+use std::borrow::Cow;
+
+use super::frame::unframe_line;
 use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
 use super::stamp::StampParser;
 use crate::error::LoadError;
@@ -17,7 +19,6 @@ struct NamedFormat {
     rest: &'static str,
 }
 
-/// nginx's own combined format.
 const NGINX: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status \
                      $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
 
@@ -98,7 +99,6 @@ const KNOWN: [NamedFormat; 9] = [
     },
 ];
 
-/// What `--format` may name.
 pub const NAMES: [&str; 12] = [
     "common",
     "combined",
@@ -114,9 +114,10 @@ pub const NAMES: [&str; 12] = [
     KNOWN[8].name,
 ];
 
-/// Lines of a log that are looked at.
+/// The formats that read the begin of lines with more in them.
+const OPEN: [&str; 2] = ["common", "vhost_combined"];
+
 const SAMPLE: usize = 200;
-/// As much of a line that was not understood is shown.
 const SHOWN: usize = 200;
 
 #[derive(Debug, Clone)]
@@ -125,15 +126,14 @@ pub struct DetectedFormat {
     pub name: String,
     /// Its lines have a duration that is not read, because its unit depends on the server.
     pub lacks_unit: bool,
+    /// Where the format reads only the begin of a line: the rest of the first one, with its numbers.
+    pub unread: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownLogFormat {
-    /// The first line, as far as it is shown; empty for a log without lines.
     pub line: String,
-    /// The format that reads most of the line, and the column from where it does not.
     pub closest: Option<(String, usize, String)>,
-    /// The formats that were tried.
     pub tried: Vec<String>,
 }
 
@@ -150,17 +150,26 @@ pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, 
     }
 }
 
-/// Which format the lines at the begin of a log are in: the one that reads most of them, of
-/// several the most particular one.
-/// Errors: [`UnknownLogFormat`] when none reads a single line.
+/// Detects the format of a log from its first lines: the format that reads the most lines; among
+/// several the most specific. Errors: [`UnknownLogFormat`] when no format reads a single line.
 pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat, UnknownLogFormat> {
     let lines = sample.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
-    let lines: Vec<_> = lines.filter(|l| !l.is_empty()).take(SAMPLE).collect();
+    let lines = lines.filter(|l| !l.is_empty()).take(SAMPLE);
+    let lines: Vec<Cow<'_, [u8]>> = lines.map(unframe_line).collect();
+    let lines: Vec<&[u8]> = lines.iter().map(|line| &**line).collect();
+    if let Some(format) = w3c_format(&lines, source) {
+        return Ok(DetectedFormat {
+            format,
+            name: "W3C extended".to_owned(),
+            lacks_unit: false,
+            unread: None,
+        });
+    }
     let candidates = format_candidates(source);
     let counts: Vec<_> = candidates.iter().map(|c| c.count_matches(&lines)).collect();
     let most = counts.iter().copied().max().unwrap_or(0);
     let tried = || candidates.iter().map(|c| c.name.clone()).collect();
-    // One that reads nine of ten lines as well is no worse, and says more of them.
+    // A format that reads nine tenths as many lines is as good, and has more fields.
     let good = |count: usize| count > 0 && count * 10 >= most * 9;
     let best = candidates.iter().zip(&counts).find(|(_, n)| good(**n));
     let Some((best, _)) = best else {
@@ -171,14 +180,50 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
             tried: tried(),
         });
     };
+    let unread = lines
+        .iter()
+        .find_map(|line| best.format.unread_rest(line))
+        .filter(|rest| OPEN.contains(&best.name.as_str()) && rest.iter().any(u8::is_ascii_digit));
     Ok(DetectedFormat {
         format: best.format.clone(),
         name: best.name.clone(),
         lacks_unit: best.format.lacks_unit(),
+        unread: unread.map(|rest| shown_line(rest.trim_ascii())),
     })
 }
 
-/// Which format reads most of a line, the number of its first column that differs, and the line from there.
+/// The format that a log itself names: `#Fields: date time cs-method ...`, of CloudFront and IIS.
+/// Source: W3C "Extended Log File Format"; AWS "Standard logs" of CloudFront.
+fn w3c_format(lines: &[&[u8]], source: LogSource) -> Option<AccessLogFormat> {
+    let fields = lines
+        .iter()
+        .find_map(|line| line.strip_prefix(b"#Fields:"))?;
+    let fields = std::str::from_utf8(fields).ok()?;
+    let first = lines.iter().find(|line| !line.starts_with(b"#"))?;
+    let separator = if first.contains(&b'\t') { "\t" } else { " " };
+    let is_edge = fields.contains("x-edge-");
+    let piece = |field: &str| match field {
+        "date" => format!("%{{yyyy-MM-dd{separator}HH:mm:ss}}t"),
+        "cs-method" => "%m".to_owned(),
+        "cs-uri-stem" => "%U".to_owned(),
+        "sc-status" => "%s".to_owned(),
+        "sc-bytes" => "%b".to_owned(),
+        "c-ip" => "%a".to_owned(),
+        "cs(User-Agent)" => "%{User-Agent}i".to_owned(),
+        "x-forwarded-for" => "%{X-Forwarded-For}i".to_owned(),
+        // CloudFront writes seconds, IIS milliseconds.
+        "time-taken" if is_edge => "%T".to_owned(),
+        "time-taken" => "%{ms}T".to_owned(),
+        _ => "%{other}o".to_owned(),
+    };
+    // The stamp of `date` reaches over `time`, which stands next to it.
+    let fields = fields.split_whitespace().filter(|field| *field != "time");
+    let text: Vec<String> = fields.map(piece).collect();
+    AccessLogFormat::with_rest(&text.join(separator), "", source).ok()
+}
+
+/// The format that reads most of a line, the number of its first column that differs, and the line
+/// from there.
 fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<(String, usize, String)> {
     let reach = |candidate: &FormatCandidate| candidate.format.read_length(line);
     let best = candidates.iter().max_by_key(|candidate| reach(candidate))?;
@@ -191,7 +236,6 @@ fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<(String
     (column > 3).then(|| (best.name.clone(), column, rest))
 }
 
-/// A line as it is shown to people.
 pub(super) fn shown_line(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
     let dots = if line.len() > SHOWN { "..." } else { "" };
@@ -256,7 +300,6 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
     candidates
 }
 
-/// The common format in nginx's words.
 const COMMON_NGINX: &str =
     "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
 
@@ -326,6 +369,61 @@ mod tests {
         "#);
     }
 
+    /// Formats that only a whole log shows: the directives of the extended format, a frame around each
+    /// line, an object with the request, and an unread end.
+    #[test]
+    fn whole_logs_are_told_apart() {
+        let said = |text: &str| {
+            let found = detect_format(text.as_bytes(), LogSource::Unsaid).unwrap();
+            let unread = found.unread.unwrap_or_default();
+            let mut builder = super::super::ProfileBuilder::new(found.format, 60.0, false);
+            builder.read(text.as_bytes()).unwrap();
+            let seen = builder.build_profile("x").observed.unwrap();
+            let longest = seen.duration_ms.map(|durations| durations.max.round());
+            format!(
+                "{}: {} requests, {} rejected, {longest:?} ms {unread}",
+                found.name, seen.requests, seen.rejected_lines
+            )
+            .trim_end()
+            .to_owned()
+        };
+        let cloudfront = "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs-uri-stem sc-status time-taken\n\
+            2023-10-10\t13:55:31\tLAX1\t239\t192.0.2.2\tGET\t/orders/1\t200\t0.031\n";
+        let iis = "#Software: Microsoft Internet Information Services 10.0\n#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port c-ip cs(User-Agent) sc-status time-taken\n\
+            2023-10-10 13:55:31 10.0.0.1 GET /orders/1 - 443 10.0.0.9 curl/8.1 200 15\n";
+        let caddy = r#"{"level":"info","ts":1696946131.1,"request":{"remote_ip":"10.0.0.1","method":"GET","uri":"/a","headers":{"Accept":["*/*"]}},"duration":0.004,"size":12,"status":200}"#;
+        let google = r#"{"httpRequest":{"requestMethod":"GET","requestUrl":"https://x/a","status":200,"latency":"0.031s"},"timestamp":"2023-10-10T13:55:31.1Z"}"#;
+        let combined =
+            r#"10.1.2.3 - - [10/Oct/2023:13:55:31 +0000] "GET /a HTTP/1.1" 200 512 "-" "curl""#;
+        let cri = format!(
+            "2023-10-10T13:55:31.1Z stdout F {combined} 345 0.021 [up] [] 10.0.0.5:80 512 0.020 200 8e"
+        );
+        let docker = format!(
+            "{{\"log\":{},\"stream\":\"stdout\"}}",
+            serde_json::json!(format!("{combined}\n"))
+        );
+        let all = [
+            said(cloudfront),
+            said(iis),
+            said(caddy),
+            said(google),
+            said(&cri),
+            said(&docker),
+            said(&format!("web-1  | {combined}")),
+            said(&format!("{combined} rt=0.010 urt=\"0.009\"")),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @"
+        W3C extended: 1 requests, 0 rejected, Some(31.0) ms
+        W3C extended: 1 requests, 0 rejected, Some(15.0) ms
+        json: 1 requests, 0 rejected, Some(4.0) ms
+        json: 1 requests, 0 rejected, Some(31.0) ms
+        ingress-nginx: 1 requests, 0 rejected, Some(21.0) ms
+        combined: 1 requests, 0 rejected, None ms
+        combined: 1 requests, 0 rejected, None ms
+        common: 1 requests, 0 rejected, None ms rt=0.010 urt=\"0.009\"
+        ");
+    }
+
     /// Those of ALB, HAProxy (the first) and Istio (text) stand so in the documents named. The
     /// others are made here after the format that the document states, and were not captured.
     const LINES: [(&str, LogSource); 23] = [
@@ -389,7 +487,7 @@ mod tests {
             r#"[2020-04-23T12:07:22.912Z] "GET /a HTTP/1.1" 200 - "-" "-" 0 5723 32 31 "10.1.1.1" "curl/7.64.0" "8cda8b91" "shop" "127.0.0.1:80" inbound|80||a - 10.0.0.1:80 10.1.1.1:0"#,
             LogSource::Unsaid,
         ),
-        // Traefik: a quote in the agent, a service of its own, a user with a blank.
+        // Traefik: a quote in the agent, a service name, a user with a blank.
         (
             r#"192.0.2.1 - Ann Lee [15/May/2025:12:06:30 +0000] "GET /api HTTP/1.1" 200 10 "-" "a " b" 42 "web@docker" - 15ms"#,
             LogSource::Unsaid,

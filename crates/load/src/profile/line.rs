@@ -1,19 +1,17 @@
-//! One line of an access log, by the format the server was told to write.
+//! One line of an access log, by the format the server was configured to write.
 //!
-//! Owns how a format is followed along a line, and what stamps and durations mean together: httpd
+//! Owns how a format is followed along a line, and the joint meaning of stamps and durations: httpd
 //! and Jetty write the begin of a request, nginx (ngx_http_log_module), Tomcat (AccessLogValve) and
-//! Undertow its end. How formats are said: [`super::notation`]; those that are known:
-//! [`super::known`].
+//! Undertow its end. Notations: [`super::notation`]; known formats: [`super::known`].
 
+use super::frame::unframe_line;
 use super::json::JsonFields;
 use super::notation::{FormatPiece, LineField, MS, SECOND, US, has_duration, parse_pieces};
 use super::stamp::{StampParser, parse_iso};
 use crate::error::LoadError;
 
-/// Which server wrote the log: decides what a stamp and a duration mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSource {
-    /// Not said: a duration whose unit depends on it is not read.
     Unsaid,
     /// Apache httpd: the stamp is the begin, `%D` is µs.
     Httpd,
@@ -30,7 +28,6 @@ pub enum LogSource {
 }
 
 impl LogSource {
-    /// What 1 is in `%D` and in fields of that kind, in ns.
     pub(super) fn duration_unit(self) -> Option<u64> {
         match self {
             Self::Unsaid => None,
@@ -48,12 +45,11 @@ impl LogSource {
 pub struct AccessLogFormat {
     /// `None` is JSON.
     pieces: Option<Vec<FormatPiece>>,
-    /// So many pieces make a line; those after them are read as far as they are there.
+    /// Pieces required for a line; later ones are read if present.
     required: usize,
     source: LogSource,
-    /// The stamp is the begin of the request, not its end.
     is_begin: bool,
-    /// Method and path are fields of their own, not a request line.
+    /// Method and path are separate fields, not a request line.
     is_split: bool,
 }
 
@@ -64,13 +60,11 @@ pub(super) const STATUSES: u16 = 1000;
 pub(super) struct AccessLogLine<'a> {
     /// When the request arrived, seconds since 1970.
     pub(super) arrival: f64,
-    /// When it ended, the same; the stamp where the line has no duration.
     pub(super) end: f64,
     pub(super) is_whole_second: bool,
     pub(super) begin: Option<f64>,
     pub(super) method: &'a [u8],
     pub(super) path: &'a [u8],
-    /// Less than [`STATUSES`].
     pub(super) status: Option<u16>,
     pub(super) bytes: Option<u64>,
     pub(super) duration_ns: Option<u64>,
@@ -164,7 +158,7 @@ impl AccessLogFormat {
         rest.is_some_and(|rest| rest.is_empty() && (counted || is_timed(&line)))
     }
 
-    /// Reads a line; what of it is left is returned. The line is not, because it is large.
+    /// Reads a line; returns the rest. The line is an out-parameter, because it is large.
     fn read_pieces<'a>(
         &self,
         line: &mut AccessLogLine<'a>,
@@ -206,7 +200,6 @@ impl AccessLogFormat {
         Some(rest)
     }
 
-    /// How many bytes of a line are of this format, up to the begin of the first column that is not.
     pub(super) fn read_length(&self, text: &[u8]) -> usize {
         let (mut rest, mut length) = (text, 0);
         let pieces = self.pieces.iter().flatten();
@@ -217,7 +210,7 @@ impl AccessLogFormat {
             let mut stamps = StampParser::default();
             let after = Self::read_piece(&mut line, piece, next, (rest, 0), &mut stamps);
             let Some(after) = after else { break };
-            // A field that swallowed a stamp or a blank is none of this format.
+            // A field that swallowed a stamp or a blank does not fit this format.
             let value = &rest[..rest.len() - after.len()];
             let is_quoted =
                 matches!(next, Some(FormatPiece::Text(text)) if text.starts_with(b"\""));
@@ -265,7 +258,7 @@ impl AccessLogFormat {
         line.is_whole_second = stamp as i64 as f64 == stamp;
         line.end = stamp;
         if let Some(begin) = line.begin {
-            // The other stamp is the end, where there is one; zero is none.
+            // Another stamp is the end; zero means absent.
             if line.duration_ns.is_none() && line.arrival > begin {
                 line.duration_ns = Some(((line.arrival - begin) * 1e9) as u64);
             }
@@ -293,17 +286,22 @@ impl AccessLogFormat {
         self.pieces.is_none()
     }
 
-    /// When the first request of these lines arrived, in seconds since 1970.
     pub fn first_arrival(&self, lines: &[u8]) -> Option<f64> {
         let mut stamps = StampParser::default();
         lines.split(|b| *b == b'\n').find_map(|line| {
-            let line = line.trim_ascii_end();
+            let line = &*unframe_line(line.trim_ascii_end());
             if self.is_json() {
                 let fields = JsonFields::read(line)?;
                 return Some(self.json_line(&fields, &mut stamps)?.arrival);
             }
             Some(self.read(line, &mut stamps)?.arrival)
         })
+    }
+
+    /// What a line of this format goes on with.
+    pub(super) fn unread_rest<'a>(&self, text: &'a [u8]) -> Option<&'a [u8]> {
+        let mut line = AccessLogLine::default();
+        self.read_pieces(&mut line, text, &mut StampParser::default())
     }
 
     /// Lines have a duration that is not read, because its unit depends on the server.
@@ -354,7 +352,7 @@ fn read_field<'a>(
     Some(())
 }
 
-/// A dash is none: the client went before there was one. `None` for what is no status.
+/// A dash means no status: the client left earlier. `None` for an invalid status.
 fn parse_status(value: &[u8]) -> Option<Option<u16>> {
     if matches!(value, b"-" | b"-1") {
         return Some(None);
@@ -433,7 +431,7 @@ pub(super) fn parse_request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     sendable_target(method, &rest[..end])
 }
 
-/// A method and the path of its target; `None` when no request can be made of them.
+/// A method and the path of its target; `None` if no request can be made from them.
 pub(super) fn sendable_target<'a>(
     method: &'a [u8],
     target: &'a [u8],
@@ -461,7 +459,6 @@ pub(super) fn decimal(text: &[u8]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Response bytes; a dash is no body.
 pub(super) fn parse_body_size(text: &[u8]) -> Option<u64> {
     match text {
         b"-" => Some(0),
@@ -637,7 +634,7 @@ mod tests {
             for name in crate::profile::NAMES {
                 let format = crate::profile::format_by_name(name, LogSource::Tomcat9).unwrap();
                 format.fits_line(&text, &mut stamps);
-                // What is cut off in the middle of a line, and what goes on with something else.
+                // A line cut off in the middle, and a line with trailing garbage.
                 let start = &COMBINED.as_bytes()[..cut.min(COMBINED.len())];
                 format.fits_line(&[start, &text].concat(), &mut stamps);
             }

@@ -1,10 +1,10 @@
-//! How people say what a line holds: the notations of the servers themselves.
+//! How people describe the fields of a line: the servers' own notations.
 //!
-//! Owns three of them: `%h "%r" %D` (httpd, Tomcat, Jetty, Undertow), `$remote_addr "$request"`
-//! (nginx, with some names of our own for what nginx has none), `%START_TIME%` (Envoy, Istio).
-//! Facts: httpd mod_log_config; Tomcat AccessLogValve (up to 9: `%D` in ms, from 10.1 in µs); Jetty
-//! CustomRequestLog (`%D` in µs); Undertow AccessLogHandler (`%D` in ms); nginx
-//! ngx_http_log_module; Envoy "Access logging", command operators.
+//! Owns three notations: `%h "%r" %D` (httpd, Tomcat, Jetty, Undertow), `$remote_addr "$request"`
+//! (nginx, plus some extra names), `%START_TIME%` (Envoy, Istio). Facts: httpd mod_log_config;
+//! Tomcat AccessLogValve (up to 9: `%D` in ms, from 10.1 in µs); Jetty CustomRequestLog (`%D` in
+//! µs); Undertow AccessLogHandler (`%D` in ms); nginx ngx_http_log_module; Envoy "Access logging",
+//! command operators.
 
 use super::date::StampFormat;
 use super::line::LogSource;
@@ -20,7 +20,7 @@ pub(super) enum FormatPiece {
 pub(super) enum LineField {
     Common,
     Iso,
-    /// Since 1970, in units of so many to the second, with a fraction.
+    /// Since 1970, in this many units per second, with a fraction.
     Epoch(u32),
     /// A stamp that is the begin whatever else the line says.
     BeginCommon,
@@ -30,13 +30,11 @@ pub(super) enum LineField {
     Target,
     Status,
     Bytes,
-    /// In units of so many ns.
+    /// In units of this many ns.
     Duration(u64),
     /// A whole number that says nothing here: its unit is not known.
     Count,
-    /// The remote address, or the host name it has.
     Address,
-    /// A name that may have blanks: it reaches to the bracket of the stamp.
     User,
     /// A whole number that is not read, or a dash.
     Number,
@@ -107,7 +105,7 @@ fn parse_percent(text: &str, source: LogSource) -> Result<Vec<FormatPiece>, Stri
     while let Some((before, after)) = rest.split_once('%') {
         push_text(&mut pieces, before);
         let after = after.trim_start_matches(['>', '<']);
-        // A strftime pattern has percent signs of its own within the braces.
+        // A strftime pattern may have percent signs within the braces.
         let (name, after) = match after.strip_prefix('{').and_then(|a| a.split_once('}')) {
             Some((name, after)) => (name, after),
             None => ("", after),
@@ -118,7 +116,7 @@ fn parse_percent(text: &str, source: LogSource) -> Result<Vec<FormatPiece>, Stri
         pieces.push(match (name, letter) {
             ("", 't') => FormatPiece::Field(LineField::Common),
             (name, 't') => stamp_piece(name)?,
-            // Path and query stand side by side: together they are what is sent.
+            // Path and query are adjacent: together they are the request target.
             (_, 'U') => {
                 rest = rest.strip_prefix("%q").unwrap_or(rest);
                 FormatPiece::Field(LineField::Target)
@@ -234,7 +232,7 @@ fn parse_operators(text: &str) -> Result<Vec<FormatPiece>, String> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
         push_text(&mut pieces, before);
-        // What stands in parentheses may have percent signs of its own.
+        // Text in parentheses may have percent signs.
         let closed = match after.find(['(', '%']) {
             Some(at) if after[at..].starts_with('(') => {
                 after[at..].find(')').map_or(at, |n| at + n)

@@ -1,7 +1,7 @@
-//! What the logs said beside what is replayed.
+//! Statistics of the logs, besides the replayed data.
 //!
-//! Owns the figures that describe and their units. People and reports read them; replay reads
-//! none, so a file without them, or with other ones, is as good.
+//! Owns the descriptive figures and their units. People and reports read them; replay ignores them,
+//! so a file without them, or with other ones, works equally well.
 
 use std::collections::BTreeMap;
 
@@ -90,8 +90,8 @@ pub struct UserSessionCounts {
     pub begun: u64,
     /// Requests that began before an earlier one of their client had ended: no think time.
     pub overlapping: u64,
-    /// Sessions that were lost sight of because too many clients were active at once. Each hides
-    /// at most one think time; one that went on is counted as begun again.
+    /// Sessions lost because too many clients were active at once. Each hides at most one think
+    /// time; a session that went on is counted as begun again.
     pub cut: u64,
     /// Requests of which the log does not say the client.
     pub anonymous: u64,

@@ -1,8 +1,8 @@
-//! Which requests are meant: a method and a path with stars.
+//! Request patterns: a method and a path with stars.
 //!
-//! Owns the form and the match: `*` stands for what lies between two slashes (also as the method),
-//! `**` for everything; keys of a query count only where the pattern has them. Templates of a profile
-//! and answers of a stub say so which requests they are for.
+//! Owns the form and the match: `*` matches the text between two slashes (also the method), `**`
+//! everything; keys of a query count only if the pattern has them. Templates of a profile and
+//! answers of a stub use patterns.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Whether a method and a path, with its query, are meant.
     pub fn fits_request(&self, request: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let path = memchr::memchr(b'?', request).map_or(request, |at| &request[..at]);
@@ -60,7 +59,6 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// `*` is anything without a slash or space, `**` anything.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     // Where to go on when what follows a star does not fit: one more byte belongs to the star.
     let (mut at, mut from) = (0, 0);

@@ -1,6 +1,6 @@
 //! Requests in each interval of a log.
 //!
-//! Owns the limit on intervals, and which of them are kept when stamps lie further apart: the
+//! Owns the limit on intervals, and which intervals are kept when stamps are further apart: the
 //! stretch of that length with the most requests. The others are counted.
 
 use std::collections::BTreeMap;
@@ -13,9 +13,7 @@ const MAX_INTERVALS: usize = 7 * 86_400;
 pub(super) struct Intervals {
     seconds: f64,
     counts: BTreeMap<i64, u64>,
-    /// The interval of the last request: most requests are in the same.
     current: (i64, u64),
-    /// Requests of intervals that found no room.
     dropped: u64,
 }
 
@@ -42,7 +40,6 @@ impl Intervals {
         self.seconds
     }
 
-    /// Counts a request, by its arrival in seconds since 1970.
     pub(super) fn count_arrival(&mut self, arrival: f64) {
         let interval = (arrival / self.seconds).floor() as i64;
         if interval != self.current.0 {

@@ -1,13 +1,13 @@
 //! Think times: how long clients wait before their next request.
 //!
-//! Owns who a client is (its remote address, with the forwarded address and the user agent where
-//! the log has them), what ends its session (30 minutes of idle), and which clients are followed.
-//! A think time runs from the end of the client's requests so far to the begin of the next one; a
-//! request that begins earlier overlaps and has none. Requests are taken in the order of the log,
-//! which is that of their ends.
+//! Owns how a client is identified (its remote address, with the forwarded address and the user
+//! agent if the log has them), the end of its session (30 minutes of idle), and which clients are
+//! followed. A think time runs from the end of the client's requests so far to the begin of the
+//! next one; a request that begins earlier overlaps and has none. Requests are taken in the order
+//! of the log, that is, of their ends.
 //!
-//! Clients lie in a table of fixed size, four to a set. A set that is full drops the client that is
-//! idle for the longest; when that one's session may still go on, it is counted as cut.
+//! Clients are kept in a table of fixed size, four to a set. A full set drops the client that is
+//! idle for the longest; if its session may still go on, it is counted as cut.
 
 use std::hash::Hasher;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::error::LoadError;
 use crate::histogram::{self, Histogram};
 use crate::plan::ThinkTime;
 
-/// Idle for longer than this, in µs, ends a session.
 const IDLE_US: i64 = 30 * 60 * 1_000_000;
 /// Clients in a set: as many as a line of the CPU's cache holds.
 const WAYS: usize = 4;
-/// Binary logarithm of the number of sets; 16 is 262,144 clients in 4 MB. A fuzzer fills few of them.
+/// Binary logarithm of the number of sets; 16 is 262,144 clients in 4 MB. A fuzzer fills only a
+/// few.
 const SET_BITS: u32 = if cfg!(fuzzing) { 4 } else { 16 };
 
 /// A client: its key, and when its requests so far had ended, in µs since 1970. Key 0 is none. A
@@ -34,7 +34,6 @@ type Client = (u64, i64);
 #[derive(Debug)]
 pub(super) struct ClientTracker {
     sets: Vec<[Client; WAYS]>,
-    /// Think times in ns.
     pub(super) gaps: Histogram,
     pub(super) sessions: UserSessionCounts,
 }
@@ -63,12 +62,12 @@ impl ClientTracker {
         };
         let gap = begin.saturating_sub(*last);
         if gap > IDLE_US || end < last.saturating_sub(IDLE_US) {
-            // Long idle; or an earlier log came later, which says nothing of this session.
+            // Long idle; or an earlier log came later, which does not affect this session.
             self.sessions.begun += 1;
             *last = end;
             return;
         }
-        // What is negative by no more than the stamps are off may well be a pause.
+        // A gap that is negative within the resolution of the stamps may be a pause.
         if gap >= -resolution(line) {
             histogram::record_value(&mut self.gaps, gap.max(0) as u64 * 1000);
         } else {
@@ -79,10 +78,9 @@ impl ClientTracker {
 }
 
 impl LoadProfile {
-    /// The profile with the sessions that the logs show: as many of them in the same time, as long,
-    /// and with as much thinking in them, of the requests that are replayed. Pauses are spread evenly
-    /// from none to twice their mean.
-    /// Errors: [`LoadError::Plan`] when the logs do not say who sent a request.
+    /// The profile with the sessions in the logs: the same number in the same time, equally long,
+    /// with the same thinking time, over the replayed requests. Pauses are spread evenly from none
+    /// to twice their mean. Errors: [`LoadError::Plan`] when the logs do not identify clients.
     pub fn with_sessions(self) -> Result<Self, LoadError> {
         let seen = self.observed.as_ref();
         let seen = seen.filter(|seen| seen.sessions.begun > 0);
@@ -113,8 +111,8 @@ impl LoadProfile {
     }
 }
 
-/// Puts a client into a place that is free, or else into that of the client idle for the longest.
-/// Says whether the session of the one that left might have gone on.
+/// Puts a client into a free place, or replaces the client idle for the longest. Returns whether
+/// the replaced client's session might have gone on.
 fn replace_client(set: &mut [Client; WAYS], client: Client) -> bool {
     let now = client.1;
     let is_over = |(key, last): &Client| *key == 0 || last.abs_diff(now) > IDLE_US as u64;
@@ -282,7 +280,7 @@ mod tests {
         let cut = found.sessions.cut;
         assert_eq!(found.sessions.begun, u64::from(clients));
         assert!(cut >= u64::from(clients) - room, "{cut}");
-        // An hour later all sessions are over, and nobody is cut for the next ones.
+        // An hour later all sessions are over, so the next ones cut none.
         for name in &names[..1000] {
             found.track_request(&request(name, 3600.0, 3600.0));
         }

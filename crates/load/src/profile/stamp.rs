@@ -1,9 +1,7 @@
 //! Time stamps of access logs, as seconds since 1970 (UTC).
 
-/// A parser that remembers the last day: most lines are of the same.
 #[derive(Debug, Default)]
 pub(super) struct StampParser {
-    /// `10/Oct/2000` and the seconds it begins at.
     day: [u8; 11],
     begin: i64,
     /// The last stamp as it stood, and its value: busy servers repeat it.

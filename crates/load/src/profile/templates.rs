@@ -1,7 +1,7 @@
-//! What a log cannot hold: bodies and headers of requests, by method and path.
+//! Data that a log cannot hold: bodies and headers of requests, by method and path.
 //!
-//! Owns which template a class of requests has, by its pattern ([`super::Pattern`]). The path is that of
-//! the class, as `loadline profile` prints it: `POST /orders/{id}/items`.
+//! Owns which template a class of requests has, by its pattern ([`super::Pattern`]). The path is
+//! the class's, as `loadline profile` prints it: `POST /orders/{id}/items`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ use serde::Deserialize;
 use super::{MixRequest, Pattern};
 use crate::error::LoadError;
 
-/// Templates, in the order of their file; the first that matches counts.
 #[derive(Debug, Clone, Default)]
 pub struct RequestTemplates(Vec<RequestTemplate>);
 
@@ -26,7 +25,6 @@ struct TemplatesFile {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct RequestTemplate {
     r#match: Pattern,
-    /// Sent instead of the logged paths.
     path: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -38,10 +36,9 @@ struct RequestTemplate {
 }
 
 impl RequestTemplates {
-    /// Reads the TOML form, whose files of bodies lie relative to `folder`; a profile that will
-    /// lie in `beside` names them from there.
-    /// Errors: [`LoadError::Plan`] with the template and what is wrong: also when a file of a body
-    /// cannot be read, because nobody wants to learn that when the load starts.
+    /// Reads the TOML form; files of bodies are relative to `folder`, and a profile in `beside`
+    /// refers to them from there. Errors: [`LoadError::Plan`] with the template and the problem,
+    /// including an unreadable body file, so that it is found before the load starts.
     pub fn parse_templates(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan {
             field: "templates",
@@ -62,7 +59,6 @@ impl RequestTemplates {
         Ok(Self(templates))
     }
 
-    /// The template of a class such as `POST /orders/{id}?page`.
     pub(super) fn find_template(&self, class: &[u8]) -> Option<usize> {
         self.0.iter().position(|t| t.r#match.fits_request(class))
     }
@@ -90,8 +86,8 @@ impl RequestTemplate {
     }
 }
 
-/// A file that is there, as one names it in this folder. Both are followed to where they really
-/// are, because `..` behind a link leads elsewhere.
+/// An existing file, relative to this folder. Both are resolved first, because `..` behind a link
+/// leads elsewhere.
 fn seen_from(folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
     let here = match folder.as_os_str().is_empty() {
         true => Path::new("."),

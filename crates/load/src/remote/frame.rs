@@ -1,7 +1,7 @@
-//! One message on a connection: its length in four bytes, the highest first, and JSON.
+//! One message on a connection: its length in four bytes, big-endian, and JSON.
 //!
-//! Owns the bounds. Both ends can be reached by others: memory is taken as bytes arrive, never for a
-//! length that was only said, and what is longer than it may be is not read at all.
+//! Owns the bounds. Both ends can be reached by others: memory is taken as bytes arrive, never for
+//! a claimed length, and an overlong message is not read at all.
 
 use std::io::{self, ErrorKind, Read, Write};
 

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use super::frame::{MOST_OF_STRANGERS, read, write};
 use super::messages::VERSION;
 
-/// All of it takes one round trip and a half.
 const TAKES: Duration = Duration::from_secs(5);
 
 const CLIENT: &[u8] = b"loadline client";
@@ -141,12 +140,11 @@ fn is_proof(secret: &str, side: &[u8], nonces: (&str, &str), shown: &str) -> boo
     hmac::verify(&key, &proof_text(side, nonces), &shown).is_ok()
 }
 
-/// Side, client's nonce, generator's nonce; no two lists of them are the same text.
+/// Side, client's nonce, generator's nonce; different inputs give different texts.
 fn proof_text(side: &[u8], (client, generator): (&str, &str)) -> Vec<u8> {
     [side, client.as_bytes(), generator.as_bytes()].join(&0)
 }
 
-/// Reads until a moment, however few bytes come at a time.
 struct TimedReader<'a> {
     stream: &'a TcpStream,
     until: Instant,
@@ -170,7 +168,6 @@ impl Read for TimedReader<'_> {
     }
 }
 
-/// Reads of the two sides do not wait for longer than this without a byte.
 pub(super) fn set_timeouts(stream: &TcpStream, silence: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(silence))?;

@@ -1,7 +1,7 @@
-//! The way to one generator: the connection, the clock on its other side.
+//! The connection to one generator, with its clock offset.
 //!
-//! Owns how it is reached and what is asked before the load and after it. What a load is made of is
-//! the relay's.
+//! Owns how it is reached, and the questions before and after the load. The relay owns the content
+//! of a load.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -14,13 +14,12 @@ use super::messages::{FromGenerator, GeneratorMember, SILENCE, ToGenerator};
 use super::offset::{ClockOffset, ROUNDS};
 use crate::clock::clock_ns;
 
-/// So long a generator may take to be there for its client: one that was just started, or that still
-/// ends the load of a client before. Less than the silence after which the others give up.
+/// Time for a generator to become available: it may have just started, or still be ending an
+/// earlier client's load. Less than the silence after which the others give up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 const CONNECTS: Duration = Duration::from_secs(5);
 
-/// Between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) struct GeneratorLink<'a> {
@@ -30,8 +29,6 @@ pub(super) struct GeneratorLink<'a> {
 }
 
 impl<'a> GeneratorLink<'a> {
-    /// Connects, and measures the generator's clock.
-    /// Errors: Why it is lost.
     pub(super) fn open_link(member: &'a GeneratorMember, secret: &str) -> io::Result<Self> {
         let begin = Instant::now();
         let stream = loop {
@@ -49,7 +46,6 @@ impl<'a> GeneratorLink<'a> {
         })
     }
 
-    /// The address of this machine as the generator's network knows it.
     pub(super) fn own_address(&self) -> io::Result<IpAddr> {
         Ok(self.stream.local_addr()?.ip())
     }
@@ -73,7 +69,6 @@ impl<'a> GeneratorLink<'a> {
         frame::write(&self.stream, message)
     }
 
-    /// The next word; an end of the connection is an error.
     pub(super) fn next_message(&self) -> io::Result<FromGenerator> {
         read_message(&self.stream)
     }

@@ -12,10 +12,9 @@ use crate::outcome::{LoadSecond, LoadTotals};
 use crate::part::{ResultMessage, SecondMessage, TotalsMessage, second_message};
 use crate::parts;
 
-/// Seconds on their way: those that some generators have told and others not yet.
 pub(super) struct MergedSeconds {
     pending: BTreeMap<u64, (LoadSecond, usize)>,
-    /// Of each generator how many it has told, and whether those are all.
+    /// For each generator the number of reported seconds, and whether it is finished.
     told: Vec<(u64, bool)>,
 }
 
@@ -34,8 +33,6 @@ impl MergedSeconds {
         }
     }
 
-    /// Takes a second of a generator.
-    /// Errors: [`LoadError::Histogram`] when it is damaged.
     pub(super) fn add_generator_second(
         &mut self,
         generator: usize,
@@ -65,7 +62,6 @@ impl MergedSeconds {
         self.told[generator].1 = true;
     }
 
-    /// The oldest one, once every generator has told it or ended before it.
     pub(super) fn next(&mut self) -> Option<SecondMessage> {
         let entry = self.pending.first_entry()?;
         let ended_before = |(told, is_over): &&(u64, bool)| *is_over && told <= entry.key();
@@ -75,7 +71,6 @@ impl MergedSeconds {
     }
 }
 
-/// A part of the load that is over, and the clock that it was on.
 pub(super) struct FinishedPart<'a> {
     pub(super) member: &'a GeneratorMember,
     pub(super) offset: ClockOffset,
@@ -83,8 +78,6 @@ pub(super) struct FinishedPart<'a> {
     pub(super) result: ResultMessage,
 }
 
-/// All parts as one, on the client's clock.
-/// Errors: [`LoadError`] when one is damaged.
 pub(super) fn merge_results(parts: Vec<FinishedPart<'_>>) -> Result<ResultMessage, LoadError> {
     let sum = parts::sum_results(parts.iter().map(|part| &part.result))?;
     let of = |moment: fn(&ResultMessage) -> u64| {
@@ -129,8 +122,8 @@ fn generator_message(part: &FinishedPart<'_>) -> GeneratorMessage {
 mod tests {
     use super::*;
 
-    /// Seconds as (generator, index), and ends as (generator, none): what is given out, with how many
-    /// answers.
+    /// Seconds as (generator, index), and ends as (generator, none); returns the merged seconds,
+    /// with their numbers of answers.
     fn gather(order: &[(usize, Option<u64>)]) -> Vec<(u64, u64)> {
         let mut seconds = MergedSeconds::for_generators(2);
         let mut out = Vec::new();

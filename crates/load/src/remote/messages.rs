@@ -11,20 +11,18 @@ use crate::plan::{LoadPlan, nanos};
 
 pub const PORT: u16 = 7787;
 
-/// Both sides speak the same: they are one version of one image.
 pub(super) const VERSION: u32 = 1;
 
-/// Whoever says nothing for so long is gone: each side says something once a second.
+/// A side that is silent for this long has gone: each side sends a message once a second.
 pub(super) const SILENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generators {
-    /// What they and their client know and nobody else.
+    /// The secret shared by the generators and their client.
     pub secret: String,
     pub members: Vec<GeneratorMember>,
 }
 
-/// Without the secret.
 impl fmt::Debug for Generators {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.members.fmt(f)
@@ -48,7 +46,6 @@ pub struct GeneratorMessage {
     /// Half of the smallest round trip: the offset is right to so much.
     #[serde(rename = "error_ns", with = "nanos")]
     pub error: Duration,
-    /// How much further it was ahead after the load, ns.
     pub drift_ns: i64,
     #[serde(rename = "send_lag_p99_ns", with = "nanos")]
     pub send_lag_p99: Duration,
@@ -61,32 +58,18 @@ pub struct GeneratorMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemoteLoadFailure {
-    /// A generator is gone, or never answered.
     Lost,
-    /// The clocks of client and generator cannot be brought together.
     Clock,
-    /// The application answers its own machine and not the generator.
     Unreachable,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum ToGenerator {
-    Clock {
-        echo: u64,
-    },
-    Reach {
-        targets: Vec<SocketAddr>,
-    },
-    Load {
-        /// Part, connections and users are the generator's own.
-        plan: Box<LoadPlan>,
-    },
-    Begin {
-        /// At this moment, CLOCK_MONOTONIC there.
-        start_ns: u64,
-    },
-    /// No more requests; the result still comes.
+    Clock { echo: u64 },
+    Reach { targets: Vec<SocketAddr> },
+    Load { plan: Box<LoadPlan> },
+    Begin { start_ns: u64 },
     Stop,
 }
 
@@ -95,7 +78,6 @@ pub enum ToGenerator {
 pub enum FromGenerator {
     Clock {
         echo: u64,
-        /// CLOCK_MONOTONIC there.
         now_ns: u64,
     },
     Reached {
@@ -103,12 +85,9 @@ pub enum FromGenerator {
     },
     Connected,
     Second {
-        /// Which, from 0.
         index: u64,
-        /// Its end, CLOCK_MONOTONIC there.
         at_ns: u64,
         is_warmup: bool,
-        /// Its outcomes, which add up exactly.
         totals: Box<TotalsMessage>,
     },
     Result {

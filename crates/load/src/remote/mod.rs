@@ -1,11 +1,11 @@
-//! Load from processes on other machines: generators that wait, and the one client that drives them.
+//! Load from processes on other machines: waiting generators, and the one client that drives them.
 //!
-//! Owns the way between the two. A generator ([`serve`]) waits at a TCP port for whoever knows its
-//! secret; the client (`relay`) is the `load-part` of a trial. It measures how far the clock of each
-//! generator is from its own, gives each its part of the plan with the instant on that clock at which
-//! to begin, and merges what comes back exactly: counters add, histograms add bucket by bucket. All
-//! latencies are taken by a generator on its own clock; only what stands on the application's timeline
-//! is moved by the offset, whose error is told. A generator whose client is silent sends nothing more.
+//! Owns the protocol between the two. A generator ([`serve`]) waits at a TCP port for a client with
+//! its secret; the client (`relay`) is the `load-part` of a trial. It measures the clock offset of
+//! each generator, gives each its part of the plan with the start instant on that clock, and merges
+//! the results exactly: counters add, histograms add bucket by bucket. Each generator takes all
+//! latencies on its own clock; only points on the application's timeline are moved by the offset,
+//! with its error reported. A generator with a silent client sends no further requests.
 //!
 //! ```text
 //! client                                generator
@@ -22,9 +22,10 @@
 //!                                 <-    second ..., result | failed
 //! ```
 //!
-//! Each message is a [`frame`]. A proof is the HMAC of both nonces under the secret, another for each
-//! side, so nobody learns the secret and a stranger who got the address of a generator gets no plan.
-//! What follows is neither encrypted nor signed: it goes the way that the load itself goes.
+//! Each message is a [`frame`]. A proof is the HMAC of both nonces under the secret, a different
+//! one for each side, so an eavesdropper cannot learn the secret and a stranger with the address of
+//! a generator gets no plan. The messages after it are neither encrypted nor signed: they take the
+//! same path as the load itself.
 
 pub mod frame;
 mod hello;

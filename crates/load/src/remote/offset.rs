@@ -1,16 +1,16 @@
-//! How far a generator's clock is ahead of the client's, and how well that is known.
+//! The offset of a generator's clock from the client's, and its uncertainty.
 //!
-//! Owns the estimate: of some round trips the shortest, in whose middle the generator looked at its
-//! clock, to half of it (Cristian 1989). Both clocks are CLOCK_MONOTONIC: nobody sets them, and a
-//! kernel that follows NTP lets one run at most 500 ppm fast or slow.
+//! Owns the estimate: among some round trips the shortest, with the generator's clock reading at
+//! its middle, plus or minus half (Cristian 1989). Both clocks are CLOCK_MONOTONIC: no process sets
+//! them, and a kernel that follows NTP lets one run at most 500 ppm fast or slow.
 
 use std::time::Duration;
 
 pub(super) const ROUNDS: u64 = 20;
 
-/// An offset that is known no better is none: with it the parts of a load would not begin together and
-/// the application's timeline not be that of the load. A network within a cluster knows it to some
-/// hundred microseconds.
+/// A less certain offset is useless: the parts of a load would not begin together, and the
+/// application's timeline would not match the load's. A network within a cluster gives some hundred
+/// microseconds.
 pub(super) const MOST_ERROR: Duration = Duration::from_millis(10);
 
 /// Two clocks may come apart by so much, in millionths: 500 ppm each. More is a machine that was
@@ -19,16 +19,12 @@ const MOST_DRIFT_PPM: u64 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClockOffset {
-    /// How far it is ahead, ns.
     pub(super) ahead: i64,
-    /// It is right to so much, ns.
     pub(super) error: u64,
-    /// When it was measured, on the client's clock.
     pub(super) at: u64,
 }
 
 impl ClockOffset {
-    /// Of one round trip: sent and received by the client's clock, `there` by the other.
     pub(super) fn from_round_trip(sent: u64, there: u64, received: u64) -> Self {
         let half = received.saturating_sub(sent).div_ceil(2);
         let middle = sent.saturating_add(half);
@@ -46,12 +42,10 @@ impl ClockOffset {
         }
     }
 
-    /// A moment of the client's clock, on the other.
     pub(super) fn to_remote_ns(self, here: u64) -> u64 {
         here.saturating_add_signed(self.ahead)
     }
 
-    /// A moment of the other clock, on the client's.
     pub(super) fn to_local_ns(self, there: u64) -> u64 {
         there.saturating_add_signed(self.ahead.saturating_neg())
     }

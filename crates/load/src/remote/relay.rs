@@ -1,8 +1,8 @@
-//! The client of the generators of a trial: gives each its part, merges what they say.
+//! The client of the generators of a trial: gives each its part and merges their results.
 //!
-//! Owns the order of a load: all are there and can reach the application, all are connected, then one
-//! instant for all. Judges nothing but whether it was one load: a generator that is lost, late, or
-//! whose clock is not known makes it none.
+//! Owns the order of a load: all are reachable and can reach the application, all are connected,
+//! then one instant for all. Judges only whether it was one load: a generator that is lost, late,
+//! or without a known clock offset invalidates it.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -24,12 +24,10 @@ use crate::plan::{LoadPart, LoadPlan, RequestSpec, Users};
 /// From the word to begin to the begin: it must arrive everywhere before.
 const LEAD_NS: u64 = 100_000_000;
 
-/// How often generators are told that their client is there.
 const EVERY: Duration = Duration::from_secs(1);
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// So long an address of this machine is tried.
 const OWN: Duration = Duration::from_secs(1);
 
 enum RelayHalt {
@@ -45,9 +43,8 @@ impl From<LoadError> for RelayHalt {
 
 type Heard = (usize, io::Result<FromGenerator>);
 
-/// Has the generators make the load of a plan; `say` gets the same messages that a load of this process
-/// would give.
-/// Errors: [`LoadError`] when the plan cannot be carried out, or nobody listens.
+/// Makes the generators run the load of a plan; `say` gets the same messages as for a load of this
+/// process. Errors: [`LoadError`] when the plan cannot be carried out, or the output is closed.
 pub(crate) fn run(
     plan: &LoadPlan,
     generators: &Generators,
@@ -105,7 +102,6 @@ fn drive(
     .and_then(merge_finished)
 }
 
-/// The clocks once more, and the sum.
 fn merge_finished(
     parts: Vec<(&GeneratorLink<'_>, ResultMessage)>,
 ) -> Result<ResultMessage, RelayHalt> {
@@ -148,7 +144,6 @@ impl<'a> RemoteLoad<'a> {
         }
     }
 
-    /// Makes it; gives each generator's result, in their order.
     fn make_load(
         &mut self,
         plans: Vec<LoadPlan>,
@@ -173,7 +168,6 @@ impl<'a> RemoteLoad<'a> {
         self.gather_results(start, say)
     }
 
-    /// Takes seconds and results until all have theirs.
     fn gather_results(
         &mut self,
         start: u64,
@@ -229,7 +223,8 @@ impl<'a> RemoteLoad<'a> {
         Ok(all.map(|(of, result)| (&links[of], result)).collect())
     }
 
-    /// The next word of any of them; now and then none. Tells them meanwhile that their client is there.
+    /// The next message of any generator; at intervals none. Meanwhile sends them the client's sign
+    /// of life.
     fn next(&mut self) -> Result<Option<(usize, FromGenerator)>, RelayHalt> {
         if self.pinged.elapsed() >= EVERY {
             self.pinged = Instant::now();
@@ -273,7 +268,6 @@ impl<'a> RemoteLoad<'a> {
     }
 }
 
-/// Hears one generator until its result, or its end.
 fn listen_to_link(index: usize, link: &GeneratorLink<'_>, heard: &Sender<Heard>) {
     loop {
         let word = link.next_message();

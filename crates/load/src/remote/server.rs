@@ -1,8 +1,8 @@
 //! A generator that waits for its client: `loadline pod-generator`.
 //!
-//! Owns whom it listens to, and that it sends nothing for nobody: who does not know the secret gets
-//! no further than the first words, one client at a time is served, and when that one is gone or
-//! silent the load ends at once. Nothing that a client says is trusted with memory ([`frame`]).
+//! Owns access control: a stranger without the secret gets no further than the first messages, one
+//! client at a time is served, and when it is gone or silent the load ends at once. Memory never
+//! depends on a client's claims ([`frame`]).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,19 +26,15 @@ const MOST_CONNECTIONS: u32 = 16;
 
 const LOOK_NS: u64 = 200_000_000;
 
-/// So long it tries to reach an address.
 const REACH: Duration = Duration::from_secs(3);
 
 struct GeneratorState {
     secret: String,
     connections: AtomicU32,
     has_client: AtomicBool,
-    /// When the last client left.
     used: Mutex<Instant>,
 }
 
-/// Serves one client after the other, until `stop` is set or none has come for so long.
-/// Errors: A listener that does not work.
 pub fn serve(
     listener: &TcpListener,
     secret: &str,
@@ -70,42 +66,57 @@ impl GeneratorState {
         !self.has_client.load(Ordering::Relaxed) && used.elapsed() > idle
     }
 
-    /// Gives a connection a thread, where there are not too many.
+    /// Gives a connection a thread, unless there are too many.
     fn admit_client(self: &Arc<Self>, stream: TcpStream) {
-        let shared = Arc::clone(self);
-        if self.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
+        let mut place = ConnectionPlace::take(self);
+        if self.connections.load(Ordering::Relaxed) > MOST_CONNECTIONS {
             return;
         }
-        let spawned = thread::Builder::new().spawn(move || {
-            // Whatever a stranger does is no error of ours.
-            let _ = shared.serve_connection(&stream);
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-        });
-        if spawned.is_err() {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
+        // Whatever a stranger does is no error of ours; a thread that cannot be had drops the place.
+        let _ = thread::Builder::new().spawn(move || place.serve_connection(&stream));
+    }
+}
+
+/// One of the connections, perhaps the client's. Given back when it is dropped, by a session that
+/// panics too: else the generator would be taken for ever.
+struct ConnectionPlace {
+    shared: Arc<GeneratorState>,
+    is_client: bool,
+}
+
+impl ConnectionPlace {
+    fn take(shared: &Arc<GeneratorState>) -> Self {
+        shared.connections.fetch_add(1, Ordering::Relaxed);
+        Self {
+            shared: Arc::clone(shared),
+            is_client: false,
         }
     }
 
-    fn serve_connection(&self, stream: &TcpStream) -> io::Result<()> {
+    fn serve_connection(&mut self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         set_timeouts(stream, SILENCE)?;
-        let mut is_client = false;
-        let greeting = receive_client(stream, &self.secret, || {
-            is_client = !self.has_client.swap(true, Ordering::AcqRel);
-            is_client
+        let greeting = receive_client(stream, &self.shared.secret, || {
+            self.is_client = !self.shared.has_client.swap(true, Ordering::AcqRel);
+            self.is_client
         });
-        let served = match greeting {
+        match greeting {
             Ok(Greeting::Welcome) => {
                 set_timeouts(stream, SILENCE).and_then(|()| serve_client(stream))
             }
             other => other.map(drop),
-        };
-        if is_client {
-            *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            self.has_client.store(false, Ordering::Release);
         }
-        served
+    }
+}
+
+impl Drop for ConnectionPlace {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        if self.is_client {
+            *shared.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            shared.has_client.store(false, Ordering::Release);
+        }
+        shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -145,7 +156,7 @@ fn serve_client(stream: &TcpStream) -> io::Result<()> {
                 Err(error) => break Err(error),
             }
         };
-        // Nobody would hear of what is sent from here on.
+        // Further load would have no receiver.
         stop.store(true, Ordering::Relaxed);
         drop(begin);
         ended
@@ -160,7 +171,7 @@ fn run_load(
 ) {
     let mut begin = |earliest| {
         say_to_client(writer, &FromGenerator::Connected);
-        // Without an instant the client is gone, and all of it is stopped.
+        // Without an instant the client has gone, and everything stops.
         begins.recv().unwrap_or(earliest)
     };
     let outcome = run_from(plan, stop, &mut begin, &mut |second| {
@@ -183,7 +194,6 @@ fn run_load(
     say_to_client(writer, &last);
 }
 
-/// Says something; to a client that is gone nothing, which the reading side sees.
 fn say_to_client(writer: &Mutex<&TcpStream>, message: &FromGenerator) {
     let stream = writer.lock().unwrap_or_else(PoisonError::into_inner);
     if frame::write(*stream, message).is_err() {
@@ -191,8 +201,32 @@ fn say_to_client(writer: &Mutex<&TcpStream>, message: &FromGenerator) {
     }
 }
 
-/// Why an address cannot be reached from here.
 fn unreached_reason(target: &SocketAddr) -> Option<String> {
     let failed = TcpStream::connect_timeout(target, REACH).err()?;
     Some(format!("{target}: {failed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_panics_gives_its_place_back() {
+        let shared = Arc::new(GeneratorState {
+            secret: String::new(),
+            connections: AtomicU32::new(0),
+            has_client: AtomicBool::new(true),
+            used: Mutex::new(Instant::now()),
+        });
+        let mut place = ConnectionPlace::take(&shared);
+        place.is_client = true;
+        assert_eq!(shared.connections.load(Ordering::Relaxed), 1);
+        let session = thread::spawn(move || {
+            let _held = place;
+            panic!("a plan that nobody foresaw");
+        });
+        assert!(session.join().is_err());
+        assert!(!shared.has_client.load(Ordering::Relaxed));
+        assert_eq!(shared.connections.load(Ordering::Relaxed), 0);
+    }
 }

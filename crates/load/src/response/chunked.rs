@@ -2,14 +2,11 @@
 
 use super::{MAX_HEAD, MalformedResponse};
 
-/// Longest line with a chunk's size and extensions.
 const MAX_SIZE_LINE: usize = 4096;
 
-/// Where in the coding the last byte was.
 #[derive(Debug, Default)]
 pub struct ChunkedDecoder {
     state: ChunkState,
-    /// Bytes of the current size line or of the trailer so far.
     line: usize,
 }
 
@@ -19,7 +16,6 @@ enum ChunkState {
         value: u64,
         digits: u8,
     },
-    /// After the digits, before the end of the line.
     Extension {
         value: u64,
     },
@@ -30,7 +26,6 @@ enum ChunkState {
     DataEnd {
         seen: u8,
     },
-    /// Trailer lines; whether the current line is still empty.
     Trailer {
         empty: bool,
     },
@@ -46,8 +41,8 @@ impl Default for ChunkState {
 }
 
 impl ChunkedDecoder {
-    /// Takes bytes; returns how many belong to the body and whether it is complete.
-    /// Errors: What is not of the coding.
+    /// Takes bytes; returns how many belong to the body and whether it is complete. Errors: Bytes
+    /// that violate the coding.
     pub fn feed_chunks(
         &mut self,
         bytes: &[u8],

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Feeds `bytes` in pieces of `size`; returns the responses, or what was wrong.
+/// Feeds `bytes` in pieces of `size`; returns the responses, or the error.
 fn read(bytes: &[u8], size: usize) -> Result<Vec<(Response, Vec<u8>)>, MalformedResponse> {
     let mut parser = ResponseParser::default();
     let mut responses = Vec::new();

@@ -38,7 +38,6 @@ impl Shard<'_> {
         }
     }
 
-    /// The intended time of a request that may go out now.
     fn next_due(&mut self, now: u64) -> Option<u64> {
         let end = self.times.end;
         match &self.source {
@@ -64,14 +63,11 @@ impl Shard<'_> {
         }
     }
 
-    /// The intended time moved up to the pacing grid.
     fn release_time(&self, intended: u64) -> u64 {
         let since = intended - self.times.start;
         self.times.start + since.div_ceil(self.quantum) * self.quantum
     }
 
-    /// When the next request should go out; `None` when none is left or no connection is free
-    /// for it.
     pub(super) fn next_release(&self, now: u64) -> Option<u64> {
         if !self.has_free() {
             return None;
@@ -204,7 +200,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Begins a connect; the kind of failure when that fails at once.
     pub(super) fn open_connection(&mut self, id: u32) -> Option<ErrorKind> {
         let connection = &mut self.connections[id as usize];
         connection.opened = clock_ns();
@@ -227,7 +222,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Ends a request as failed and its connection with it.
     pub(super) fn fail(&mut self, id: u32, kind: ErrorKind) {
         let connection = &mut self.connections[id as usize];
         let was_open =
@@ -241,7 +235,6 @@ impl Shard<'_> {
         self.fail_streams(id, kind, pauses);
     }
 
-    /// Counts a request as failed and frees its place.
     pub(super) fn fail_one(&mut self, id: u32, request: InFlight, kind: ErrorKind, pauses: bool) {
         self.in_flight -= 1;
         self.count_failure(request, kind);

@@ -38,7 +38,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Goes on with the handshakes; sends the request that waits for them.
     fn on_connected(&mut self, id: u32) -> u64 {
         let now = clock_ns();
         let connection = &mut self.connections[id as usize];
@@ -65,8 +64,8 @@ impl Shard<'_> {
         now
     }
 
-    /// Reads what is there. `ended` says that the peer has closed its side: then a short read is
-    /// not the last.
+    /// Reads the available bytes. `ended` means that the peer has closed its side: then a short
+    /// read is not the last.
     pub(super) fn receive_from(&mut self, id: u32, ended: bool) -> u64 {
         for _ in 0..READS_IN_TURN {
             let connection = &mut self.connections[id as usize];
@@ -97,7 +96,6 @@ impl Shard<'_> {
         clock_ns()
     }
 
-    /// Goes on with connections that had more to read than their turn allowed.
     pub(super) fn continue_unread(&mut self) {
         for id in std::mem::take(&mut self.unread) {
             let now = self.receive_from(id, true);
@@ -105,7 +103,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Takes `n` received bytes; returns the time they were received.
     fn take_received(&mut self, id: u32, n: usize) -> u64 {
         let now = clock_ns();
         let connection = &mut self.connections[id as usize];
@@ -115,7 +112,7 @@ impl Shard<'_> {
             return now;
         }
         let Some(request) = connection.request else {
-            // Bytes that nobody asked for: the connection cannot be trusted any more.
+            // Unexpected bytes: the connection cannot be trusted any more.
             connection.close_socket();
             return now;
         };
@@ -132,7 +129,6 @@ impl Shard<'_> {
         now
     }
 
-    /// The peer closed its side.
     fn on_end(&mut self, id: u32) -> u64 {
         let now = clock_ns();
         let connection = &mut self.connections[id as usize];
@@ -208,12 +204,11 @@ impl Shard<'_> {
     }
 }
 
-/// Not modified (304) is an answer of its own.
+/// Not modified (304) is not a redirect.
 fn is_redirect(status: u16) -> bool {
     (300..400).contains(&status) && status != 304
 }
 
-/// Whether the peer has closed its side.
 fn is_end(flags: EventFlags) -> bool {
     flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
 }

@@ -35,7 +35,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Sends more of the bodies of requests, as far as flow control and the socket allow.
     fn upload_bodies(&mut self, id: u32) {
         let Some(session) = &mut self.connections[id as usize].session else {
             return;
@@ -131,9 +130,8 @@ impl Shard<'_> {
         }
     }
 
-    /// The connection is gone, by the server's doing. Requests that were sent on it have failed;
-    /// those that still waited for a stream were never sent and go to the next connection
-    /// (RFC 9113 §8.7).
+    /// The server ended the connection. Requests that were sent on it have failed; requests still
+    /// waiting for a stream were never sent and go to the next connection (RFC 9113 §8.7).
     pub(super) fn end_session(&mut self, id: u32, kind: ErrorKind) {
         let connection = &mut self.connections[id as usize];
         if connection.is_opening() {
@@ -148,7 +146,6 @@ impl Shard<'_> {
         self.reopen(id);
     }
 
-    /// Closes a connection that takes no more streams; opens it again for requests that wait.
     fn reopen(&mut self, id: u32) {
         self.connections[id as usize].close_socket();
         self.release_held(id, clock_ns());
@@ -164,7 +161,6 @@ impl Shard<'_> {
         session.as_mut().is_some_and(|s| s.next_waiting().is_some())
     }
 
-    /// Frees the places that the server's limit held back and no longer does.
     fn release_held(&mut self, id: u32, now: u64) {
         loop {
             let Some(session) = &mut self.connections[id as usize].session else {
@@ -180,7 +176,6 @@ impl Shard<'_> {
         }
     }
 
-    /// Fails every request of a connection that was closed.
     pub(super) fn fail_streams(&mut self, id: u32, kind: ErrorKind, pauses: bool) {
         let places = match &self.connections[id as usize].session {
             None => return,
@@ -196,8 +191,6 @@ impl Shard<'_> {
         self.release_held(id, clock_ns());
     }
 
-    /// Gives up the requests that were begun before `oldest`. The connection goes on, unless it
-    /// never stood.
     pub(super) fn scan_streams(&mut self, id: u32, oldest: u64) {
         let connection = &mut self.connections[id as usize];
         let is_opening = connection.is_opening();

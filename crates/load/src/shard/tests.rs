@@ -19,7 +19,7 @@ fn plan(target: SocketAddr, model: LoadModel) -> LoadPlan {
     }
 }
 
-/// A thread whose load began five seconds ago. The kernel accepts its connections.
+/// A thread with a load that began five seconds ago. The kernel accepts its connections.
 fn shard<'a>(plan: &'a LoadPlan) -> Shard<'a> {
     let mut shard =
         Shard::connect_shard(plan, 0, channel().0, channel().1).expect("loopback is there");
@@ -70,14 +70,14 @@ fn requests_that_no_connection_was_free_for_are_not() {
         free.since = now - MILLI;
     }
     recovering.dispatch(now);
-    // Those that were given up at once, by the time they were looked at: nearly all of them.
+    // Requests given up at once, by the time they were looked at: nearly all.
     let lags = &recovering.interval.totals[1].send_lag;
     assert!(lags.len() >= 470, "{}", lags.len());
     let lag = lags.value_at_quantile(0.9);
     assert!(lag.abs_diff(MILLI) < MILLI / 100, "{lag}");
 }
 
-/// What one answer counts as that comes so long after its request was sent.
+/// The outcome of one answer that comes this long after its request was sent.
 fn answered(shard: &mut Shard<'_>, sent: u64, after: u64) -> [u64; 3] {
     let request = InFlight {
         intended: sent,

@@ -10,8 +10,8 @@ use crate::plan::{LoadModel, Users};
 use crate::user::User;
 
 impl Shard<'_> {
-    /// Seats those who are there already. The other connections are nobody's yet in an open model;
-    /// in a closed one a new user has each.
+    /// Seats the present users. The other connections have no user yet in an open model; in a
+    /// closed one each gets a new user.
     pub(super) fn seat(&mut self, users: &Users, index: u32) {
         let step = self.plan.shard_count() as usize;
         let mut present = users.present.iter().skip(index as usize).step_by(step);
@@ -34,18 +34,16 @@ impl Shard<'_> {
         self.ready.retain(is_seated);
     }
 
-    /// Whether a request that is due would find a connection.
     pub(super) fn has_free(&self) -> bool {
         !self.ready.is_empty() || !self.vacant.is_empty() || self.may_cut()
     }
 
-    /// Pauses end early where a schedule says that a request is due; where answers say it they do not.
+    /// A schedule may end pauses early, when a request is due; a closed model never does.
     fn may_cut(&self) -> bool {
         let is_open = matches!(self.plan.model, LoadModel::Open { .. });
         is_open && self.plan.users.is_some() && !self.paused.is_empty()
     }
 
-    /// The connection that a request goes to now, intended in this phase.
     pub(super) fn take_free(&mut self, phase: usize) -> Option<FreePlace> {
         if let Some(free) = self.ready.pop_front() {
             return Some(free);
@@ -64,8 +62,8 @@ impl Shard<'_> {
         Some(FreePlace { connection, since })
     }
 
-    /// Counts a request of the user of a connection, who comes now if it was nobody's; says whether
-    /// it is the first of a session.
+    /// Counts a request of the user of a connection, creating the user if there is none; returns
+    /// whether it is the first of a session.
     pub(super) fn count_request_of_user(&mut self, id: u32, phase: usize) -> bool {
         let Some(users) = &self.plan.users else {
             return false;
@@ -78,9 +76,9 @@ impl Shard<'_> {
         std::mem::take(&mut user.is_new)
     }
 
-    /// Ends the session of a connection whose user has sent the last request. In a closed model the
-    /// next user comes at once; in an open one when a request is due and nobody else is ready.
-    /// Returns whether the connection is nobody's now.
+    /// Ends the session of a connection after its user's last request. In a closed model the next
+    /// user comes at once; in an open one when a request is due and no other user is ready. Returns
+    /// whether the connection has no user now.
     pub(super) fn part_with(&mut self, id: u32) -> bool {
         let connection = &mut self.connections[id as usize];
         let (Some(users), Some(user)) = (&self.plan.users, &connection.user) else {
@@ -99,13 +97,12 @@ impl Shard<'_> {
         is_open
     }
 
-    /// Those whose sessions go on, for the load that comes after this one.
+    /// Users with unfinished sessions, for the load that comes after this one.
     pub(super) fn present_users(self) -> Vec<User> {
         let users = self.connections.into_iter().filter_map(|c| c.user);
         users.filter(|user| user.left > 0).collect()
     }
 
-    /// The pause before the next request of a connection, ns; zero is none.
     pub(super) fn next_pause(&mut self) -> u64 {
         let Some(think) = self.plan.think else {
             return 0;

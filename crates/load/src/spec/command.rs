@@ -1,11 +1,11 @@
-//! A load that another program makes: what a load may say beside it.
+//! A load that another program makes, and the keys of `[load]` that it can be combined with.
 
 use super::text::RateShape;
 use super::{LoadSpec, refuse_key};
 use crate::error::LoadError;
 
-/// What a command says by itself, whichever way it does.
-const ITS_OWN: [&str; 24] = [
+/// Keys that the command decides in its own way.
+const ITS_OWN: [&str; 25] = [
     "profile",
     "request",
     "method",
@@ -14,6 +14,7 @@ const ITS_OWN: [&str; 24] = [
     "bearer",
     "body",
     "body-file",
+    "proto",
     "requests",
     "closed",
     "poisson",
@@ -33,7 +34,6 @@ const ITS_OWN: [&str; 24] = [
 ];
 
 impl LoadSpec {
-    /// Refuses what a command cannot be told, or what cannot be seen of it.
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
         let Some(program) = self.command.first() else {
             return Ok(());
@@ -59,7 +59,7 @@ impl LoadSpec {
             )),
             Some(RateShape::Ramp(..) | RateShape::Steps(_)) => Err(refuse_key(
                 "rate",
-                "a command is told one rate; write rate = \"200/s\" (--rate 200/s)",
+                "a command takes one rate; write rate = \"200/s\" (--rate 200/s)",
             )),
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! The files that a load names: profile, bodies, tables of values, certificates, credentials.
 //!
-//! Owns that each is looked for beside the file that names it, and that a load which has been
-//! settled means the same wherever it is read again: paths are absolute, the profile is part of it.
+//! Owns that each is looked up next to the file that names it, and that a settled load means the
+//! same wherever it is read again: paths are absolute, the profile is included.
 
 use std::path::{Path, PathBuf};
 
@@ -24,14 +24,14 @@ impl LoadSpec {
                 .requests
                 .iter_mut()
                 .for_each(|r| r.resolve_paths(beside));
-            // Replay reads none of it, and it may be long.
+            // Replay does not use it, and it may be long.
             profile.observed = None;
             self.profile = Some(ProfileSource::Inline(Box::new(profile)));
         }
         for request in &mut self.request {
             request.resolve_paths(base);
         }
-        let paths = [&mut self.body_file, &mut self.cacert];
+        let paths = [&mut self.body_file, &mut self.cacert, &mut self.proto];
         for path in paths.into_iter().flatten() {
             *path = base.join(&*path);
         }

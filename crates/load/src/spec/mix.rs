@@ -11,7 +11,7 @@ use crate::profile::{LoadProfile, MixRequest};
 use crate::template;
 
 impl LoadSpec {
-    /// The requests with weights, its own or those of the profile; empty is that of the URL.
+    /// The requests with weights, from the load or its profile; empty means the URL's.
     pub fn mix(&self) -> &[MixRequest] {
         match self.loaded_profile() {
             Some(profile) if self.request.is_empty() => &profile.requests,
@@ -45,7 +45,7 @@ impl LoadSpec {
         if self.url.is_none() {
             return Err(refuse_key(
                 "url",
-                "it is missing; write url = \"http://localhost:8080/\" (--url)",
+                "it is missing; write url = \"http://localhost:8080/\" (--url), or say that the program ends by itself: ends = true (--job)",
             ));
         }
         self.loaded_profile()
@@ -97,7 +97,6 @@ impl LoadSpec {
         Ok(())
     }
 
-    /// The request of the URL, without what files and variables hold.
     pub(super) fn url_request(&self) -> Result<RequestSpec, LoadError> {
         let (path, host) = match &self.url {
             Some(url) => (url.path.as_str(), Some(url.authority.clone())),
@@ -113,7 +112,6 @@ impl LoadSpec {
         })
     }
 
-    /// The mix; Host and headers of `base` are kept, its method, path and body are not.
     pub(super) fn weighted_mix(&self, base: &RequestSpec) -> Vec<WeightedRequest> {
         let weighted = |request: &MixRequest| {
             let own = request.headers.iter();
@@ -134,7 +132,6 @@ impl LoadSpec {
         self.mix().iter().map(weighted).collect()
     }
 
-    /// Puts in what files and variables hold.
     pub(super) fn fill_plan(&self, plan: &mut LoadPlan) -> Result<(), LoadError> {
         if let Some(path) = &self.body_file {
             plan.request.body = read_body_file(path)?;
@@ -163,8 +160,8 @@ impl LoadSpec {
 }
 
 impl MixRequest {
-    /// What is sent, from its file where it has one.
-    /// Errors: [`LoadError::Plan`] when the file cannot be read, or there are two bodies.
+    /// The body, from its file if it has one. Errors: [`LoadError::Plan`] when the file cannot be
+    /// read, or there are two bodies.
     pub(crate) fn read_body(&self) -> Result<Vec<u8>, LoadError> {
         match &self.body_file {
             None => Ok(self.body.clone().into_bytes()),
@@ -181,7 +178,6 @@ impl MixRequest {
     }
 }
 
-/// The body in a file; tables that it names lie beside it.
 fn read_body_file(path: &Path) -> Result<Vec<u8>, LoadError> {
     let bytes = read(path, "body-file")?;
     let beside = path.parent().unwrap_or(path);

@@ -1,8 +1,8 @@
 //! Credentials by reference: `{env:NAME}` in a text is the value of an environment variable,
-//! `@FILE` in place of a whole credential is what a file holds.
+//! `@FILE` in place of a whole credential is the content of a file.
 //!
 //! Owns their text forms and the moment they are read: when a plan is made, never before. A
-//! [`super::LoadSpec`] holds references only, so what is stored of a load has no secret in it.
+//! [`super::LoadSpec`] holds references only, so a stored load has no secret in it.
 
 use std::path::Path;
 
@@ -15,11 +15,20 @@ use crate::error::LoadError;
 const OPEN: &str = "{env:";
 
 const HEADERS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
-/// Parts of a header's name that say the same.
-const PARTS: [&str; 5] = ["token", "api-key", "apikey", "secret", "password"];
+/// Without `-` and `_`.
+const PARTS: [&str; 4] = ["token", "apikey", "secret", "password"];
 
-/// The text with the values of its variables.
-/// Errors: [`LoadError::Plan`] names a variable that is not set.
+/// Whether a header of this name carries credentials.
+pub(crate) fn is_credential_header(name: &str) -> bool {
+    HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether a header, a parameter or a field of this name holds a secret.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace(['-', '_'], "");
+    PARTS.iter().any(|part| name.contains(part))
+}
+
 pub(super) fn fill_variables(text: &str, field: &'static str) -> Result<String, LoadError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
@@ -78,8 +87,8 @@ pub fn read_credential(text: &str, field: &'static str) -> Result<String, LoadEr
     Ok(String::from_utf8_lossy(&held).trim_end().to_owned())
 }
 
-/// Refuses a credential that stands in the load itself: it would be stored with the result.
-/// Errors: [`LoadError::Plan`] names where.
+/// Refuses a credential in the load itself: it would be stored with the result. Errors:
+/// [`LoadError::Plan`] names where.
 pub(super) fn refuse_literals(spec: &LoadSpec) -> Result<(), LoadError> {
     let refuse = |field, what: &str| {
         let why = format!(
@@ -97,9 +106,7 @@ pub(super) fn refuse_literals(spec: &LoadSpec) -> Result<(), LoadError> {
     }
     let of_mix = spec.mix().iter().flat_map(|request| &request.headers);
     for (name, value) in spec.headers.iter().chain(of_mix) {
-        let lower = name.to_ascii_lowercase();
-        let is_secret =
-            HEADERS.contains(&lower.as_str()) || PARTS.iter().any(|part| lower.contains(part));
+        let is_secret = is_credential_header(name) || is_secret_name(name);
         if is_secret && !value.contains(OPEN) {
             return refuse("headers", &format!("the value of {name}"));
         }

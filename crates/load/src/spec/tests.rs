@@ -1,5 +1,7 @@
-//! What people write, what it becomes, and what they are told.
+//! Common spellings, their meaning, and messages.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use insta::assert_snapshot;
 
 use super::*;
@@ -177,4 +179,49 @@ fn a_body_file_that_is_missing_is_named_with_its_place() {
     let mut spec = spec(text);
     spec.resolve_files(Path::new("/nowhere")).unwrap();
     assert_snapshot!(spec.to_plan(targets()).unwrap_err(), @"body-file: /nowhere/new.json cannot be read: No such file or directory (os error 2); a path is relative to the file that names it");
+}
+
+#[test]
+fn the_bodies_of_calls_become_messages_in_frames() {
+    let mut load = spec(
+        "url = \"http://localhost/pkg.Pings/Ping\"\nrate = \"1/s\"\nproto = \"a.proto\"\n\
+         body = '{\"id\": {seq}}'\ntimeout = \"2s\"\nheaders = { TE = \"trailers\" }\n",
+    );
+    load.encode_calls(&|path, json| Ok(format!("{path} {json}").into_bytes()))
+        .unwrap();
+    load.check_spec().unwrap();
+    let body = load.body.clone().unwrap();
+    let first = body.strip_prefix("{base64:").unwrap().split('|').next();
+    let first = STANDARD.decode(first.unwrap()).unwrap();
+    assert_eq!(first, b"\0\0\0\0\x19/pkg.Pings/Ping {\"id\": 0}");
+    assert_eq!(body.split('|').count(), 256);
+    assert_eq!(load.method.as_deref(), Some("POST"));
+    let headers: Vec<_> = load.headers.iter().collect();
+    let headers = format!("{headers:?}");
+    assert_eq!(
+        headers,
+        r#"[("TE", "trailers"), ("content-type", "application/grpc"), ("grpc-timeout", "2000m")]"#
+    );
+    let again: LoadSpec = toml::from_str(&toml::to_string(&load).unwrap()).unwrap();
+    assert_eq!((again.proto, again.http2), (None, Some(true)));
+}
+
+#[test]
+fn calls_of_a_mix_are_encoded_one_by_one_and_keep_secrets_out() {
+    let mixed = |body: &str| {
+        let text = "url = \"http://localhost/\"\nrate = \"1/s\"\nproto = \"a.proto\"\n";
+        let mut load = spec(&format!(
+            "{text}[[request]]\nweight = 1\npath = \"/p.S/M\"\nbody = '{body}'\n"
+        ));
+        let done = load.encode_calls(&|_, json| match json {
+            "{}" => Ok(Vec::new()),
+            _ => Err("it has no method; write one".to_owned()),
+        });
+        done.map(|()| load.request.remove(0))
+    };
+    let request = mixed("{}").unwrap();
+    assert_eq!(request.body, "{base64:AAAAAAA=}");
+    assert_eq!(request.method, "POST");
+    assert_snapshot!(mixed("x").unwrap_err(), @"proto: it has no method; write one");
+    assert_snapshot!(mixed("{env:T}").unwrap_err(), @"body: {env:NAME} has no place in a message, which is stored; send it as metadata: -H 'authorization: Bearer {env:TOKEN}'");
 }

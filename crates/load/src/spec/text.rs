@@ -1,7 +1,7 @@
-//! How the values of a load are written: rates, times, pauses, pacing.
+//! The text forms of a load's values: rates, times, pauses, pacing.
 //!
-//! Owns one parser for each, which flags, experiment files and profiles share; what is printed
-//! parses back.
+//! Owns one parser for each, which flags, experiment files and profiles share; printed values parse
+//! back.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,25 +15,20 @@ use crate::outcome::ErrorKind;
 use crate::plan::{Pacing, ThinkTime};
 use crate::schedule::RateSegment;
 
-/// The longest time that a load can be asked for.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// The highest rate, in requests a second.
 const RATE_MAX: f64 = 1e8;
 
-/// A length of time above 0 and at most a year: `500ms`, `10s`, `2m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PositiveTime(pub Duration);
 
-/// A length of time that may be 0: `0s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOrNone(pub Duration);
 
-/// A factor above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositiveFactor(pub f64);
 
-/// The status code of a gRPC call, 0 to 16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrpcCode(pub u16);
 
@@ -48,7 +43,6 @@ pub enum RateShape {
 }
 
 impl GrpcCode {
-    /// `NOT_FOUND`.
     fn name(self) -> String {
         let kind = usize::from(self.0).checked_sub(1);
         let kind = kind.and_then(|nth| ErrorKind::GRPC.get(nth));
@@ -150,8 +144,6 @@ impl fmt::Display for PositiveFactor {
     }
 }
 
-/// Reads `5000/s`, `5000`, `30/m`; requests a second.
-/// Errors: What would be a rate.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
@@ -184,7 +176,6 @@ fn rate_problem(text: &str, number: &str) -> String {
 impl FromStr for RateShape {
     type Err = String;
 
-    /// Reads `5000/s`, `100/s..1000/s`, `100/s,200/s`.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some((from, to)) = text.split_once("..") {
             return Ok(Self::Ramp(parse_rate(from)?, parse_rate(to)?));
@@ -237,7 +228,7 @@ impl RateShape {
         }
     }
 
-    /// Over as long as so many requests take; `None` where that is no length that a run can have.
+    /// Over the time that this many requests take; `None` if a run cannot be that long.
     pub(super) fn segments_for_requests(&self, requests: u64) -> Option<Vec<RateSegment>> {
         let seconds = requests as f64 / self.mean();
         // Down to whole ns: a part of one too much is room for one more request.
@@ -256,7 +247,6 @@ impl RateShape {
 impl FromStr for ThinkTime {
     type Err = String;
 
-    /// Reads `100ms` or `50ms..150ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) = text.split_once("..").unwrap_or((text, text));
         let (from, to) = (parse_time(from)?, parse_time(to)?);
@@ -280,7 +270,6 @@ impl fmt::Display for ThinkTime {
 impl FromStr for Pacing {
     type Err = String;
 
-    /// Reads `auto`, `exact`, `spin`, or the length of a grid.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
@@ -308,7 +297,7 @@ impl fmt::Display for Pacing {
     }
 }
 
-/// Serde of a value by its text form. What is wrong is refused while the file is read, so that the
+/// Serde of a value by its text form. A wrong value is refused while the file is read, so that the
 /// parser of the file knows the place.
 pub mod as_text {
     use std::fmt::{self, Display};
@@ -340,8 +329,6 @@ pub mod as_text {
         }
     }
 
-    /// Reads the text, or a bare number.
-    /// Errors: What the text's parser says.
     pub fn deserialize<'de, T, D>(d: D) -> Result<T, D::Error>
     where
         T: FromStr<Err: Display>,
@@ -361,8 +348,6 @@ pub mod as_text {
             value.as_ref().map(ToString::to_string).serialize(s)
         }
 
-        /// Reads the text, or a bare number.
-        /// Errors: What the text's parser says.
         pub fn deserialize<'de, T, D>(d: D) -> Result<Option<T>, D::Error>
         where
             T: FromStr<Err: Display>,
@@ -389,8 +374,6 @@ pub mod as_text {
             s.collect_seq(values.iter().map(ToString::to_string))
         }
 
-        /// Reads the texts.
-        /// Errors: What the text's parser says.
         pub fn deserialize<'de, T, D>(d: D) -> Result<Vec<T>, D::Error>
         where
             T: FromStr<Err: Display>,

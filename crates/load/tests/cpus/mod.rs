@@ -1,8 +1,8 @@
-//! The CPUs that this process may use. CPU 0 need not be one of them.
+//! The CPUs that this process may use. CPU 0 may be missing.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// All of them.
+/// All allowed CPUs.
 pub fn allowed() -> Vec<usize> {
     let allowed = sched_getaffinity(None).expect("a process may ask for its CPUs");
     let cpus = 0..CpuSet::MAX_CPU;
@@ -15,7 +15,7 @@ pub fn first() -> u32 {
     first as u32
 }
 
-/// Keeps the calling thread on one of them.
+/// Keeps the calling thread on one CPU.
 pub fn pin(cpu: usize) {
     let mut only = CpuSet::new();
     only.set(cpu);

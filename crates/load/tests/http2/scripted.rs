@@ -170,7 +170,7 @@ impl Talk {
         self.frame(7, 0, 0, &payload);
     }
 
-    /// Sends what was said so far, and gives the client time to hear it.
+    /// Sends the queued frames, and gives the client time to read.
     pub fn pause(&mut self, length: Duration) {
         let _ = self.stream.write_all(&self.out);
         self.out.clear();

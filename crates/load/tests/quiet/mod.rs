@@ -1,11 +1,12 @@
-//! Tests that measure times hold only where the machine lets threads run. A witness on every CPU
-//! says whether it did, so that a failure is the product's and not the machine's.
+//! Tests that measure times hold only if the machine lets threads run. A witness on every CPU tells
+//! whether it did, so that a failure is the product's and not the machine's.
 //!
-//! A test asserts what no machine can cause: that fails at once. What a busy machine can cause it
-//! returns as an error, and that fails unless a CPU stood still or others took much of the CPUs.
-//! What the test and the product do themselves counts as neither: a witness sleeps nearly always,
-//! so the scheduler lets it run soon, and the CPU time of this process is not that of others.
-//! Source of the CPU time: /proc/stat (kernel Documentation/filesystems/proc.rst, 1.7).
+//! A test asserts conditions that no machine can break: that fails at once. Failures that a busy
+//! machine can cause are returned as errors, which count unless a CPU stood still or other
+//! processes took much of the CPUs. The test's and the product's own work counts as neither: a
+//! witness sleeps nearly always, so the scheduler lets it run soon, and the CPU time of this
+//! process is excluded. Source of the CPU time: /proc/stat (kernel
+//! Documentation/filesystems/proc.rst, 1.7).
 
 #[allow(dead_code, reason = "other tests need the rest")]
 #[path = "../cpus/mod.rs"]

@@ -20,8 +20,8 @@ pub struct Arrivals {
 }
 
 /// Analyses arrivals (ns, in order) of a schedule with `rate` requests a second, without the first
-/// `skip_seconds`. The schedule is anchored at the 0.1 % quantile of the offsets: a generator
-/// whose rate is too low accumulates lateness.
+/// `skip_seconds`. The schedule is anchored at the 0.1 % quantile of the offsets: a generator with
+/// too low a rate accumulates lateness.
 pub fn analyse(arrivals: &[u64], rate: f64, skip_seconds: f64) -> Option<Arrivals> {
     let first = *arrivals.first()?;
     let from = first + (skip_seconds * 1e9) as u64;

@@ -1,5 +1,5 @@
-//! A one-thread epoll server whose behaviour is known: it can stall, be slow for every nth
-//! request, or have a fixed capacity. It notes the arrival of every request, CLOCK_MONOTONIC ns.
+//! A one-thread epoll server with a known behaviour: it can stall, be slow for every nth request,
+//! or have a fixed capacity. It notes the arrival of every request, CLOCK_MONOTONIC ns.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,13 +25,13 @@ const LISTENER: u64 = u64::MAX;
 /// What the server does besides answering at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Behaviour {
-    /// Sleeps once, so long after the first request, for so long.
+    /// Sleeps once: delay after the first request, and duration.
     pub stall: Option<(Duration, Duration)>,
     /// Every nth request takes so long; the others do not wait for it.
     pub slow: Option<(u64, Duration)>,
-    /// Serves so many requests a second, one after the other.
+    /// Serves this many requests a second, one after the other.
     pub capacity: Option<f64>,
-    /// Until so long after the first request, each request takes so long (and waits for none).
+    /// For this long after the first request, each request takes this long (without queueing).
     pub warm_up: Option<(Duration, Duration)>,
 }
 

@@ -15,7 +15,7 @@ pub enum Answer {
     Last(Vec<u8>),
     /// Writes single bytes with pauses.
     Slowly(Vec<u8>, Duration),
-    /// Writes a head for so many bytes of body, then the body, without holding it in memory.
+    /// Writes a head for this many bytes of body, then the body, without holding it in memory.
     Large(usize),
     /// Writes the bytes and closes the sending side only: the socket stays half open.
     HalfClosed(Vec<u8>),

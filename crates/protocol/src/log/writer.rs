@@ -1,7 +1,7 @@
 //! Writes an event log, from several threads at once.
 //!
-//! Owns the order of records in the file, and what a full disk leaves of it: a record that did not
-//! fit is taken back, so that the log stays whole and a shorter one may still fit behind it.
+//! Owns the order of records in the file, and its state on a full disk: a record that did not fit
+//! is taken back, so that the log stays whole and a shorter one may still fit after it.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,7 +25,6 @@ pub struct EventLog {
 #[derive(Debug)]
 struct EventLogState {
     file: File,
-    /// Length of the whole records.
     length: u64,
     failure: Option<io::Error>,
 }
@@ -68,7 +67,6 @@ impl EventLog {
         }
     }
 
-    /// Why the first of the missing pieces is missing.
     pub fn chunk_failure(&self) -> Option<io::Error> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.failure.take()
@@ -117,7 +115,7 @@ impl EventLogState {
     }
 }
 
-/// A file that others append to and read elsewhere: it has a position of its own.
+/// A file that others append to and read elsewhere: it keeps its own position.
 struct PositionedFile {
     file: File,
     position: u64,

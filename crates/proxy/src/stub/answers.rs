@@ -14,10 +14,10 @@ use loadline_load::profile::request_class;
 use super::{LARGEST_BODY, StubAnswer, StubBody};
 use crate::delay::DelayDraw;
 
-/// Requests whose answers are remembered; more are looked up again.
+/// Most requests with a remembered answer; others are looked up each time.
 const REMEMBERED: usize = 4096;
 
-/// Requests without an answer that are told apart; those of others are counted together.
+/// Most distinct requests without an answer; others are counted together.
 const NAMED: usize = 100;
 
 const OTHERS: &str = "others";
@@ -27,7 +27,6 @@ const MALFORMED: &str = "bytes that are no HTTP/1.1";
 
 #[derive(Debug)]
 pub(crate) struct RenderedAnswer {
-    /// Head, empty line and body.
     pub(crate) bytes: Vec<u8>,
     pub(crate) head: usize,
 }
@@ -41,7 +40,6 @@ pub(crate) struct StubReply {
 
 #[derive(Debug)]
 pub(crate) struct StubAnswers {
-    /// Those of one pattern together, in the order of the file.
     groups: Vec<AnswerGroup>,
     none: Rc<RenderedAnswer>,
     known: HashMap<Vec<u8>, Option<usize>>,
@@ -52,13 +50,10 @@ pub(crate) struct StubAnswers {
 #[derive(Debug)]
 struct AnswerGroup {
     pattern: loadline_load::profile::Pattern,
-    /// Sums of weights, each with its answer.
     members: Vec<(f64, Rc<RenderedAnswer>, Option<DelayDraw>)>,
 }
 
 impl StubAnswers {
-    /// Reads bodies and histograms.
-    /// Errors: In words: a file that cannot be read, a histogram that is none.
     pub(crate) fn new(answers: &[StubAnswer]) -> Result<Self, String> {
         let mut groups: Vec<AnswerGroup> = Vec::new();
         for answer in answers {

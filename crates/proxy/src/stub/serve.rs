@@ -36,7 +36,6 @@ struct StubConnection {
     sent: usize,
     is_last: bool,
     is_readable: bool,
-    /// The client says no more; it may still listen.
     has_ended: bool,
 }
 
@@ -77,7 +76,6 @@ impl StubServer {
         self.all.get(stub)?.listeners.get(listener)
     }
 
-    /// A connection was made; its number and its socket.
     pub(crate) fn add_connection(
         &mut self,
         stub: usize,
@@ -107,7 +105,7 @@ impl StubServer {
         }
     }
 
-    /// Goes on with a connection as far as it can; one that is over is gone.
+    /// Continues with a connection as far as it can; a finished one is removed.
     pub(crate) fn continue_stub(
         &mut self,
         id: u64,

@@ -22,10 +22,8 @@ pub(crate) struct StubProtocol {
 
 #[derive(Debug)]
 enum StubProtocolState {
-    /// Until the head of a request is whole.
     Head,
     Body(RequestHead),
-    /// The answer waits for its time.
     Due(RequestHead, StubReply, u64),
     Over,
 }
@@ -36,7 +34,6 @@ pub(crate) enum ProtocolWant {
     Time(u64),
     /// Bytes are to be sent; then it goes on, or with `true` it is over.
     Send(Vec<u8>, bool),
-    /// An answer that was due then is to be sent, the same.
     Answer(Vec<u8>, u64, bool),
     End,
 }

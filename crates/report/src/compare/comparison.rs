@@ -9,12 +9,10 @@ pub struct ResultComparison {
     pub sentence: String,
     /// Whether the second is worse: it breaks the SLO where the first kept it, needs or costs more.
     pub is_worse: bool,
-    /// Why nothing can be said: one of them measured nothing; `None` when something can.
+    /// Why no comparison is possible: one result measured nothing; `None` if it is possible.
     pub cannot_say: Option<String>,
-    /// What else differs between the two, so that a change may come from there.
     pub differences: Vec<String>,
     pub sizes: [Option<RecommendedSize>; 2],
-    /// Figures at the recommended sizes; empty unless both recommend.
     pub recommended: Vec<ComparedFigure>,
     pub shared: Vec<SharedConfiguration>,
 }
@@ -22,7 +20,6 @@ pub struct ResultComparison {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedConfiguration {
     pub name: String,
-    /// Trials that kept the SLO, of those that may be believed.
     pub passes: [(usize, usize); 2],
     /// The first kept the SLO here, the second did not, and that counts: between two searches only
     /// at what the second recommends and above, as each search probes its own border.

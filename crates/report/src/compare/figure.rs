@@ -17,19 +17,15 @@ use loadline_sizing::Bytes;
 
 /// Fewest trials on each side for an interval: with fewer a bootstrap repeats what it was given.
 const FEWEST: usize = 3;
-/// A difference smaller than this share is none.
 const EFFECT: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureChange {
-    /// The whole interval lies above.
     More,
-    /// The whole interval lies below.
     Less,
-    /// The interval holds "no change".
     NotShown,
     TooFew,
-    /// In a trial of either side it lies in requests that failed: it has no ratio.
+    /// In a trial of either side the latency lies among failed requests: there is no ratio.
     InFailures,
 }
 
@@ -37,11 +33,9 @@ pub enum FigureChange {
 pub struct ComparedFigure {
     pub name: &'static str,
     pub key: &'static str,
-    /// The medians: seconds, bytes, or as the name says; `None` where it was not measured.
     pub medians: [Option<f64>; 2],
     pub shown: [String; 2],
     pub trials: [usize; 2],
-    /// The second over the first.
     pub ratio: Option<ConfidenceInterval>,
     pub change: FigureChange,
 }
@@ -57,7 +51,7 @@ fn as_seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|t| t.as_secs_f64())
 }
 
-/// A time; infinite is in requests that failed.
+/// A time; infinite means among failed requests.
 fn show_time(value: f64) -> String {
     if value == f64::INFINITY {
         return FAILED.to_owned();
@@ -131,7 +125,7 @@ const ROWS: &[FigureRow] = &[
     },
 ];
 
-/// The figures of two groups; those that neither side measured are left out.
+/// The figures of two groups, except figures that neither side measured.
 pub fn compare_figures(
     view: &ResultView,
     a: Option<&ConfigurationGroup<'_>>,

@@ -1,8 +1,8 @@
-//! Two results side by side: what changed from the first to the second, with intervals.
+//! Two results side by side: changes from the first to the second, with intervals.
 //!
-//! Owns which trials are compared with which: those of the two recommended sizes, and those of each
-//! configuration that both results ran. A change counts only when its interval says so. Never judges
-//! a trial anew; verdicts are those of the records.
+//! Owns which trials are compared: the two recommended sizes, and each configuration that both
+//! results ran. A change counts only if its interval excludes "no change". Never judges a trial
+//! again; verdicts come from the records.
 
 mod comparison;
 mod figure;
@@ -67,12 +67,10 @@ pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
     }
 }
 
-/// The first characters of an id: enough to tell two results apart.
 fn short_result_id(id: &str) -> &str {
     id.get(..13).unwrap_or(id)
 }
 
-/// Why the second cannot be judged by the first.
 fn cannot_say(views: [&ResultView; 2]) -> Option<String> {
     let [first, second] = views;
     for (which, view) in [("first", first), ("second", second)] {

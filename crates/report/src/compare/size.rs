@@ -1,4 +1,4 @@
-//! The change of what is recommended: of its price where both have one, else of CPU and memory.
+//! The change of the recommendation: of its price if both have one, else of CPU and memory.
 //!
 //! Owns when such a change counts. Prices of different offers are never compared.
 
@@ -17,12 +17,10 @@ use crate::format;
 pub struct RecommendedSize {
     /// `1 CPU and 212Mi`, or `2 x 1 vCPU, 2Gi, $84.10 a month`.
     pub name: String,
-    /// CPU limit of one instance; `None` is no limit.
     pub cpu: Option<Cpus>,
     pub memory: Bytes,
-    /// Replicas; `None` where no prices were given.
     pub replicas: Option<u32>,
-    /// USD a month for all of them; `None` where no prices were given.
+    /// USD a month for all replicas; `None` without prices.
     pub usd_per_month: Option<f64>,
 }
 
@@ -45,7 +43,6 @@ impl RecommendedSize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeChange {
     pub sentence: String,
-    /// Whether the second needs or costs more.
     pub is_worse: bool,
 }
 
@@ -62,7 +59,6 @@ pub fn size_change(before: &Recommendation, after: &Recommendation) -> SizeChang
     }
 }
 
-/// The offer of a deployment in words; with another date it has other prices.
 pub fn offer(deployment: &Deployment) -> String {
     let offer = &deployment.offer;
     format!(
@@ -127,7 +123,6 @@ fn no_change(after: &dyn Display, before: &dyn Display) -> String {
     )
 }
 
-/// Whether only the memory can differ.
 fn has_same_shape(a: &Recommendation, b: &Recommendation) -> bool {
     let shape = |r: &Recommendation| (r.configuration.cpu, r.configuration.instances);
     shape(a) == shape(b)
@@ -152,8 +147,7 @@ fn memory_change(before: &Recommendation, after: &Recommendation) -> SizeChange 
     }
 }
 
-/// Another CPU limit or number of instances: memory and CPU are weighed against each other as the
-/// search does that chooses between them.
+/// Another CPU limit or number of instances: CPU and memory are weighed as in the search.
 fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
     let has_limits = [before, after].map(|r| r.configuration.cpu.is_some());
     let weigh = |r: &Recommendation| {
@@ -186,7 +180,8 @@ fn recommended_size(recommendation: &Recommendation) -> String {
     })
 }
 
-/// Whether a configuration is the recommended one, or that with more of everything or less to do.
+/// Whether a configuration is the recommended one, or has at least its resources and at most its
+/// load.
 pub fn is_at_least(configuration: &Configuration, recommendation: &Recommendation) -> bool {
     let least = &recommendation.configuration;
     let has_memory = configuration

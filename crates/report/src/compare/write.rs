@@ -189,13 +189,13 @@ pub struct ExportedComparison {
     sentence: String,
     /// Whether the second is worse: it breaks the SLO where the first kept it, needs or costs more.
     is_worse: bool,
-    /// Why nothing can be said: one of them measured nothing; null when something can.
+    /// Why no comparison is possible: one result measured nothing; null if it is possible.
     cannot_say: Option<String>,
     /// What else differs between the two, so that a change may come from there.
     differences: Vec<String>,
     /// Memory limits of one instance of the recommended sizes; null without a recommendation.
     memory_bytes: [Option<u64>; 2],
-    /// Their CPU limits; null also where there is none.
+    /// Their CPU limits; null also for no limit.
     cpu_millicpus: [Option<u32>; 2],
     /// Replicas; null where no prices were given.
     replicas: [Option<u32>; 2],

@@ -1,7 +1,8 @@
-//! What the first screen says of an answer beside its sentence: saved, measured, proven, why not less.
+//! The first screen of an answer, below its sentence: savings, measurements, proof, and why not
+//! less.
 //!
-//! Owns which facts stand there and how they are called; their words are the headline's, so that the
-//! same thing is never said in two ways.
+//! Owns which facts appear there and their names; their words come from the headline, so that each
+//! fact has only one wording.
 
 use loadline_analysis::deployment::{Deployment, WhyNot};
 
@@ -10,7 +11,8 @@ use super::headline::{
     carried_sentence, incomplete_sentence, measured_what, next_smaller, with_full_stop,
 };
 use super::proven::proven_how;
-use super::{budget, money, saving};
+use super::{budget, money, runs, saving, shell_quoted, smaller};
+use crate::format;
 use crate::view::ResultView;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +51,31 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     let measured = AnswerFact::new("Measured", measured);
     let first = incomplete.into_iter().chain(trend).chain(saving);
     let first = first.chain([measured]).chain(budget);
-    first.chain([proof]).chain(next).collect()
+    let steps = AnswerFact::new("Next", next_steps(view, &claim));
+    let less_cpu = smaller::smaller_cpu(view, recommendation)
+        .map(|words| AnswerFact::new("Less CPU", with_full_stop(&words)));
+    let last = next.into_iter().chain(less_cpu).chain([steps]);
+    first.chain([proof]).chain(last).collect()
 }
 
-/// The dearest of those that are cheaper, and what it breaks.
+/// What to type after reading; a reader of the report alone may have no shell, and passes it on.
+fn next_steps(view: &ResultView, claim: &AnswerClaim<'_>) -> String {
+    let id = shell_quoted(format::short_id(&view.id));
+    let soak = match claim.is_soaked() || runs::is_of_runs(view) {
+        true => String::new(),
+        false => format!("Before it ships, soak it: `loadline soak {id} --for 30m`. "),
+    };
+    let saved = match view.today {
+        Some(_) => String::new(),
+        None => {
+            format!(
+                " What it saves against the present size: `loadline report {id} --today 1/2Gi`."
+            )
+        }
+    };
+    format!("{soak}The files to ship: `loadline emit {id} --to DIR`.{saved}")
+}
+
 fn next_cheaper(view: &ResultView, deployment: &Deployment) -> Option<AnswerFact> {
     let price = |why: &&WhyNot| why.neighbour.cost.per_month;
     let next = deployment.why_not.iter();

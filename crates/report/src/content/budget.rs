@@ -34,7 +34,6 @@ pub(crate) fn describe_budget(recommendation: &Recommendation) -> Option<String>
     ))
 }
 
-/// The section; `None` without a budget.
 pub fn section(view: &ResultView) -> Option<Section> {
     let budget = view.recommendation.as_ref()?.budget.as_ref()?;
     let shares = WholeShares::of_budget(budget);
@@ -88,8 +87,8 @@ impl WholeShare {
     }
 }
 
-/// The lines of a budget in whole MiB, which add up to its sum rounded up: those with the largest
-/// remainders are rounded up, the others down.
+/// The lines of a budget in whole MiB, which add up to the sum rounded up: the lines with the
+/// largest remainders are rounded up, the others down.
 struct WholeShares {
     parts: Vec<WholeShare>,
 }

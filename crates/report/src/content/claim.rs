@@ -14,6 +14,7 @@ use loadline_analysis::record::{TrialPhase, TrialPurpose, TrialRecord};
 use super::groups;
 use super::growth;
 use super::headline::slo_words;
+use super::runs;
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
@@ -21,7 +22,6 @@ use crate::view::ResultView;
 pub(crate) struct AnswerClaim<'a> {
     view: &'a ResultView,
     recommendation: &'a Recommendation,
-    /// The last soak of just this size.
     soak: Option<(&'a TrialRecord, SoakOutcome)>,
 }
 
@@ -56,6 +56,10 @@ impl<'a> AnswerClaim<'a> {
         self.recommendation.is_proven() && is_steady && self.soak.as_ref().is_some_and(lasted)
     }
 
+    pub(crate) fn is_soaked(&self) -> bool {
+        self.soak.is_some()
+    }
+
     pub(crate) fn is_refuted(&self) -> bool {
         self.soak
             .as_ref()
@@ -72,7 +76,7 @@ impl<'a> AnswerClaim<'a> {
         }
     }
 
-    /// Of starts that do not show that it works.
+    /// Names starts that do not show that it works.
     fn test_word(&self) -> &'static str {
         let proof = &self.recommendation.proof;
         let is_failed = proof.passes != proof.starts || proof.broken_together().is_some();
@@ -86,6 +90,9 @@ impl<'a> AnswerClaim<'a> {
     /// `at 100 requests/s it kept p99<250ms in 3 of 3 fresh starts, judged for 15 s after 5 s of
     /// warm-up`; `who` kept it.
     pub(crate) fn describe_test(&self, who: &str) -> String {
+        if runs::is_of_runs(self.view) {
+            return format!("{who} kept {}", self.describe_starts());
+        }
         let rate = self.recommendation.configuration.rate;
         let under = match rate.or(self.view.load.rate_per_second) {
             Some(rate) => {
@@ -105,7 +112,7 @@ impl<'a> AnswerClaim<'a> {
             slo_words(self.view)
         );
         let Some(judged) = self.length_of(TrialPhase::Measure) else {
-            return starts;
+            return runs::say_of_runs(starts, self.view);
         };
         let warm_up = self
             .length_of(TrialPhase::WarmUp)
@@ -125,7 +132,6 @@ impl<'a> AnswerClaim<'a> {
         view.evidence_trials().filter(is_proof)
     }
 
-    /// The shortest phase of its starts: all were judged at least this long.
     fn length_of(&self, phase: TrialPhase) -> Option<Duration> {
         let loads = self.fresh_starts().flat_map(|t| &t.evidence.load);
         let of_phase = loads.filter(|load| load.phase == phase && !load.duration.is_zero());
@@ -134,7 +140,8 @@ impl<'a> AnswerClaim<'a> {
 
     pub(crate) fn describe_soak(&self) -> String {
         let Some((trial, outcome)) = &self.soak else {
-            return "Not soaked.".to_owned();
+            let is_run = runs::is_of_runs(self.view);
+            return if is_run { "" } else { "Not soaked." }.to_owned();
         };
         let grows = growth::growth_of(trial).filter(|g| g.verdict == Growth::Growing);
         match outcome {
@@ -203,22 +210,26 @@ impl<'a> AnswerClaim<'a> {
     /// Why fresh starts do not show that it works: `8 of 20 fresh starts missed p99<50ms`.
     pub(crate) fn describe_doubt(&self) -> String {
         let (proof, slo) = (&self.recommendation.proof, slo_words(self.view));
+        let said = |text| runs::say_of_runs(text, self.view);
         if let Some(broken) = proof.broken_together() {
             return broken.percentile_sentence();
         }
-        match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
-            (0, _) => format!("no fresh start has shown that it keeps {slo}"),
-            (starts, 0) => format!(
-                "{} that kept {slo} show too little",
-                format::count_of(starts as usize, "fresh start")
-            ),
-            (starts, missed) => format!("{missed} of {starts} fresh starts missed {slo}"),
-        }
+        said(
+            match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
+                (0, _) => format!("no fresh start has shown that it keeps {slo}"),
+                (starts, 0) => format!(
+                    "{} that kept {slo} show too little",
+                    format::count_of(starts as usize, "fresh start")
+                ),
+                (starts, missed) => format!("{missed} of {starts} fresh starts missed {slo}"),
+            },
+        )
     }
 
-    /// What every emitted file says: the claim with its load, its time and its soak; a line each.
+    /// The lines in every emitted file: the claim with its load, its time and its soak.
     pub(crate) fn emitted_lines(&self) -> Vec<String> {
         let load = self.view.load_of(&self.recommendation.configuration);
+        let under = runs::under_load(self.view, load);
         let mut lines = Vec::new();
         if self.is_refuted() {
             lines.push("DO NOT SHIP this size: its own soak refutes it.".to_owned());
@@ -227,13 +238,10 @@ impl<'a> AnswerClaim<'a> {
         lines.push(match self.recommendation.is_proven() {
             true => {
                 let word = if self.is_proven() { "Proven" } else { "Tested" };
-                format!(
-                    "{word} under {load}: it kept {}. {soak}",
-                    self.describe_starts()
-                )
+                format!("{word}{under}: it kept {}. {soak}", self.describe_starts())
             }
             false => format!(
-                "{} under {load}: {}. {soak}",
+                "{}{under}: {}. {soak}",
                 self.test_word(),
                 self.describe_doubt()
             ),

@@ -1,7 +1,7 @@
-//! What the application depended on: how near to their limits databases and brokers were.
+//! Dependencies of the application: how near databases and brokers were to their limits.
 //!
-//! Owns the words and the table; `loadline_analysis::dependency` says which of them was a bottleneck.
-//! There is nothing to say about results without dependencies.
+//! Owns the words and the table; `loadline_analysis::dependency` finds the bottleneck. Results
+//! without dependencies have no such section.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub fn dependencies_section(view: &ResultView) -> Option<Section> {
     let section = match stubs(&names, &all) {
         lines if lines.is_empty() => section,
         mut lines => {
-            // Where it has toxics too, that is said beside them.
+            // A dependency with toxics is described there.
             if all.iter().all(|(_, d)| d.link.is_none()) {
                 lines.push(toxics::proxy_overhead(view));
             }
@@ -63,8 +63,6 @@ fn all_dependencies(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
     (all, names)
 }
 
-/// Which dependencies trials share and what that means for their starts; `None` where each trial had
-/// fresh ones.
 pub fn shared_sentence<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<String> {
     let (mut names, mut anew): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let (mut most, mut restarts, mut is_reset) = (0, 0, false);
@@ -105,8 +103,8 @@ pub fn shared_sentence<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Opt
     Some(said)
 }
 
-/// What a headline says of dependencies: whether fresh starts share them, and which requests of a
-/// stub had no answer, which may be why a trial failed.
+/// Sentences for the headline: whether fresh starts share dependencies, and which requests a stub
+/// did not know, which may be why a trial failed.
 pub(super) fn dependency_sentences(view: &ResultView) -> Vec<String> {
     let shared = shared_sentence(view.trials.iter());
     let (all, names) = all_dependencies(view);

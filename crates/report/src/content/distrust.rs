@@ -1,4 +1,4 @@
-//! What was not trusted: trials without evidence, warnings, what is missing.
+//! Reasons for distrust: trials without evidence, warnings, missing data.
 
 use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_analysis::sli::Sli;
@@ -10,7 +10,6 @@ use crate::figures;
 use crate::format;
 use crate::view::ResultView;
 
-/// The section; it also says when there is nothing to distrust. `None` without trials.
 pub fn distrust_section(view: &ResultView) -> Option<Section> {
     if view.trials.is_empty() && view.warnings.is_empty() && view.incomplete.is_none() {
         return None;
@@ -68,7 +67,6 @@ fn why_not(view: &ResultView, trial: &TrialRecord) -> String {
     )
 }
 
-/// Trials whose latencies cannot be read back: their other figures stand.
 fn damaged_histograms(view: &ResultView) -> Option<String> {
     let is_damaged = |t: &&TrialRecord| Sli::from_record(t).is_err();
     let ids: Vec<String> = view

@@ -55,7 +55,6 @@ pub(super) fn before_outage(view: &ResultView) -> Option<&'static str> {
     any.then_some("Latencies are those before the outage, as the verdict is.")
 }
 
-/// What came back, a row a state.
 fn states(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> Table {
     let mut table = Table::new()
         .right("Trial")
@@ -135,7 +134,6 @@ fn drill_table(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> T
     table
 }
 
-/// The seconds of a part as the host saw them; the last one tells what came back.
 fn memory_seconds<'a>(trial: &'a TrialRecord, part: &CourseSection) -> Vec<&'a SecondEvidence> {
     let phases = &trial.evidence.phases;
     let begin = phases.iter().find(|p| p.phase == TrialPhase::Measure);

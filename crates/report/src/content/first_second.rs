@@ -8,8 +8,6 @@ use loadline_analysis::slo::Objective;
 use crate::figures::{SeenLatency, spread_latencies};
 use crate::view::ResultView;
 
-/// `In the first second after start, which is not judged, p50 was 474ms and p99 812ms.` Medians of the
-/// starts.
 pub(super) fn describe_miss<'a>(
     view: &ResultView,
     starts: impl Iterator<Item = &'a TrialRecord>,
@@ -41,7 +39,6 @@ pub(super) fn describe_miss<'a>(
     })
 }
 
-/// The first whole second with load after the application was ready.
 fn first_second(trial: &TrialRecord) -> Option<&SecondEvidence> {
     let phases = &trial.evidence.phases;
     let ready = phases.iter().find(|p| p.phase == TrialPhase::Start)?.end;

@@ -15,7 +15,6 @@ use crate::view::ResultView;
 #[derive(Debug, Clone)]
 pub struct ConfigurationGroup<'a> {
     pub configuration: &'a Configuration,
-    /// All of them, also those without evidence.
     pub trials: Vec<&'a TrialRecord>,
 }
 
@@ -27,7 +26,7 @@ impl ConfigurationGroup<'_> {
             .filter(|t| t.verdict.is_evidence())
     }
 
-    /// How many kept the SLO, of how many that may be believed.
+    /// Trials that kept the SLO, and valid trials.
     pub fn passes(&self) -> (usize, usize) {
         let passed = self
             .evidence_trials()
@@ -36,20 +35,17 @@ impl ConfigurationGroup<'_> {
         (passed, self.evidence_trials().count())
     }
 
-    /// The first trial that broke the SLO or failed.
     pub fn first_failure(&self) -> Option<&TrialRecord> {
         self.evidence_trials()
             .find(|t| t.verdict != TrialVerdict::Pass)
     }
 
-    /// Whether every trial that may be believed kept the SLO, and there is one.
     pub fn keeps_slo(&self) -> bool {
         let (passed, of) = self.passes();
         of > 0 && passed == of
     }
 }
 
-/// The groups of a result, in the order in which they first ran.
 pub fn group_trials(view: &ResultView) -> Vec<ConfigurationGroup<'_>> {
     let mut groups: Vec<ConfigurationGroup<'_>> = Vec::new();
     for trial in &view.trials {
@@ -105,21 +101,23 @@ pub fn limits_of(configuration: &Configuration) -> String {
 }
 
 pub fn cpu_words(configuration: &Configuration) -> String {
-    match configuration.cpu {
-        Some(cpu) if cpu.as_millis() > 1000 && cpu.as_millis() % 1000 == 0 => format!("{cpu} CPUs"),
-        Some(cpu) => format!("{cpu} CPU"),
-        None => "no CPU limit".to_owned(),
+    match (configuration.cpu, configuration.cpu_request) {
+        (Some(cpu), _) if cpu.as_millis() > 1000 && cpu.as_millis() % 1000 == 0 => {
+            format!("{cpu} CPUs")
+        }
+        (Some(cpu), _) => format!("{cpu} CPU"),
+        (None, Some(request)) => format!("a CPU request of {request} without a limit"),
+        (None, None) => "no CPU limit".to_owned(),
     }
 }
 
-/// The memory limit in words.
 pub fn memory_words(configuration: &Configuration) -> String {
     configuration
         .memory
         .map_or_else(|| "no memory limit".to_owned(), |m| m.to_string())
 }
 
-/// The same with the heap that loadline chose for it: `212Mi -Xmx64m`. One of the user's is among the
+/// The same with the heap that loadline chose: `212Mi -Xmx64m`. A heap set by the user is among the
 /// options.
 pub(crate) fn memory_and_heap(configuration: &Configuration) -> String {
     let mut options = configuration.jvm_options.iter();
@@ -130,24 +128,22 @@ pub(crate) fn memory_and_heap(configuration: &Configuration) -> String {
     format!("{}{heap}", memory_words(configuration))
 }
 
-/// How configurations of one result are called: by what tells them apart, nothing else.
+/// Names for the configurations of one result: only the parts in which they differ.
 #[derive(Debug, Clone)]
 pub struct ConfigurationNames {
     shared: Vec<String>,
     differ: bool,
     others: bool,
-    /// What the experiment's labels stand for.
     labels: OptionLabels,
 }
 
-/// What the labels of a result tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Default)]
 enum LabelScope {
     #[default]
     Options,
     /// JDKs too: `17-none` and `25-none` have the same options.
     Jdk,
-    /// Sizes too: levels with the same options at limits of their own.
+    /// Sizes too: levels with the same options at different limits.
     Size,
 }
 
@@ -155,12 +151,11 @@ enum LabelScope {
 #[derive(Debug, Clone, Default)]
 struct OptionLabels {
     by: LabelScope,
-    /// The sets and their labels; empty where labels do not tell sets apart.
     all: Vec<(Vec<String>, String)>,
 }
 
 impl OptionLabels {
-    /// Of the options alone where that is enough, else of the JDK with them, else of the size too.
+    /// Options alone if they suffice, else with the JDK, else with the size too.
     fn narrowest_for(view: &ResultView) -> Self {
         let tried = [LabelScope::Options, LabelScope::Jdk, LabelScope::Size]
             .map(|by| Self::told_by(view, by));
@@ -244,8 +239,8 @@ impl ConfigurationNames {
         self.shared.join(", ")
     }
 
-    /// Everything but the memory that tells this configuration from the others: limits, then the
-    /// experiment's label or the options. `defaults` when it has nothing that the others lack.
+    /// All differences from the other configurations except memory: limits, then the experiment's
+    /// label or the options. `defaults` if there are none.
     pub fn variant(&self, configuration: &Configuration) -> String {
         let mut own = limits_besides_memory(configuration);
         own.retain(|part| !self.shared.contains(part));
@@ -271,7 +266,7 @@ impl ConfigurationNames {
         }
     }
 
-    /// The same without the size and the rate; empty when nothing is left.
+    /// The same without the size and the rate; may be empty.
     pub fn besides_size(&self, configuration: &Configuration) -> String {
         let plain = Configuration {
             rate: None,
@@ -283,7 +278,6 @@ impl ConfigurationNames {
         own.join(" ")
     }
 
-    /// What each label stands for: `c1: -XX:TieredStopAtLevel=1`.
     pub fn meanings(&self) -> Vec<String> {
         let meaning = |(options, label): &(Vec<String>, String)| {
             let options = match options.is_empty() {
@@ -296,7 +290,6 @@ impl ConfigurationNames {
         self.labels.all.iter().map(meaning).collect()
     }
 
-    /// The configuration in a table cell: `212Mi`, or `212Mi, c1`.
     pub fn cell_name(&self, configuration: &Configuration) -> String {
         let memory = memory_and_heap(configuration);
         if self.differ {
@@ -311,11 +304,11 @@ impl ConfigurationNames {
 fn own_label(configuration: &Configuration) -> String {
     let repeats = |word: &&str| {
         word.parse().ok() == configuration.memory && configuration.memory.is_some()
-            || configuration.cpu.is_some()
+            || configuration.sure_cpu().is_some()
                 && [Some(*word), word.strip_suffix("cpu")]
                     .into_iter()
                     .flatten()
-                    .any(|word| word.parse().ok() == configuration.cpu)
+                    .any(|word| word.parse().ok() == configuration.sure_cpu())
             || configuration.jdk.as_deref().is_some_and(|jdk| {
                 // A plain level of the factor `jdk` is called `jdk17`.
                 *word == jdk || word.strip_prefix("jdk") == Some(jdk)
@@ -384,8 +377,8 @@ fn portions(configuration: &Configuration) -> Vec<String> {
     parts
 }
 
-/// The application in the place of the experiment's, options of the user, arguments, environment.
-/// Options that loadline calculated follow from the size.
+/// The application if it differs from the experiment's, options of the user, arguments,
+/// environment. Options that loadline calculated follow from the size.
 pub(crate) fn option_words(configuration: &Configuration) -> Vec<String> {
     let is_user = |o: &&JvmOption| o.provenance == ValueProvenance::User;
     let jvm = configuration.jvm_options.iter().filter(is_user);
@@ -405,7 +398,6 @@ pub(crate) fn option_words(configuration: &Configuration) -> Vec<String> {
     parts
 }
 
-/// An application in one line: the image and its engine, the command.
 fn application_words(application: &LevelApplication) -> String {
     let words = application
         .image

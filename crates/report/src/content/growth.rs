@@ -18,10 +18,9 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-/// Seed of the intervals: the same record gives the same judgement.
 const SEED: u64 = 0x736f_616b;
 
-/// Malloc that gave back so much when it was asked holds memory that nobody uses.
+/// Malloc held unused memory if it returned at least this share on request.
 const GIVEN_BACK: f64 = 0.2;
 
 /// What a soak adds to the application. Seen: `records/README.md`, soaks of 2026-11-25.
@@ -39,7 +38,6 @@ pub fn growth_of(trial: &TrialRecord) -> Option<SoakGrowth> {
     Some(judge_soak(soak, ceilings(trial), SEED))
 }
 
-/// What the memory of a soak may fill.
 fn ceilings(trial: &TrialRecord) -> Ceilings {
     let instances = u64::from(trial.configuration.instances);
     Ceilings {
@@ -56,7 +54,6 @@ pub(crate) fn soak_growth(view: &ResultView) -> Option<(&TrialRecord, SoakGrowth
     Some((trial, growth_of(trial)?))
 }
 
-/// Whether the application itself ended the soak before its time.
 pub(crate) fn did_not_last(trial: &TrialRecord) -> bool {
     matches!(trial.verdict, Kept::AppKo(_))
 }
@@ -112,7 +109,6 @@ fn need_words(later: &LaterMemory) -> String {
     }
 }
 
-/// One growing part: what, how fast, until when.
 fn growing_part(growth: &PartGrowth) -> String {
     let rate = match (growth.part.is_count(), growth.bytes_per_million) {
         (false, _) => amount(growth.per_million),
@@ -125,7 +121,6 @@ fn growing_part(growth: &PartGrowth) -> String {
     format!("{} by {rate} per million requests{full}", growth.part)
 }
 
-/// What may help against what grows.
 fn levers(growth: &SoakGrowth) -> Vec<String> {
     let lever = |part: &PartGrowth| {
         match part.part {
@@ -215,7 +210,7 @@ fn amount(bytes: f64) -> String {
     format::measured_bytes(Bytes::from_bytes(bytes.max(0.0) as u64))
 }
 
-/// A length in the largest unit that it has two of.
+/// A length in the largest unit with a value of two or more.
 pub(crate) fn show_length(value: Duration) -> String {
     let minutes = value.as_secs_f64() / 60.0;
     match minutes {

@@ -9,7 +9,7 @@ use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, FlatMisses};
 use loadline_analysis::recommend::{LevelSize, Recommendation};
-use loadline_analysis::record::{TrialPurpose, TrialVerdict};
+use loadline_analysis::record::{TrialPurpose, TrialVerdict, ValueProvenance};
 use loadline_analysis::slo::Objective;
 use loadline_analysis::warming::{self, JvmQuestion};
 
@@ -17,15 +17,21 @@ use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationNames};
 use super::proven::{pooled_sentences, proven_how};
 use super::{
-    budget, dependencies, first_second, growth, jdks, money, node, saving, throttling, toxics,
+    budget, dependencies, first_second, growth, jdks, money, node, runs, saving, smaller,
+    throttling, toxics,
 };
 use crate::figures::{self, SeenLatency, TrialFigures, spread_latencies};
 use crate::format;
+use crate::redact;
 use crate::table::Tone;
 use crate::view::ResultView;
 
-/// A size so many times the one that fresh starts refuted just before was not led up to.
+/// Jump from the refuted size just below: at this factor or more, the search did not approach the
+/// answer step by step.
 const JUMP: f64 = 1.25;
+
+/// Longest text of JVM options that a sentence takes, in bytes.
+const MOST_OPTIONS: usize = 80;
 
 /// Below this multiple of what the SLO allows, three digits of the multiple say nothing.
 const SO_NEAR: f64 = 1.01;
@@ -134,6 +140,11 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     {
         return misses_alike(view, &flat);
     }
+    if runs::is_of_runs(view) {
+        let details = runs::details(view, recommendation, &claim);
+        let sentence = answer_sentence(view, recommendation, &claim);
+        return headline_of(&claim, sentence, details);
+    }
     let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
     details.push(measured_what(view, recommendation));
     details.extend(budget_or_margin(view, recommendation));
@@ -148,12 +159,22 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
         recommendation.configuration.warm_up,
     )));
     details.extend(next_smaller(view, recommendation));
+    details.extend(smaller::smaller_cpu(view, recommendation).map(|words| with_full_stop(&words)));
     details.extend(jdks::knee_sentence(&recommendation.by_level));
     details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
     if claim.is_refuted() {
         details.push(growth::TRACKED.to_owned());
     }
+    let sentence = answer_sentence(view, recommendation, &claim);
+    headline_of(&claim, sentence, details)
+}
+
+fn answer_sentence(
+    view: &ResultView,
+    recommendation: &Recommendation,
+    claim: &AnswerClaim<'_>,
+) -> String {
     let what = what_to_give(view, recommendation);
     let soak = claim.describe_soak();
     let sentence = match (claim.is_refuted(), recommendation.is_proven()) {
@@ -167,7 +188,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
             format!("For {} {what} was found, but {but}.", view.title)
         }
     };
-    headline_of(&claim, sentence, details)
+    sentence.trim_end().to_owned()
 }
 
 fn headline_of(claim: &AnswerClaim<'_>, sentence: String, details: Vec<String>) -> Headline {
@@ -180,12 +201,14 @@ fn headline_of(claim: &AnswerClaim<'_>, sentence: String, details: Vec<String>) 
     }
 }
 
-/// `1 CPU and 272Mi with -Xmx96m and JDK 25`
 fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
     let configuration = &recommendation.configuration;
     let heap = recommendation.heap_words();
-    let with = heap.into_iter().chain(winner(view, recommendation));
-    let with: Vec<String> = with.collect();
+    let winner = winner(view, recommendation);
+    // A label of the experiment stands for its options.
+    let is_labelled = winner.is_some() && recommendation.by_level.len() <= 1;
+    let options = own_options(recommendation).filter(|_| !is_labelled);
+    let with: Vec<String> = heap.into_iter().chain(options).chain(winner).collect();
     let with = match with.is_empty() {
         true => String::new(),
         false => format!(" with {}", with.join(" and ")),
@@ -193,9 +216,32 @@ fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
     format!("{}{with}", groups::limits_of(configuration))
 }
 
+/// The JVM options that the user gave beside the heap, or how many: the size holds with them only.
+pub(super) fn own_options(recommendation: &Recommendation) -> Option<String> {
+    let is_heap = |text: &str| {
+        ["-Xmx", "-Xms", "-XX:MaxHeapSize="]
+            .iter()
+            .any(|h| text.starts_with(h))
+    };
+    let options = recommendation.configuration.jvm_options.iter();
+    let own = options.filter(|o| o.provenance == ValueProvenance::User && !is_heap(&o.text));
+    let own: Vec<String> = own.map(|o| redact::redact_line(&o.text)).collect();
+    let words = own.join(" ");
+    match words.len() {
+        0 => None,
+        1..=MOST_OPTIONS => Some(words),
+        _ => Some(format!(
+            "{} of yours",
+            format::count_of(own.len(), "JVM option")
+        )),
+    }
+}
+
 /// `195Mi is too small (trial 22): ...`, where a trial shows it.
 pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
-    let next = recommendation.next_smaller.as_ref()?;
+    let Some(next) = &recommendation.next_smaller else {
+        return smaller_that_passed(view, recommendation);
+    };
     let trial = view.trial_number(&next.trial);
     let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
     Some(with_full_stop(&format!(
@@ -205,7 +251,31 @@ pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -
     )))
 }
 
-/// `JDK 25`: which of several that were asked about the answer is for; nothing for one.
+/// Where no smaller size was seen to fail: the smallest that kept the SLO, so that nobody takes the
+/// answer for the edge.
+fn smaller_that_passed(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let groups = groups::group_trials(view).into_iter();
+    let smaller = groups.filter(|group| {
+        group.configuration.cpu == recommendation.configuration.cpu
+            && group.configuration.memory < recommendation.configuration.memory
+            && group
+                .trials
+                .iter()
+                .all(|t| t.purpose != TrialPurpose::Squeeze)
+    });
+    let kept = smaller.filter(|group| {
+        let (passed, of) = group.passes();
+        of > 0 && passed == of
+    });
+    let least = kept.min_by_key(|group| group.configuration.memory)?;
+    Some(format!(
+        "No smaller size failed: {} kept the SLO, too, in {} of {}. The search ended at its floor or its last step; `--min-memory` lowers the floor.",
+        groups::memory_words(least.configuration),
+        least.passes().0,
+        format::count_of(least.passes().1, "start"),
+    ))
+}
+
 fn winner(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let of =
         |level: &&LevelSize| level.configuration.as_ref() == Some(&recommendation.configuration);
@@ -217,16 +287,15 @@ fn winner(view: &ResultView, recommendation: &Recommendation) -> Option<String> 
     label.map(str::to_owned)
 }
 
-/// No size passed its test, and more memory is not what lacks.
 fn misses_alike(view: &ResultView, flat: &FlatMisses) -> Headline {
     Headline {
         tone: Tone::Bad,
         badge: "Test failed",
         sentence: format!(
-            "No size of {} was seen to keep {} under {}: {}.",
+            "No size of {} was seen to keep {}{}: {}.",
             view.title,
             slo_words(view),
-            view.load_of_all(),
+            runs::under_load(view, view.load_of_all()),
             flat.miss_sentence(),
         ),
         details: vec![
@@ -236,7 +305,6 @@ fn misses_alike(view: &ResultView, flat: &FlatMisses) -> Headline {
     }
 }
 
-/// A deployment in money: the sentence that the whole search was for.
 fn deployment_headline(
     view: &ResultView,
     recommendation: &Recommendation,
@@ -308,7 +376,7 @@ pub(super) fn carried_sentence(deployment: &Deployment) -> String {
     )
 }
 
-/// What the memory is for: its budget, the search below the size, or what its starts used of it.
+/// The use of the memory: its budget, the search below the size, or the usage of its starts.
 fn memory_used(
     view: &ResultView,
     recommendation: &Recommendation,
@@ -376,13 +444,12 @@ pub(super) fn measured_what(view: &ResultView, recommendation: &Recommendation) 
     }
 }
 
-/// `p99 was 69.9ms (67.9ms to 76.0ms)` of the recommended configuration.
 fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let group = groups::group_of(view, &recommendation.configuration)?;
     let of_trial = |t| TrialFigures::for_trial(t, quantile).headline;
     let seen = spread_latencies(group.evidence_trials().filter_map(of_trial))?;
-    // The bound stands in the sentence above.
+    // The sentence above has the bound.
     let mut bounds = view.slo.objectives.iter();
     let bound =
         bounds.find(|o| matches!(o, Objective::Latency { quantile: q, .. } if *q == quantile));
@@ -407,7 +474,6 @@ pub fn slo_words(view: &ResultView) -> String {
     }
 }
 
-/// A text as a sentence: it ends in a full stop.
 pub(super) fn with_full_stop(text: &str) -> String {
     let text = text.trim_end();
     if text.ends_with(['.', '!', '?']) {
@@ -430,7 +496,6 @@ fn nothing_measured(view: &ResultView) -> Headline {
     }
 }
 
-/// The best that was attained, as a sentence: where, and which objective stands in the way.
 fn attained_sentence(view: &ResultView) -> Option<String> {
     let best = attained::nearest_to_slo(view.trials.iter())?;
     let trial = view.trial_number(&best.trial.id);
@@ -481,9 +546,9 @@ fn nothing_found(view: &ResultView) -> Headline {
         tone: Tone::Muted,
         badge: "Not decided",
         sentence: format!(
-            "No size was found that keeps {} under {}; not everything was looked at.",
+            "No size was found that keeps {}{}; not everything was looked at.",
             slo_words(view),
-            view.load,
+            runs::under_load(view, &view.load),
         ),
         details: attained_sentence(view).into_iter().collect(),
     }
@@ -504,9 +569,9 @@ fn nothing_feasible(view: &ResultView) -> Headline {
         badge: "SLO not kept",
         sentence: match largest {
             Some(trial) => format!(
-                "No size keeps {} under {}: {} fails too.",
+                "No size keeps {}{}: {} fails too.",
                 slo_words(view),
-                view.load_of(&trial.configuration),
+                runs::under_load(view, view.load_of(&trial.configuration)),
                 groups::size_words(&trial.configuration)
             ),
             None => format!("The search for {} did not finish.", slo_words(view)),

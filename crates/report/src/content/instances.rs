@@ -14,7 +14,6 @@ use crate::table::Table;
 use crate::text;
 use crate::view::ResultView;
 
-/// Seed of the intervals: the same records give the same words.
 const SEED: u64 = 1;
 
 pub fn instances_section(view: &ResultView) -> Option<Section> {
@@ -28,7 +27,6 @@ pub fn instances_section(view: &ResultView) -> Option<Section> {
     (!section.blocks.is_empty()).then_some(section)
 }
 
-/// The studies of a result; the figure draws the first of them.
 pub(crate) fn studies(view: &ResultView) -> Vec<(Configuration, InstanceStudy)> {
     let is_varied = view.trials.iter().any(|t| t.configuration.instances > 1);
     if is_varied {
@@ -41,7 +39,7 @@ pub(crate) fn studies(view: &ResultView) -> Vec<(Configuration, InstanceStudy)> 
 fn configuration_words(configuration: &Configuration) -> String {
     let rate = configuration.rate.map(format::as_rate);
     let rate = rate.map_or_else(String::new, |rate| format!(", {rate} in all"));
-    // Of several studies each says whose it is: the level of another factor is in the label.
+    // Each of several studies is labelled with the level of the other factor.
     let label = match configuration.label.as_str() {
         "" => String::new(),
         label => format!(" ({})", text::label(label)),

@@ -46,7 +46,6 @@ pub fn jdks_section(view: &ResultView) -> Option<Section> {
     )
 }
 
-/// From which CPU limit on more CPU saves no memory, and at which none was enough.
 pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
     let of = recommend::cpu_knee(all)?;
     let limit = groups::cpu_words(of.configuration.as_ref()?);
@@ -71,7 +70,7 @@ pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
     })
 }
 
-/// Where several are asked about, which one the answer is for: `JDK 25`. A CPU limit stands in the size
+/// The level of the answer, if several were compared: `JDK 25`. A CPU limit is part of the size
 /// already.
 pub(super) fn of_level(of: &LevelSize) -> Option<String> {
     let name = match (&of.application, &of.jdk) {
@@ -83,7 +82,6 @@ pub(super) fn of_level(of: &LevelSize) -> Option<String> {
     Some(text::label(&name))
 }
 
-/// How it is called beside the others.
 pub(crate) fn level_name(of: &LevelSize) -> String {
     let jdk = of.jdk.as_ref().map(|jdk| match of.application {
         None => jdk.clone(),

@@ -7,6 +7,7 @@ use loadline_sizing::Bytes;
 
 use super::drill;
 use super::groups::{self, ConfigurationGroup, ConfigurationNames};
+use super::runs;
 use super::section::{Section, SectionBlock};
 use crate::figures::{self, FAILED, SeenLatency, TrialFigures, spread};
 use crate::format;
@@ -15,7 +16,7 @@ use crate::view::ResultView;
 
 pub fn matrix_section(view: &ResultView) -> Option<Section> {
     let groups = groups::group_trials(view);
-    if groups.is_empty() {
+    if groups.is_empty() || runs::is_of_runs(view) {
         return None;
     }
     let names = ConfigurationNames::for_result(view);
@@ -47,7 +48,6 @@ pub fn matrix_section(view: &ResultView) -> Option<Section> {
     }
 }
 
-/// What the words of the table mean, where they stand in it.
 fn meanings(view: &ResultView) -> Option<String> {
     let loads = || view.evidence_trials().flat_map(|t| &t.evidence.load);
     let mut words: Vec<String> = Vec::new();
@@ -86,7 +86,6 @@ fn legend(view: &ResultView) -> String {
     }
 }
 
-/// One row a size, the largest first.
 fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     groups.sort_by_key(|g| std::cmp::Reverse(memory_of(g)));
@@ -134,7 +133,6 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
     table
 }
 
-/// Variants against sizes.
 fn grid(view: &ResultView, groups: &[ConfigurationGroup<'_>], names: &ConfigurationNames) -> Table {
     let mut sizes: Vec<Option<Bytes>> = groups.iter().map(|g| g.configuration.memory).collect();
     sizes.sort_by_key(|m| std::cmp::Reverse(m.map_or(u64::MAX, |m| m.as_bytes())));
@@ -187,7 +185,6 @@ fn cell(view: &ResultView, group: &ConfigurationGroup<'_>) -> TableCell {
     TableCell::new(text, tone)
 }
 
-/// The verdict over all trials of a configuration: the worst one counts.
 pub fn group_verdict(group: &ConfigurationGroup<'_>) -> (String, Tone) {
     let shown = group
         .first_failure()
@@ -204,7 +201,7 @@ fn worst_latency(figures: &[TrialFigures]) -> String {
     slowest.map_or_else(|| format::NONE.to_owned(), SeenLatency::show)
 }
 
-fn what_happened(group: &ConfigurationGroup<'_>) -> String {
+pub(super) fn what_happened(group: &ConfigurationGroup<'_>) -> String {
     match group.first_failure() {
         Some(failure) => failure.reason.in_short(),
         None if group.keeps_slo() => "kept the SLO".to_owned(),
@@ -216,7 +213,7 @@ fn what_happened(group: &ConfigurationGroup<'_>) -> String {
     }
 }
 
-fn is_chosen(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
+pub(super) fn is_chosen(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
     let chosen = view.recommendation.as_ref();
     chosen.is_some_and(|r| groups::is_same(&r.configuration, group.configuration))
 }

@@ -13,7 +13,6 @@ use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
-/// Most configurations that are shown; the recommended one is among them.
 const MOST: usize = 12;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +27,6 @@ pub struct MemoryFill {
 }
 
 impl MemoryFill {
-    /// The fullest second of a trial: the one with the largest working set.
     pub fn fullest_second(trial: &TrialRecord) -> Option<Self> {
         // The seconds are those of all instances, and so is the limit.
         let instances = u64::from(trial.configuration.instances);

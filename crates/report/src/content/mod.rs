@@ -18,6 +18,7 @@ pub(crate) mod jdks;
 mod latency;
 mod matrix;
 pub(crate) mod memory;
+mod metrics;
 pub(crate) mod money;
 pub(crate) mod node;
 pub(crate) mod options;
@@ -25,6 +26,7 @@ pub(crate) mod pauses;
 mod proven;
 mod reproduce;
 mod requests;
+pub(crate) mod runs;
 mod saving;
 pub(crate) mod scaling;
 mod section;
@@ -55,12 +57,14 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     budget::section,
     drill::drill_section,
     jdks::jdks_section,
+    runs::section,
     matrix::matrix_section,
     scaling::scaling_section,
     instances::instances_section,
     startup::startup_section,
     latency::latency_section,
     requests::requests_section,
+    metrics::section,
     pauses::pauses_section,
     throttling::throttling_section,
     warm_up::warm_up_section,
@@ -74,13 +78,13 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     reproduce::reproduce_section,
 ];
 
-/// What the answer stands on, for a reader who has one screen: the first of these that there is.
 const LEADS: &[fn(&ResultView) -> Option<Section>] = &[
     money::money_section,
     drill::drill_section,
     jdks::jdks_section,
     scaling::scaling_section,
     instances::instances_section,
+    runs::section,
     startup::startup_section,
     matrix::matrix_section,
 ];

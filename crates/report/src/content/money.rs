@@ -1,6 +1,6 @@
-//! What it costs, and why not less: the deployment, its next cheaper neighbours, the other choices.
+//! The price, and why not less: the deployment, its next cheaper neighbours, the other choices.
 //!
-//! Owns the points of the price curve too: what was bought with each price.
+//! Also owns the points of the price curve: the result at each price.
 
 use std::time::Duration;
 
@@ -16,20 +16,17 @@ use crate::view::ResultView;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredDeployment {
-    /// `2 x 1 vCPU, 2Gi`.
     pub name: String,
-    /// USD a month.
     pub per_month: f64,
     /// p99; `None` when it lies in requests that failed, or none was answered.
     pub p99: Option<Duration>,
     pub keeps_slo: bool,
     pub is_chosen: bool,
-    /// Why it does not do; empty for one that does.
     pub breaks: String,
 }
 
-/// What was measured at the deployment's rate: the choices of which none is better in all, and the
-/// next cheaper ones that broke. Cheapest first; none where no prices were given.
+/// Measurements at the deployment's rate: the Pareto-optimal choices, and the next cheaper ones
+/// that failed. Cheapest first; empty without prices.
 pub fn measured_deployments(view: &ResultView) -> Vec<MeasuredDeployment> {
     let recommended = view.recommendation.as_ref();
     let Some(deployment) = recommended.and_then(|r| r.deployment.as_ref()) else {
@@ -44,7 +41,7 @@ pub fn measured_deployments(view: &ResultView) -> Vec<MeasuredDeployment> {
         breaks: String::new(),
     };
     let broke = |why: &WhyNot| {
-        // Without a trial nothing is known of it.
+        // Without a trial there are no figures.
         let trial = view.trial_by_id(why.trial.as_ref()?)?;
         Some(MeasuredDeployment {
             name: priced_name(&why.neighbour),
@@ -133,7 +130,6 @@ pub fn money_section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
-/// `3 x 1 CPU and 2Gi at $86.51 a month, $0.1098 per million requests`.
 pub fn price_words(priced: &PricedSize) -> String {
     let million = priced.cost.per_million_requests;
     let million = million.map_or_else(String::new, |m| format!(", ${m:.4} per million requests"));

@@ -13,16 +13,13 @@ use super::groups;
 use crate::format;
 use crate::view::{ResultView, TargetNode};
 
-/// What an answer's files pin for a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePins {
     pub options: Vec<String>,
     pub arenas: Option<u32>,
-    /// Why: one sentence without a full stop.
     pub because: String,
 }
 
-/// What the files pin; nothing where no host is asked for or it changes nothing.
 pub fn pins(view: &ResultView) -> NodePins {
     let Some((node, Ok(moved))) = asked_node(view) else {
         return NodePins::default();
@@ -129,7 +126,7 @@ fn differences(view: &ResultView, moved: &HostChange, on: &str) -> String {
     )
 }
 
-/// The bound on arenas that keeps what was measured, where the host would allow more.
+/// The limit on malloc arenas that keeps the measured number, if the host would allow more.
 fn arenas(view: &ResultView, node: &TargetNode, moved: &HostChange) -> Option<u32> {
     let is_set = |r: &Recommendation| r.configuration.env.contains_key(ARENAS);
     let is_set = node.has_arenas || view.recommendation.as_ref().is_some_and(is_set);
@@ -137,7 +134,6 @@ fn arenas(view: &ResultView, node: &TargetNode, moved: &HostChange) -> Option<u3
     (!is_set && there > here).then_some(here)
 }
 
-/// The host that is asked for and what happens there; `None` where no JVM was measured.
 fn asked_node(
     view: &ResultView,
 ) -> Option<(

@@ -47,7 +47,6 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
-/// The model of CFS bandwidth beside the measurement.
 fn beside_the_model(standing: &MeanStanding) -> String {
     let (limit, threads) = (standing.limit, standing.threads);
     let who = match threads {
@@ -111,7 +110,7 @@ fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableC
     let longest = longest.map(|p| p.pause.length_ns()).max().unwrap_or(0);
     let share =
         |class| median(explained.iter().map(|(_, e)| e.class_share(class))).map(format::as_percent);
-    // Of an application without a JVM nobody knows of collections, and there are none.
+    // An application without a JVM has no collections.
     let has_jvm = group.evidence_trials().any(|t| t.evidence.gc.is_some());
     let of_gc = |class| share(class).filter(|_| has_jvm);
     let cgroup =
@@ -148,7 +147,6 @@ fn periods(trial: &TrialRecord) -> Option<f64> {
     trial.evidence.cgroup.measure_nr_throttled.map(|n| n as f64)
 }
 
-/// Operations a second: the application's own where it counts them, else good responses.
 fn operation_rate(trial: &TrialRecord, window: TimeSpan) -> Option<f64> {
     let application = trial.evidence.pauses.as_ref()?.application.as_ref();
     let counted = application.and_then(|a| a.operations_per_second(window));

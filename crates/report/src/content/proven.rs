@@ -1,19 +1,17 @@
-//! How sure an answer is: what its fresh starts prove, each by itself and together.
+//! How certain an answer is: the proof of its fresh starts, singly and together.
 
 use loadline_analysis::proof::{COUNTED_STARTS, Proof, could_still};
 
 use super::headline::with_full_stop;
 use crate::format;
 
-/// Fresh starts without a miss, and what they show at 95 % confidence: fewer than one start in so
-/// many misses (1 − 0.05^(1/60) is 4.9 %).
+/// Fresh starts without a miss, and the share of misses that they exclude at 95 % confidence, as
+/// one start in N (1 − 0.05^(1/60) is 4.9 %).
 const NARROWER: (u32, u64) = (60, 20);
 
-/// What more memory would not cure.
 const NO_MEMORY: &str = " None of the misses shows too little memory (no page re-reads, a quiet collector): look at CPU and other programs.";
 const SOME_NO_MEMORY: &str = " Some of the misses do not show too little memory (no page re-reads, a quiet collector): look at CPU and other programs.";
 
-/// What the starts show, and how many would show clearly more.
 pub(super) fn proven_how(proof: &Proof) -> String {
     if proof.starts == 0 {
         return "No fresh start has tested it.".to_owned();
@@ -42,7 +40,7 @@ pub(super) fn proven_how(proof: &Proof) -> String {
     )
 }
 
-/// What fewer starts than are counted show, because all of them are far from every bound.
+/// The proof by distance: fewer starts suffice because all are far from every bound.
 fn by_distance(proof: &Proof) -> Option<String> {
     let is_decided = proof.is_proven() && proof.starts < u64::from(COUNTED_STARTS);
     let distances = proof.distances.iter().filter(|_| is_decided);
@@ -57,7 +55,6 @@ fn by_distance(proof: &Proof) -> Option<String> {
     ))
 }
 
-/// What all starts say together where one has too few requests.
 pub(super) fn pooled_sentences(proof: &Proof) -> impl Iterator<Item = String> {
     proof
         .pooled

@@ -1,7 +1,7 @@
-//! Each request of a mix: what was sent of it, what failed, how long it took.
+//! Each request of a mix: number sent, failures, latency.
 //!
-//! Owns which are shown: those that were sent most, of the configuration that is recommended, or of
-//! all where none is.
+//! Owns which requests are shown: the most frequent ones of the recommended configuration, or of
+//! all without a recommendation.
 
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::sli::{MeasuredLoad, MeasuredRequest};
@@ -65,7 +65,7 @@ pub fn requests_section(view: &ResultView) -> Option<Section> {
 
 struct RequestFigures {
     name: String,
-    /// In each trial: what was measured, and for how many seconds.
+    /// For each trial: the figures, and its length in seconds.
     trials: Vec<(MeasuredRequest, f64)>,
 }
 
@@ -75,7 +75,6 @@ impl RequestFigures {
     }
 }
 
-/// The requests of a configuration, those that were sent most first.
 fn requests_of_group(group: &ConfigurationGroup<'_>) -> Vec<RequestFigures> {
     let mut requests: Vec<RequestFigures> = Vec::new();
     for measured in group.evidence_trials().filter_map(measured_requests) {

@@ -1,13 +1,12 @@
-//! What the answer saves against what ships today, or what today's size lacks.
+//! The saving against today's size, or the resources that today's size lacks.
 //!
-//! Owns the sentence; today's size is told by the user, the other is the recommendation's.
+//! Owns the sentence; the user states today's size.
 
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::format;
 use crate::view::ResultView;
 
-/// The sentence; `None` where today's size is not told, or there is no answer.
 pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
     let today = view.today?;
     let recommendation = view.recommendation.as_ref()?;
@@ -59,7 +58,6 @@ pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
     ))
 }
 
-/// A difference to the saved or, where it is none, to the lacking.
 fn put_difference(
     saved: &mut Vec<String>,
     lacking: &mut Vec<String>,

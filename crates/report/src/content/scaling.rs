@@ -1,8 +1,7 @@
 //! "How much does each size carry?": the highest rate of one replica that kept the SLO, by size.
 //!
 //! Owns the figures behind the table and its chart. They come from a search for the cheapest
-//! deployment, or from a matrix whose configurations have rates of their own. There is nothing to
-//! say about results with one CPU limit only.
+//! deployment, or from a matrix over rates. Results with a single CPU limit have no such section.
 
 use loadline_analysis::record::Configuration;
 use loadline_sizing::{Bytes, Cpus};
@@ -15,7 +14,6 @@ use crate::view::ResultView;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct CarriedSize {
-    /// What tells it from others of the same size; empty where nothing does.
     pub variant: String,
     pub cpu: Cpus,
     pub memory: Option<Bytes>,
@@ -26,7 +24,7 @@ pub struct CarriedSize {
 }
 
 impl CarriedSize {
-    /// `500m CPU, 1Gi`, with the variant where there is one.
+    /// `500m CPU, 1Gi`, with the variant if there is one.
     pub fn size_name(&self) -> String {
         let cpu = format!("{} CPU", self.cpu);
         let memory = self.memory.map(|m| m.to_string()).unwrap_or_default();
@@ -85,7 +83,7 @@ fn of_matrix(view: &ResultView) -> Vec<CarriedSize> {
         let broke = |g: &&ConfigurationGroup<'_>| !g.keeps_slo();
         let lowest = groups.iter().filter(broke).filter_map(rate);
         let lowest = lowest.reduce(f64::min);
-        // A rate that was kept above one that was not is luck.
+        // A kept rate above a missed one is luck.
         let kept = groups.iter().filter(|g| g.keeps_slo()).filter_map(rate);
         let kept = kept.filter(|rate| lowest.is_none_or(|lowest| *rate < lowest));
         Some(CarriedSize {
@@ -99,7 +97,6 @@ fn of_matrix(view: &ResultView) -> Vec<CarriedSize> {
     sizes.into_iter().filter_map(size).collect()
 }
 
-/// The section; `None` where rates were not varied over CPU limits.
 pub fn scaling_section(view: &ResultView) -> Option<Section> {
     let sizes = sizes(view);
     if sizes.is_empty() {

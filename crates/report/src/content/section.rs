@@ -4,7 +4,6 @@ use crate::table::Table;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// Name in links; the HTML writer hangs charts on it.
     pub id: &'static str,
     pub title: String,
     pub blocks: Vec<SectionBlock>,
@@ -19,7 +18,6 @@ pub enum SectionBlock {
     Paragraph(String),
     Table(Table),
     List(Vec<String>),
-    /// Text as it is: commands, files, log lines.
     Verbatim(String),
 }
 

@@ -1,7 +1,8 @@
 //! The SLO table of the recommended size, and why not the next smaller one.
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{ObjectiveResult, TrialRecord};
+use loadline_analysis::record::{ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
+use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Objective;
 
 use super::groups::{self, ConfigurationGroup};
@@ -36,6 +37,39 @@ pub fn next_smaller<'a>(
     groups::group_of(view, &trial.configuration)
 }
 
+/// `475m CPU is too little (trial 6): p99 was 310ms`, where the search chose the CPU limit.
+pub fn smaller_cpu(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let own = &recommendation.configuration;
+    let is_smaller = |trial: &&TrialRecord| {
+        let other = &trial.configuration;
+        trial.purpose == TrialPurpose::Room
+            && trial.verdict.is_evidence()
+            && trial.verdict != TrialVerdict::Pass
+            && other.sure_cpu() < own.sure_cpu()
+            && other.memory >= own.memory
+    };
+    let trial = view
+        .trials
+        .iter()
+        .filter(is_smaller)
+        .max_by_key(|trial| trial.configuration.sure_cpu())?;
+    let number = view.trial_number(&trial.id)?;
+    let throttled = Sli::from_record(trial).ok();
+    let throttled = throttled.and_then(|sli| sli.throttled_periods_share);
+    let throttled = throttled.filter(|share| *share > 0.0).map(|share| {
+        format!(
+            ", throttled in {} of its periods",
+            format::as_percent(share)
+        )
+    });
+    Some(format!(
+        "{} CPU is too little (trial {number}): {}{}",
+        trial.configuration.sure_cpu()?,
+        trial.reason.in_short(),
+        throttled.unwrap_or_default()
+    ))
+}
+
 fn objectives(group: &ConfigurationGroup<'_>, next: Option<&ConfigurationGroup<'_>>) -> Table {
     let mut table = Table::new()
         .left("Objective")
@@ -60,7 +94,6 @@ fn objectives(group: &ConfigurationGroup<'_>, next: Option<&ConfigurationGroup<'
     table
 }
 
-/// What a group measured for an objective, and whether every trial met it.
 fn objective(group: &ConfigurationGroup<'_>, wanted: &ObjectiveResult) -> [TableCell; 2] {
     let objective = &wanted.objective;
     let is_it =
@@ -97,7 +130,6 @@ fn objective(group: &ConfigurationGroup<'_>, wanted: &ObjectiveResult) -> [Table
     ]
 }
 
-/// The other figures, side by side.
 fn comparison(
     view: &ResultView,
     group: &ConfigurationGroup<'_>,
@@ -131,7 +163,6 @@ fn comparison(
 
 type Show = fn(&[TrialFigures]) -> String;
 
-/// Rows of the comparison: the name with its meaning, and how to show it.
 const ROWS: &[(&str, Show)] = &[
     ("Start time, exec to first good response", |f| {
         spread_words(f.iter().filter_map(|f| f.sli.start), format::measured_time)

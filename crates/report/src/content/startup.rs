@@ -23,7 +23,6 @@ use crate::view::ResultView;
 /// Limits from which a model of the start time is worth its words: two points fit anything.
 const LIMITS: usize = 3;
 
-/// The section; `None` when neither caches nor CPU limits were compared.
 pub fn startup_section(view: &ResultView) -> Option<Section> {
     let groups = startup::group_starts(&view.trials);
     let names = ConfigurationNames::for_result(view);
@@ -40,18 +39,14 @@ pub fn startup_section(view: &ResultView) -> Option<Section> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheFamily {
     pub name: String,
-    /// From no archive to the richest cache.
     pub rows: Vec<CacheRow>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheRow {
-    /// `JDK's default`, `aot, 500 requests`.
     pub name: String,
     pub is_reference: bool,
-    /// Start time relative to the reference's.
     pub start: Option<ConfidenceInterval>,
-    /// Memory at ready relative to the reference's.
     pub memory: Option<ConfidenceInterval>,
 }
 
@@ -75,7 +70,6 @@ pub fn cache_families(view: &ResultView) -> Vec<CacheFamily> {
     all.into_iter().filter_map(family).collect()
 }
 
-/// Start time over the CPU limit: the model and the starts it was made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitFamily {
     pub name: String,
@@ -104,14 +98,12 @@ pub fn limit_families(view: &ResultView) -> Vec<LimitFamily> {
     all.into_iter().filter_map(family).collect()
 }
 
-/// The model, where there are limits enough to check it.
 fn study(family: &Family<'_, '_>) -> Option<CpuStudy> {
     startup::cpu_study(family).filter(|study| study.limits.len() >= LIMITS)
 }
 
 type Family<'g, 'r> = Vec<&'g ConfigurationStarts<'r>>;
 
-/// Groups that belong together; those that stand alone are left out.
 fn families<'g, 'r>(
     groups: &'g [ConfigurationStarts<'r>],
     is_same: fn(&Configuration, &Configuration) -> bool,
@@ -139,7 +131,7 @@ fn is_same_but_cpu(one: &Configuration, other: &Configuration) -> bool {
     plain(one) == plain(other)
 }
 
-/// The reference: what the JVM does by itself, else no sharing at all.
+/// The reference: the JVM's default, else no sharing at all.
 fn reference<'g, 'r>(family: &Family<'g, 'r>) -> Option<&'g ConfigurationStarts<'r>> {
     let of = |wanted| {
         let is_it = |group: &&&ConfigurationStarts<'_>| {
@@ -202,7 +194,6 @@ fn with_caches(section: Section, family: &Family<'_, '_>, names: &ConfigurationN
         .with_block(SectionBlock::List(sentences))
 }
 
-/// A group against the reference of its family.
 struct ComparedStarts<'g, 'r> {
     group: &'g ConfigurationStarts<'r>,
     is_reference: bool,
@@ -210,7 +201,6 @@ struct ComparedStarts<'g, 'r> {
     memory: Option<PairedComparison>,
 }
 
-/// All of a family, from no archive to the richest cache.
 fn compare<'g, 'r>(
     family: &Family<'g, 'r>,
     reference: &'g ConfigurationStarts<'r>,
@@ -291,7 +281,6 @@ fn in_words(
     Some(words)
 }
 
-/// `38 % less`, `3 % more`.
 fn change(ratio: f64) -> String {
     let share = format::as_percent((ratio - 1.0).abs());
     if ratio < 1.0 {
@@ -301,7 +290,6 @@ fn change(ratio: f64) -> String {
     }
 }
 
-/// Both ends as changes: `-41 % to -35 %`.
 fn range(ratio: ConfidenceInterval) -> String {
     let end = |value: f64| format!("{:+.1} %", (value - 1.0) * 100.0);
     format!("{} to {}", end(ratio.low), end(ratio.high))

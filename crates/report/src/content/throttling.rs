@@ -1,7 +1,7 @@
-//! What throttling would do where it could not be seen: to an answer on a larger host, and to
-//! configurations at a smaller CPU limit, beside what was measured there.
+//! Predicted throttling: for an answer on a larger host, and for configurations at a smaller CPU
+//! limit, next to the measurement.
 //!
-//! Owns the sentence and the table. The model is `loadline_analysis::foresee`'s.
+//! Owns the sentence and the table. `loadline_analysis::foresee` has the model.
 
 use loadline_analysis::foresee::{ForeseenThrottling, foresee_elsewhere, of_trial};
 use loadline_analysis::interval::median;
@@ -16,7 +16,6 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-/// CPUs of a node, where the answer is asked for none.
 const USUAL_NODE: u32 = 16;
 
 /// `At most 12 % of its periods would be throttled on ...`; `None` where starts were throttled as they
@@ -47,8 +46,8 @@ pub fn throttling_sentence<'a>(
     ))
 }
 
-/// What was foreseen for each CPU limit that throttled, beside what was measured; `None` where the
-/// trials hold no such pair.
+/// Prediction and measurement for each CPU limit with throttling; `None` if the trials hold no such
+/// pair.
 pub fn throttling_section(view: &ResultView) -> Option<Section> {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let groups = groups::group_trials(view);
@@ -88,7 +87,6 @@ fn differ_in_cpu(free: &ConfigurationGroup<'_>, group: &ConfigurationGroup<'_>) 
         && groups::is_same(&like(free.configuration), &like(group.configuration))
 }
 
-/// Configuration; throttled periods, measured and foreseen; latency, measured and foreseen.
 fn throttling_row(
     group: &ConfigurationGroup<'_>,
     free: &ConfigurationGroup<'_>,

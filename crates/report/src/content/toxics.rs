@@ -1,7 +1,6 @@
-//! What was wrong between the application and its dependencies, on purpose, and what went through.
+//! Toxics: deliberate faults between the application and its dependencies, and the traffic.
 //!
-//! Owns the words and the table; the counters are the proxy's. There is nothing to say about results
-//! without toxics.
+//! Owns the words and the table; the proxy counts. Results without toxics have no such section.
 
 use loadline_analysis::record::{LinkEvidence, ProxyEvidence, TrialPhase, TrialRecord};
 
@@ -23,7 +22,7 @@ pub fn toxics_section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
-/// What a headline says of it: `Between it and db: latency 20ms downstream.`
+/// The headline's sentence: `Between it and db: latency 20ms downstream.`
 pub(super) fn toxics_sentence(view: &ResultView) -> Option<String> {
     let each: Vec<String> = link_names(view)
         .iter()

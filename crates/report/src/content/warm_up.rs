@@ -79,12 +79,11 @@ pub struct WarmUpCurve {
     /// p50 of each second since the load began, the median over the trials; `None` where nothing
     /// was answered.
     pub p50: Vec<Option<Duration>>,
-    /// Seconds of load before the judged phase.
     pub warm_up: usize,
 }
 
-/// What the drawing of the warm-up shows: at most so many configurations, the recommended one
-/// first, then the largest.
+/// The curves of the warm-up chart: at most `most` configurations, the recommended one first, then
+/// the largest.
 pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
     let names = ConfigurationNames::for_result(view);
     let curve = |(group, loaded): (ConfigurationGroup<'_>, Vec<LoadSeconds<'_>>)| {

@@ -9,12 +9,10 @@ use super::command::StartCommand;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductionApplication {
-    /// Name of the workload; made a DNS label where it must be one.
     pub name: String,
-    /// The image with its tag or digest, as the cluster pulls it.
     pub image: String,
-    /// Where that image is the one that was measured: whether its name has its digest. `None` is an
-    /// image that is built from the emitted Dockerfile.
+    /// For the measured image: whether its name has its digest. `None` for an image built from the
+    /// emitted Dockerfile.
     pub measured_image: Option<ImagePinning>,
     pub base_image: BaseImage,
     pub command: StartCommand,
@@ -33,12 +31,9 @@ pub struct ProductionApplication {
     pub cache: Option<StartCache>,
 }
 
-/// Whether a cluster gets just this image by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImagePinning {
-    /// It has its digest, and a registry has it.
     Yes,
-    /// It has no digest, or is only on the machine that built it.
     No,
 }
 
@@ -47,7 +42,6 @@ pub enum ReadinessCheck {
     /// A request is answered with a status below 400.
     Http {
         port: u16,
-        /// Path and query, with the leading slash.
         path: String,
     },
     Tcp {

@@ -7,25 +7,21 @@
 
 use crate::text;
 
-/// The vendor of an OpenJ9 that is not IBM's.
 pub const OPENJ9: &str = "openj9";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseImage {
     pub name: String,
     pub likeness: Likeness,
-    /// The measured JVM, `25.0.3+9-LTS (temurin)`.
     pub measured: String,
 }
 
-/// How near the JVM of an image is to the one that was measured.
+/// How similar an image's JVM is to the measured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
     Build,
-    /// The vendor and the feature release; perhaps another build.
     Vendor,
     Feature,
-    /// The user's choice, which nobody looked into.
     Given,
 }
 
@@ -64,7 +60,6 @@ impl BaseImage {
         }
     }
 
-    /// What it has of the measured JVM, one sentence, and what to do; one clean line.
     pub fn likeness_sentence(&self) -> String {
         let digest = match self.name.contains("@sha256:") {
             true => "",
@@ -96,7 +91,7 @@ fn in_words(vendor: &str, version: &str) -> String {
     }
 }
 
-/// `25.0.3+9-LTS` as a tag, `25.0.3_9`; `None` for another form, as that of JDK 8.
+/// `25.0.3+9-LTS` as a tag, `25.0.3_9`; `None` for another form, such as JDK 8's.
 fn tag(version: &str) -> Option<String> {
     let (number, build) = version.split_once('+')?;
     let build = build.split('-').next()?;

@@ -25,14 +25,13 @@ const READY_WITHIN: u32 = 300;
 pub struct CacheStage {
     /// The stage, to stand between the stage `app` and the last one.
     pub stage: String,
-    /// The line of the last stage that takes the file over.
     pub copy: String,
     pub options: Vec<String>,
 }
 
-/// The stage for an image whose stage `app` has the jar at `jar`. A build of `jdk` that does not check
-/// the CPU keeps machine code out of it. `options` are the JVM options of the command and `arguments`
-/// the application's.
+/// The stage for an image with the jar at `jar` in stage `app`. If `jdk` does not check the CPU,
+/// machine code stays out of the cache. `options` are the JVM options of the command and
+/// `arguments` the application's.
 pub fn cache_stage(
     StartCache { kind, requests }: StartCache,
     jar: &str,
@@ -86,7 +85,6 @@ pub struct ImageCache<'a> {
     pub options: &'a [String],
 }
 
-/// A Dockerfile that puts a cache into the image that it was trained in.
 pub fn cached_image(image: &ImageIdentity, cache: &ImageCache<'_>) -> String {
     let (variable, own) = cache.variable;
     let options = cache.options.iter().map(String::as_str);

@@ -1,9 +1,8 @@
-//! What a recommendation changes in a container that somebody else wrote: the parts that a patch and
-//! Helm's values are written from.
+//! The changes of a recommendation to a user's container, as input for the patch and Helm's values.
 //!
-//! Owns which fields are touched and which stay: limits, JVM options, variables of the recommended
-//! configuration, the probe that waits for a start. A probe, a variable and a limit that were not
-//! measured stay as they are; whatever stays against the measurement is named.
+//! Owns which fields change and which stay: it changes limits, JVM options, variables of the
+//! recommended configuration, and the startup probe. Probes, variables and limits that were not
+//! measured stay; every remaining difference from the measurement is named.
 
 use loadline_sizing::options::words;
 use serde_json::{Value, json};
@@ -19,7 +18,6 @@ use crate::redact;
 use crate::text;
 use crate::view::ResultView;
 
-/// Fields by which a probe asks; it has one of them.
 const HANDLERS: [&str; 4] = ["httpGet", "tcpSocket", "exec", "grpc"];
 
 /// The defaults of Kubernetes for a probe: period in seconds, failures.
@@ -29,16 +27,14 @@ const PROBE: (u64, u64) = (10, 3);
 pub struct VariableChange {
     pub name: String,
     pub value: String,
-    /// Whether the container takes it from elsewhere, which must go.
     pub was_reference: bool,
-    /// Why it is what it is; one line.
     pub because: String,
 }
 
-/// Variables that a value takes its parts from, which have to stand before it, in their order.
+/// Variables that a value refers to, which must precede it, in their order.
 ///
-/// Kubernetes expands `$(NAME)` of variables that come before, and kustomize puts the patched ones
-/// first: those that they need come along by name.
+/// Kubernetes expands `$(NAME)` of earlier variables, and kustomize puts the patched ones first:
+/// required variables must be listed by name.
 pub fn needed_variables<'a>(set: &[VariableChange], container: &'a Value) -> Vec<&'a str> {
     let all: Vec<(&str, &Value)> = variables(container).collect();
     let mut texts: Vec<&str> = set.iter().map(|s| s.value.as_str()).collect();
@@ -63,7 +59,6 @@ pub fn needed_variables<'a>(set: &[VariableChange], container: &'a Value) -> Vec
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContainerChange {
     pub variables: Vec<VariableChange>,
-    /// What stays against the measurement, and what was replaced; a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -79,8 +74,6 @@ pub fn measured_options(facts: &EmitFacts<'_>) -> Result<Vec<String>, EmitError>
     Ok(all)
 }
 
-/// What changes in the variables of a container.
-/// Errors: [`EmitError`] where a measured option would not arrive.
 pub fn container_change(
     view: &ResultView,
     facts: &EmitFacts<'_>,
@@ -179,7 +172,6 @@ fn is_reference(container: &Value, name: &str) -> bool {
     all.any(|v| v["name"] == name && v.get("valueFrom").is_some())
 }
 
-/// `part of the size: -Xmx64m (measured: trials 1-4)`
 fn reasons(facts: &EmitFacts<'_>) -> String {
     let reasons = facts.options.iter();
     let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
@@ -197,15 +189,18 @@ fn foreign_parts(container: &Value) -> Option<String> {
 
 pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
     let cpu = resources.pointer("/limits/cpu")?;
+    let end = match facts.is_request_measured {
+        true => "is removed: the CPU request was measured without a limit.",
+        false => "stays; the trials had none.",
+    };
     facts.cpu.is_none().then(|| {
         format!(
-            "the CPU limit {} stays; the trials had none.",
+            "the CPU limit {} {end}",
             text::label(cpu.as_str().unwrap_or(&cpu.to_string()))
         )
     })
 }
 
-/// The container as it will be: what a check of it has to look at.
 pub fn changed_container(
     facts: &EmitFacts<'_>,
     container: &Value,
@@ -227,13 +222,20 @@ pub fn changed_container(
         env.retain(|own| own["name"] != set.name.as_str());
         env.push(json!({"name": set.name, "value": set.value}));
     }
+    if let Some(request) = &facts.cpu_request {
+        changed["resources"]["requests"]["cpu"] = request.value.to_string().into();
+    }
+    let limits = changed["resources"]["limits"].as_object_mut();
+    if let Some(limits) = limits.filter(|_| facts.is_request_measured) {
+        limits.remove("cpu");
+    }
     changed["env"] = env.into();
     changed
 }
 
-/// The probes of a container that change: how long a start is waited for is measured, how a probe
-/// asks is the container's own where it has one. What waits longer, and a readiness probe of its
-/// own, stay. `reach` says whether the port of the trials is one of the container.
+/// The probes of a container that change: the start time is measured; how a probe asks stays the
+/// container's own if it has a probe. A longer wait and a custom readiness probe stay. `reach`
+/// tells whether the trials' port belongs to the container.
 pub fn probes(facts: &EmitFacts<'_>, container: &Value, reach: bool) -> Vec<YamlEntry> {
     let own = |kind: &str| container.get(kind).unwrap_or(&Value::Null);
     let asked = || reach.then(|| measured_handler(&facts.application.ready));
@@ -259,7 +261,7 @@ pub fn probes(facts: &EmitFacts<'_>, container: &Value, reach: bool) -> Vec<Yaml
     startup.into_iter().chain(readiness).collect()
 }
 
-/// The startup probe; `None` where its own waits as long, or where nobody knows how to ask.
+/// The startup probe; `None` if its own waits as long, or if no way to ask is known.
 fn startup(
     facts: &EmitFacts<'_>,
     own: &Value,
@@ -299,7 +301,7 @@ fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
     }
 }
 
-/// How a probe of the container asks; never one that holds a secret.
+/// How a probe of the container asks; never with a secret.
 fn handler(probe: &Value) -> Option<YamlEntry> {
     let found = HANDLERS
         .iter()

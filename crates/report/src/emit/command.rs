@@ -7,7 +7,7 @@ use super::error::EmitError;
 use crate::redact;
 use crate::text;
 
-/// Options that name a file and nothing but, and then perhaps what is for the agent: `PATH=options`.
+/// Options with one file name, perhaps followed by agent options: `PATH=options`.
 const AGENTS: [&str; 2] = ["-javaagent:", "-agentpath:"];
 
 /// Options that name files which have no place in the image: paths of many, and archives that the
@@ -24,7 +24,6 @@ const FILES: [&str; 9] = [
     "-XX:VMOptionsFile=",
 ];
 
-/// The name of a Liberty server where the command names none.
 const DEFAULT_SERVER: &str = "defaultServer";
 
 /// `java OPTIONS -jar JAR ARGUMENTS` or `wlp/bin/server run NAME ARGUMENTS`, taken apart.
@@ -34,19 +33,18 @@ pub struct StartCommand {
     pub options: Vec<String>,
     pub jar: String,
     pub arguments: Vec<String>,
-    /// Files and directories beside the jar that its manifest and the options need, relative to the
-    /// jar's directory and below it; whoever can read the jar adds those of the manifest.
+    /// Files and directories next to the jar that its manifest and the options need, relative to
+    /// the jar's directory and below it; the reader of the jar adds those in the manifest.
     pub beside: Vec<String>,
-    /// Whether the jar's manifest was read.
     pub is_read: bool,
-    /// The jar that loadline took this one out of, with its libraries beside it.
+    /// The jar from which loadline extracted this one, with its libraries next to it.
     pub extracted_from: Option<String>,
     /// The server of an Open Liberty that its start script starts; `jar` is its installation then.
     pub liberty: Option<String>,
 }
 
 impl StartCommand {
-    /// Of an image that was measured: what it starts stays its own, behind it these arguments.
+    /// For a measured image: its own entry point, followed by these arguments.
     pub fn in_image(arguments: &[String]) -> Self {
         Self {
             options: Vec::new(),
@@ -108,7 +106,6 @@ impl StartCommand {
         })
     }
 
-    /// Where the jar lies in the image: `/app/app.jar`, unless another file has that name.
     pub fn jar_path(&self) -> String {
         let is_taken = self.beside.iter().any(|name| name == "app.jar");
         let name = if is_taken { self.jar_name() } else { "app.jar" };
@@ -120,7 +117,6 @@ impl StartCommand {
     }
 }
 
-/// Reads `wlp/bin/server run NAME [-- ARGUMENTS]`; `None` for any other command.
 fn parse_liberty(words: &[String]) -> Option<StartCommand> {
     let (program, rest) = words.split_first()?;
     let home = program.strip_suffix("/bin/server")?;
@@ -139,12 +135,12 @@ fn parse_liberty(words: &[String]) -> Option<StartCommand> {
 }
 
 struct JavaAgent {
-    /// The option with its file's place in the image.
     option: String,
     beside: String,
 }
 
-/// Reads the option of an agent; `None` for any other, and for one that lies elsewhere.
+/// Reads the option of an agent; `None` for other options, and for an agent outside the jar's
+/// directory.
 fn parse_agent(option: &str, jar: &str) -> Option<JavaAgent> {
     let (prefix, rest) = AGENTS
         .iter()
@@ -172,7 +168,6 @@ fn parse_agent(option: &str, jar: &str) -> Option<JavaAgent> {
     })
 }
 
-/// Refuses an option that names a file: the image would not have it.
 pub(super) fn names_no_file(option: &str) -> Result<(), EmitError> {
     let mut known = AGENTS.iter().chain(&FILES);
     if known.any(|prefix| option.starts_with(prefix)) {

@@ -68,7 +68,7 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
         "services",
         yaml_map([yaml_entry(facts.slug.clone(), yaml_map(service))]),
     )]);
-    header + &document.to_document()
+    header + &document.with_short_comments().to_document()
 }
 
 /// Compose starts one container; a deployment of several is more than it.

@@ -1,7 +1,7 @@
-//! The Dockerfile: non-root, the options in a file, the jar in layers of its own, plain variables
-//! already where a start-up cache is trained.
+//! The Dockerfile: non-root, the options in a file, the jar in separate layers, plain variables
+//! already set when a start-up cache is trained.
 //!
-//! JSON (exec) form only, so that no shell stands between the runtime and the JVM (signals reach
+//! JSON (exec) form only, so that no shell sits between the runtime and the JVM (signals reach
 //! process 1). Source: Dockerfile reference, "Shell and exec form".
 
 use loadline_sizing::JavaVersion;
@@ -13,7 +13,6 @@ use super::liberty;
 use super::words::{env, image_reference, json_string};
 use crate::text;
 
-/// User id of the application; any but 0.
 pub const UID: u64 = 64_999;
 
 /// The launcher in the image. Its mode is `report`, because the trials ran without it.
@@ -27,13 +26,11 @@ COPY --chmod=0444 loadline.profile /app/loadline.profile
 ENV LOADLINE_MODE=\"report\"
 ";
 
-/// What a Dockerfile says that was written without a look at the jar.
 const UNREAD: &str = "\
 # The jar could not be read when this file was written. Where its manifest has a Class-Path, copy what
 # that names as well, such as: COPY [\"lib\", \"/app/lib\"]
 ";
 
-/// The Dockerfile. Build it in a directory that holds the jar and `jvm.options`.
 pub fn dockerfile(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
     let base = image_reference(&application.base_image.name);
@@ -87,7 +84,6 @@ pub fn dockerfile(facts: &EmitFacts<'_>) -> String {
     out
 }
 
-/// The stages of a jar, up to what differs by no application.
 fn application_image(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
     let mut out = String::new();
@@ -96,7 +92,7 @@ fn application_image(facts: &EmitFacts<'_>) -> String {
     if uses_file(facts) {
         out.push_str("COPY --chmod=0444 jvm.options /app/jvm.options\n");
     }
-    // What the jar's manifest names lies beside it, as it did in the trials.
+    // Files named in the jar's manifest keep their relative place.
     for name in &application.command.beside {
         let place = format!("/app/{name}");
         out.push_str(&format!(
@@ -139,7 +135,6 @@ fn application_image(facts: &EmitFacts<'_>) -> String {
     out
 }
 
-/// The command of process 1.
 pub fn container_command(facts: &EmitFacts<'_>) -> Vec<String> {
     let application = facts.application;
     if let Some(server) = &application.command.liberty {
@@ -176,8 +171,8 @@ fn cache(facts: &EmitFacts<'_>) -> Option<CacheStage> {
     ))
 }
 
-/// The JDK of the image: the measured build where the base image is named after it, else the first
-/// of its release, which is the one that needs most.
+/// The JDK of the image: the measured build if the base image is named after it, else the first of
+/// its release, which has the highest needs.
 fn image_jdk(facts: &EmitFacts<'_>) -> JavaVersion {
     let application = facts.application;
     let first = JavaVersion::from_feature(application.jdk);
@@ -192,7 +187,7 @@ fn image_jdk(facts: &EmitFacts<'_>) -> JavaVersion {
     }
 }
 
-/// Whether the options come from a file: that of arguments JDK 8 does not have.
+/// Whether the options come from a file: JDK 8 lacks argument files.
 pub fn uses_file(facts: &EmitFacts<'_>) -> bool {
     let application = facts.application;
     let is_read = application.jdk >= 9 || application.command.liberty.is_some();

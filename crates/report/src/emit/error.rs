@@ -10,16 +10,12 @@ pub enum EmitError {
     #[error("the size is over-committed: {0}")]
     OverCommitted(HeapOverrun),
     #[error("the option {option} names a file that the image would not have")]
-    File {
-        /// The option, without its secrets.
-        option: String,
-    },
+    File { option: String },
     /// A pod of an image that is not emitted would start without the options that were measured.
     #[error(
         "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret"
     )]
     ToolOptions,
-    /// A manifest or values file of the user that nothing can be written for.
     #[error("{why}")]
     Manifest { why: String, hint: String },
     /// The command is not `java ... -jar JAR`.

@@ -8,12 +8,14 @@ use loadline_analysis::budget::Budget;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{TrialPhase, TrialRecord};
+use loadline_analysis::sli::Sli;
 use loadline_analysis::startup::{self, ProbeSettings};
 use loadline_sizing::hotspot::MachineSize;
 use loadline_sizing::regions::heap::HeapOverrun;
 use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
 
 use super::application::ProductionApplication;
+use super::bounds::AlertBounds;
 use super::command::names_no_file;
 use super::error::EmitError;
 use super::given::{self, BackedValue, EnvironmentVariable};
@@ -31,10 +33,8 @@ use crate::view::ResultView;
 const STOP_FACTOR: u32 = 2;
 /// The slowest start where none was measured: its probe waits two minutes.
 const UNKNOWN_START: Duration = Duration::from_secs(40);
-/// Shortest grace time; the default of Kubernetes.
 const SHORTEST_GRACE: Duration = Duration::from_secs(30);
 
-/// Why `/dev/shm` has its size.
 pub const SHM: &str =
     "the /dev/shm of every trial behind this size; what lies there counts towards the memory limit";
 
@@ -47,17 +47,15 @@ pub struct LoggedFacts {
 
 pub struct EmitFacts<'a> {
     pub application: &'a ProductionApplication,
-    /// The name as a DNS label.
     pub slug: String,
-    /// The id of the result.
     pub result: String,
-    /// First lines of every file: where it comes from.
     pub origin: Vec<String>,
-    /// Memory limit and request.
     pub memory: BackedValue<Bytes>,
-    /// CPU limit and request.
     pub cpu: Option<BackedValue<Cpus>>,
-    /// Size of `/dev/shm`, where it is not the engines' own.
+    /// The request where there is no limit.
+    pub cpu_request: Option<BackedValue<Cpus>>,
+    /// Whether the CPU request was measured, without a limit: a limit would change the application.
+    pub is_request_measured: bool,
     pub shm: Option<Bytes>,
     /// JVM options in order; none with a secret in it.
     pub options: Vec<BackedValue<String>>,
@@ -72,8 +70,10 @@ pub struct EmitFacts<'a> {
     pub probes: BackedValue<ProbeSettings>,
     pub deployment: Option<&'a Deployment>,
     pub grace: BackedValue<Duration>,
-    /// Whether the image is emitted too: its command has the options.
     pub has_image: bool,
+    /// Whether KEDA scales it: then no autoscaler of Kubernetes does.
+    pub has_keda: bool,
+    pub alerts: AlertBounds,
 }
 
 impl<'a> EmitFacts<'a> {
@@ -107,6 +107,8 @@ impl<'a> EmitFacts<'a> {
                 value,
                 because: cpu_reason(recommendation),
             }),
+            cpu_request: cpu_request(recommendation, &trials),
+            is_request_measured: recommendation.configuration.cpu_request.is_some(),
             shm: recommendation.configuration.shm,
             options,
             rest: recommendation.budget.as_ref().map(Budget::rest_need),
@@ -121,14 +123,22 @@ impl<'a> EmitFacts<'a> {
             has_image: purposes
                 .iter()
                 .any(|p| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose)),
+            has_keda: purposes.contains(&EmitPurpose::Keda),
+            alerts: AlertBounds::for_answer(view, recommendation),
         })
     }
 }
 
 impl EmitFacts<'_> {
-    /// The machine as the JVM will see it.
+    /// First lines of a YAML file: where it comes from, and what it is for.
+    pub fn commented(&self, purpose: &str) -> String {
+        let lines = self.origin.iter().map(String::as_str).chain([purpose]);
+        lines.map(|line| format!("# {line}\n")).collect()
+    }
+
     pub fn machine(&self) -> MachineSize {
-        let cpus = self.cpu.as_ref().map_or(1, |cpu| cpu.value.ceil());
+        let cpu = self.cpu.as_ref().or(self.cpu_request.as_ref());
+        let cpus = cpu.map_or(1, |cpu| cpu.value.ceil());
         MachineSize {
             memory: self.memory.value,
             cpus: cpus.max(1),
@@ -144,7 +154,6 @@ impl EmitFacts<'_> {
     }
 }
 
-/// Refuses a size at which a full heap leaves too little for everything else.
 fn refuse_over_commitment(
     recommendation: &Recommendation,
     options: &[BackedValue<String>],
@@ -229,6 +238,38 @@ fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
     text::one_line(&because)
 }
 
+/// What is above the CPU that trials used on average, where nothing was measured at less.
+const ABOVE_USE: f64 = 1.25;
+
+/// The request where there is no limit: the one that was measured, or what follows from the use.
+fn cpu_request(
+    recommendation: &Recommendation,
+    trials: &[&TrialRecord],
+) -> Option<BackedValue<Cpus>> {
+    let configuration = &recommendation.configuration;
+    if configuration.cpu.is_some() {
+        return None;
+    }
+    if let Some(value) = configuration.cpu_request {
+        return Some(BackedValue {
+            value,
+            because: format!(
+                "a neighbour took all other CPU in every trial; {}",
+                proof(recommendation)
+            ),
+        });
+    }
+    let used = |trial: &&TrialRecord| Sli::from_record(trial).ok()?.cpus_used;
+    let used = trials.iter().filter_map(used).max_by(f64::total_cmp)?;
+    let millis = (used * ABOVE_USE * 100.0).ceil() * 10.0;
+    Some(BackedValue {
+        value: Cpus::from_millis(millis as u32),
+        because: format!(
+            "{ABOVE_USE} times the {used:.2} CPUs that a trial used on average; no trial had less to itself, so this is no measured floor: size with --cpu-policy request",
+        ),
+    })
+}
+
 fn cpu_reason(recommendation: &Recommendation) -> String {
     let why = match as_sold(recommendation) {
         Some(offer) => format!("a size that {offer} sells"),
@@ -237,7 +278,7 @@ fn cpu_reason(recommendation: &Recommendation) -> String {
     format!("{why}; {}", proof(recommendation))
 }
 
-/// The offer, where the size is one of its own: no search looked for less memory.
+/// The offer, if the size comes from it: no search looked for less memory.
 fn as_sold(recommendation: &Recommendation) -> Option<String> {
     let deployment = recommendation.deployment.as_ref()?;
     let is_sold = deployment.found.is_none();
@@ -303,7 +344,6 @@ fn grace(trials: &[&TrialRecord]) -> BackedValue<Duration> {
     }
 }
 
-/// Rounded up to a second; at least one.
 fn whole_seconds(value: Duration) -> Duration {
     Duration::from_secs((value.as_secs_f64().ceil() as u64).max(1))
 }

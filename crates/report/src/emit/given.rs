@@ -1,7 +1,8 @@
-//! Options, arguments and environment of the application: what may stand in a file, and what may not.
+//! Options, arguments and environment of the application: which may be written to a file.
 //!
-//! Owns the refusals: secrets, and texts that no line can hold as they are (control characters, more
-//! than 2000 characters). What is left out is said, never changed: half an option is another option.
+//! Owns the refusals: secrets, and texts that no line can hold unchanged (control characters, more
+//! than 2000 characters). Every omission is reported; nothing is altered, because half an option is
+//! another option.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,6 @@ use crate::redact;
 use crate::text;
 use crate::view::ResultView;
 
-/// A value and why it is what it is; the reason is one clean line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackedValue<T> {
     pub value: T,
@@ -26,7 +26,7 @@ pub struct BackedValue<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentVariable {
     pub name: String,
-    /// Its value; `None` when the name is that of a secret.
+    /// Its value; `None` if the name indicates a secret.
     pub value: Option<String>,
 }
 
@@ -35,7 +35,7 @@ enum TextFit {
     Fits,
     Secret,
     NoLine,
-    /// An option whose value, the next word, is left out.
+    /// An option without its value, the next word.
     WithoutValue,
 }
 
@@ -95,15 +95,14 @@ pub fn backed_options(
         .collect()
 }
 
-/// An argument, what reports show of it, and whether it can be written.
 struct CommandArgument {
     given: String,
     shown: String,
     fit: TextFit,
 }
 
-/// Arguments of the command, then of the configuration. The value of `--password` is an argument of
-/// its own: where it is left out, the option goes with it, or it would take the next word.
+/// Arguments of the command, then of the configuration. The value of `--password` is a separate
+/// argument: if it is left out, so is the option, or it would take the next word.
 fn all_arguments(
     recommendation: &Recommendation,
     application: &ProductionApplication,
@@ -146,7 +145,6 @@ pub fn arguments(
         .collect()
 }
 
-/// The application's environment with the configuration's on top, as in the trials.
 fn merged_environment(
     recommendation: &Recommendation,
     application: &ProductionApplication,
@@ -156,7 +154,6 @@ fn merged_environment(
     all
 }
 
-/// Variables; one whose value cannot be written is a reference.
 pub fn variables(
     view: &ResultView,
     recommendation: &Recommendation,
@@ -179,14 +176,12 @@ pub fn variables(
         .collect()
 }
 
-/// The Secret that the manifests refer to; its values are in no file of loadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
     pub name: String,
     pub keys: Vec<String>,
 }
 
-/// The Secret of a result's manifests; `None` where they refer to none.
 pub fn secret(view: &ResultView, application: &ProductionApplication) -> Option<Secret> {
     let variables = variables(view, view.recommendation.as_ref()?, application);
     let hidden = variables.into_iter().filter(|v| v.value.is_none());
@@ -197,7 +192,6 @@ pub fn secret(view: &ResultView, application: &ProductionApplication) -> Option<
     })
 }
 
-/// A name that shells and Kubernetes take as that of a variable.
 fn is_variable_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty()

@@ -6,10 +6,9 @@
 
 use super::facts::EmitFacts;
 
-/// The variable whose options every JVM takes, whoever starts it.
+/// The variable with options for every JVM, whoever starts it.
 pub const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// The options one a line, each under its evidence.
 pub fn argument_file(facts: &EmitFacts<'_>) -> String {
     let mut out = options_header(facts);
     out.push_str("# Use: java @jvm.options -jar ...   (JDK 9 and later)\n");

@@ -1,8 +1,11 @@
-//! Kubernetes manifests: Deployment and Service; [`super::scaling`] adds what more pods need.
+//! Kubernetes manifests: Deployment and Service; [`super::scaling`] adds the objects for several
+//! pods.
 //!
-//! Requests equal limits: QoS class Guaranteed, which is what was measured. The security context is
-//! that of the Pod Security Standard "restricted". No downward API: the launcher reads its limits
-//! from its cgroup. The test checks every document against the schema of the Kubernetes API.
+//! Requests equal limits: QoS class Guaranteed, as measured. The security context follows the Pod
+//! Security Standard "restricted". No downward API: the launcher reads its limits from its cgroup.
+//! The test checks every document against the schema of the Kubernetes API.
+
+use serde_json::Value;
 
 use super::application::{ImagePinning, ReadinessCheck};
 use super::container::UID;
@@ -17,21 +20,26 @@ use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::text;
 
 pub fn manifests(facts: &EmitFacts<'_>) -> String {
-    let mut documents = vec![deployment(facts), service(facts)];
-    if let Some(bounds) = facts.application.scaling {
-        documents.push(scaling::autoscaler(facts, bounds));
-    }
-    if facts.application.replicas > 1 {
-        documents.push(scaling::disruption_budget(facts));
-    }
     let header: String = facts
         .origin
         .iter()
         .chain(&facts.left_out)
         .map(|line| format!("# {line}\n"))
         .collect();
-    let documents: Vec<String> = documents.iter().map(Yaml::to_document).collect();
+    let documents = documents(facts).into_iter().map(Yaml::with_short_comments);
+    let documents: Vec<String> = documents.map(|document| document.to_document()).collect();
     header + &documents.join("---\n")
+}
+
+pub(super) fn documents(facts: &EmitFacts<'_>) -> Vec<Yaml> {
+    let mut documents = vec![deployment(facts), service(facts)];
+    if let Some(bounds) = facts.application.scaling.filter(|_| !facts.has_keda) {
+        documents.push(scaling::autoscaler(facts, bounds));
+    }
+    if facts.application.replicas > 1 {
+        documents.push(scaling::disruption_budget(facts));
+    }
+    documents
 }
 
 fn deployment(facts: &EmitFacts<'_>) -> Yaml {
@@ -109,7 +117,6 @@ fn size_limit(facts: &EmitFacts<'_>) -> YamlEntry {
     }
 }
 
-/// The user of an image that was measured is its own; the emitted Dockerfile has one for it.
 fn pod_security(facts: &EmitFacts<'_>) -> Yaml {
     let mut entries = match facts.application.measured_image {
         Some(_) => Vec::new(),
@@ -140,7 +147,7 @@ fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
         yaml_entry("name", facts.slug.clone()),
         image_entry(facts),
         yaml_entry("ports", yaml_list(ports)),
-        yaml_entry("resources", resources(facts)),
+        yaml_entry("resources", resources(facts, &Value::Null)),
     ];
     if application.measured_image.is_some() && !facts.arguments.is_empty() {
         let arguments = facts.arguments.iter().map(|word| Yaml::from(literal(word)));
@@ -180,7 +187,6 @@ fn container_security() -> Yaml {
     ])
 }
 
-/// The image, and where the measured options are: a size is worth nothing without them.
 fn image_entry(facts: &EmitFacts<'_>) -> YamlEntry {
     let image = yaml_entry("image", facts.application.image.clone());
     match facts.application.measured_image {
@@ -188,7 +194,7 @@ fn image_entry(facts: &EmitFacts<'_>) -> YamlEntry {
             return image.because("the image that was measured, by its digest");
         }
         Some(ImagePinning::No) => {
-            return image.because("the image that was measured, which no cluster can pull by its digest before it is pushed: put in what the push prints");
+            return image.because("the image that was measured; no cluster can pull it by its digest yet: put in what the push prints");
         }
         None => {}
     }
@@ -199,12 +205,12 @@ fn image_entry(facts: &EmitFacts<'_>) -> YamlEntry {
         true => {
             let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
             format!(
-                "built from the Dockerfile of the same `emit`, whose command has the JVM options that were measured: {}. For another image: --for kubernetes alone",
+                "built from the Dockerfile of the same `emit`; its command has the JVM options that were measured: {}; for another image: --for kubernetes alone",
                 options.join(" ")
             )
         }
         false => format!(
-            "any image that starts java without these options: they are in {TOOL_OPTIONS} below. The application's arguments were: {}",
+            "any image that starts java without these options; they are in {TOOL_OPTIONS} below; the application's arguments were: {}",
             match facts.arguments.as_slice() {
                 [] => "none".to_owned(),
                 arguments => arguments.join(" "),
@@ -236,21 +242,27 @@ fn variables(facts: &EmitFacts<'_>) -> Vec<Yaml> {
     all
 }
 
-pub(super) fn resources(facts: &EmitFacts<'_>) -> Yaml {
+/// The resources of a container that has these now; null for a new one.
+pub(super) fn resources(facts: &EmitFacts<'_>, own: &Value) -> Yaml {
     let memory = facts.memory.value.to_string();
     let mut limits = vec![yaml_entry("memory", memory.clone()).because(&*facts.memory.because)];
     let mut requests = vec![
         yaml_entry("memory", memory).because("the limit: memory that is promised must be there"),
     ];
+    if let Some(request) = &facts.cpu_request {
+        requests.push(yaml_entry("cpu", request.value.to_string()).because(&*request.because));
+    }
     if let Some(cpu) = &facts.cpu {
         let value = cpu.value.to_string();
         limits.push(yaml_entry("cpu", value.clone()).because(&*cpu.because));
         let why = if cpu.value.as_millis() % 1000 == 0 {
-            "the limit: QoS class Guaranteed; whole CPUs are pinned and never throttled where the kubelet's CPU manager is static"
+            "the limit: QoS class Guaranteed; whole CPUs are pinned, not throttled, by a static CPU manager"
         } else {
             "the limit: QoS class Guaranteed"
         };
         requests.push(yaml_entry("cpu", value).because(why));
+    } else if facts.is_request_measured && own.pointer("/limits/cpu").is_some() {
+        limits.push(yaml_entry("cpu", Yaml::Null).because("measured without a limit"));
     }
     yaml_map([
         yaml_entry("requests", yaml_map(requests)),

@@ -43,7 +43,6 @@ pub fn server_xml(facts: &EmitFacts<'_>) -> String {
     )
 }
 
-/// The part of the Dockerfile between its first lines and the user.
 pub fn dockerfile_lines(facts: &EmitFacts<'_>, server: &str) -> String {
     let application = facts.application;
     let overrides = format!("{HOME}/usr/servers/{server}/configDropins/overrides");
@@ -79,7 +78,6 @@ pub fn dockerfile_lines(facts: &EmitFacts<'_>, server: &str) -> String {
     out
 }
 
-/// The command of process 1: the script becomes the JVM, which hears SIGTERM.
 pub fn entry_point(facts: &EmitFacts<'_>, server: &str) -> Vec<String> {
     let script = [
         format!("{HOME}/bin/server"),
@@ -92,7 +90,7 @@ pub fn entry_point(facts: &EmitFacts<'_>, server: &str) -> Vec<String> {
         .collect()
 }
 
-/// Where a server with mpHealth says that it lives: beside where it says that it is ready.
+/// Liveness of a server with mpHealth: next to its readiness path.
 pub fn liveness_path(command: &StartCommand, ready: &ReadinessCheck) -> Option<&'static str> {
     let is_health = matches!(ready, ReadinessCheck::Http { path, .. } if path == "/health/ready");
     (is_health && command.liberty.is_some()).then_some("/health/live")

@@ -1,8 +1,9 @@
-//! Measured JVM options beside those that a container has already.
+//! Merges measured JVM options with a container's own.
 //!
-//! Owns which of them stay: what cannot stand beside a measured option, or does not fit into the size,
-//! goes, and is named; a measured one takes its place. What stands where no patch reaches is refused.
-//! What a variable holds else is kept as it is written. The rule itself is `loadline_sizing::options::conflict`.
+//! Owns which of the container's options stay. An option that conflicts with a measured one, or
+//! does not fit into the size, is replaced and named. If a patch cannot reach it, it is refused.
+//! Everything else in a variable stays as written. The rule itself is
+//! `loadline_sizing::options::conflict`.
 
 use loadline_sizing::hotspot::MachineSize;
 use loadline_sizing::options::conflict::{is_sizing, replaces};
@@ -17,17 +18,14 @@ use super::jvm_options::{TOOL_OPTIONS, tool_option};
 use crate::redact;
 use crate::text;
 
-/// The size that a heap has to fit into.
 #[derive(Debug, Clone, Copy)]
 pub struct HeapRoom {
-    /// The machine as the JVM will see it.
     pub machine: MachineSize,
-    /// Everything outside the heap; that of a typical service where it was not measured.
+    /// Memory outside the heap; a typical service's where none was measured.
     pub rest: Option<Bytes>,
 }
 
 impl HeapRoom {
-    /// Why a heap option cannot stay: it allows more than fits.
     fn overrun(&self, option: &str) -> Option<HeapOverrun> {
         let jdk = JdkRelease::for_hotspot(JavaVersion::from_feature(USUAL_JDK));
         let options = JvmOptionSet::from_words([option]);
@@ -39,13 +37,12 @@ impl HeapRoom {
     }
 }
 
-/// The rules of a heap's size are those of this JDK.
 const USUAL_JDK: u32 = 17;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedOptions {
     pub value: String,
-    /// What was replaced, and what was not measured; a sentence each.
+    /// Replacements, and parts that were not measured; a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -101,14 +98,14 @@ pub fn merge_options(
     })
 }
 
-/// Variables with their new values, and notes.
 type ReplacedVariables = (Vec<(String, String)>, Vec<String>);
 
-/// The other variables of a container whose JVM options cannot stand beside the measured ones, with
-/// these in their place, and what has to be said about the rest. Command and arguments cannot be
-/// patched word by word: they are refused.
+/// Other variables of a container with JVM options that conflict with the measured ones, replaced,
+/// and notes about the rest. Command and arguments cannot be patched word by word: they are
+/// refused.
 ///
 /// # Errors
+///
 /// [`EmitError::Manifest`] with the line to change.
 pub fn replace_in_place(
     container: &Value,
@@ -221,7 +218,7 @@ fn taken_out(option: &str) -> String {
     )
 }
 
-/// Names and values of a container's variables; one that comes from elsewhere has `null`.
+/// Names and values of a container's variables; `null` for a reference.
 pub fn variables(container: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let all = container.get("env").and_then(Value::as_array);
     all.into_iter().flatten().filter_map(|variable| {
@@ -241,7 +238,6 @@ fn redacted_option(option: &str) -> String {
     text::label(&redact::redact_line(option))
 }
 
-/// The words of a variable as they are written, quotes and all.
 fn raw_words(text: &str) -> Result<Vec<&str>, EmitError> {
     let (mut all, mut begin, mut quote) = (Vec::new(), None, None);
     for (at, c) in text.char_indices() {

@@ -1,18 +1,22 @@
-//! What a user ships: JVM options, Dockerfile, Compose file, Kubernetes manifests; or what changes in
-//! the manifest ([`patch()`]) or chart ([`values()`]) that there is.
+//! What a user ships: JVM options, Dockerfile, Compose file, Kubernetes manifests, alerts; or what
+//! changes in the manifest ([`patch()`]) or chart ([`values()`]) that there is.
 //!
 //! Owns the text of the artefacts, pure functions of a recommendation. Every value carries a comment
-//! with its evidence; nothing is set that was not measured or asked for. Never holds a secret:
+//! with its evidence, in YAML a short one beside `evidence.md`; nothing is set that was not measured or asked for. Never holds a secret:
 //! variables with a secret's name become references. Read [`ProductionApplication`], then [`emit`].
 
+mod alerts;
 mod application;
 mod base_image;
+mod bounds;
 mod cache;
 mod change;
 mod command;
 mod compose;
 mod container;
+mod dashboard;
 mod error;
+mod evidence;
 mod facts;
 mod given;
 mod jvm_options;
@@ -23,6 +27,7 @@ mod names;
 mod patch;
 mod profile;
 mod purpose;
+mod run;
 mod scaling;
 mod values;
 mod words;
@@ -41,6 +46,7 @@ pub use given::{Secret, secret};
 pub use names::slug;
 pub use patch::{PatchFiles, patch};
 pub use purpose::EmitPurpose;
+pub use run::{RunShape, emit_run};
 pub use values::{ChartField, ValuePath, values};
 pub use workload::EmittedWorkload;
 
@@ -67,12 +73,24 @@ pub fn emit(
         return Err(EmitError::ToolOptions);
     }
     let mut artefacts = Vec::new();
-    for purpose in EmitPurpose::ALL.iter().filter(|p| purposes.contains(p)) {
-        for artefact in files_for(*purpose, &facts) {
+    let in_order = EmitPurpose::ALL.into_iter().chain([
+        EmitPurpose::Alerts,
+        EmitPurpose::Grafana,
+        EmitPurpose::Keda,
+    ]);
+    for purpose in in_order.filter(|p| purposes.contains(p)) {
+        for artefact in files_for(purpose, &facts) {
             if !artefacts.contains(&artefact) {
                 artefacts.push(artefact);
             }
         }
+    }
+    let is_yaml = |p: &EmitPurpose| matches!(p, EmitPurpose::Kubernetes | EmitPurpose::Compose);
+    if purposes.iter().any(is_yaml) {
+        artefacts.push(Artefact {
+            name: yaml::EVIDENCE_FILE,
+            text: evidence::evidence(&facts),
+        });
     }
     Ok(artefacts)
 }
@@ -117,5 +135,11 @@ fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
             files
         }
         EmitPurpose::Kubernetes => vec![artefact("kubernetes.yaml", kubernetes::manifests(facts))],
+        EmitPurpose::Alerts => vec![artefact("alerts.yaml", alerts::alerts(facts))],
+        EmitPurpose::Grafana => vec![artefact("dashboard.json", dashboard::dashboard(facts))],
+        EmitPurpose::Keda => match facts.application.scaling {
+            Some(needs) => vec![artefact("keda.yaml", scaling::scaled_object(facts, needs))],
+            None => Vec::new(),
+        },
     }
 }

@@ -38,3 +38,8 @@ pub(super) fn metadata(slug: &str) -> YamlEntry {
         yaml_map([yaml_entry("name", slug), yaml_entry("labels", labels(slug))]),
     )
 }
+
+/// Pods of a Deployment, and not those of another one whose name begins alike.
+pub fn pod_pattern(slug: &str) -> String {
+    format!("{slug}-[a-z0-9]+-[a-z0-9]{{5}}")
+}

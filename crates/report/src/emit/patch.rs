@@ -1,9 +1,9 @@
-//! A patch of a Deployment or StatefulSet that is there: a strategic merge patch, and the Kustomize
+//! A patch of an existing Deployment or StatefulSet: a strategic merge patch, and the Kustomize
 //! component that applies it.
 //!
-//! Owns the two files. The patch names the workload and the container, and of those only what was
-//! measured; it replaces nothing whole. Sources: Kubernetes, "Update API Objects in Place Using
-//! kubectl patch" (merge keys `name` of containers and variables; `null` takes a field away);
+//! Owns the two files. The patch names the workload and the container, and changes only measured
+//! fields; it never replaces a whole object. Sources: Kubernetes, "Update API Objects in Place
+//! Using kubectl patch" (merge keys `name` of containers and variables; `null` takes a field away);
 //! Kustomize, "Components" (kustomize.config.k8s.io/v1alpha1).
 
 use loadline_sizing::Bytes;
@@ -15,11 +15,12 @@ use super::change::{
     needed_variables, probes,
 };
 use super::error::EmitError;
+use super::evidence::evidence;
 use super::facts::EmitFacts;
 use super::kubernetes::resources;
 use super::merge::variables;
 use super::workload::EmittedWorkload;
-use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+use super::yaml::{EVIDENCE_FILE, Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
@@ -29,23 +30,27 @@ use loadline_analysis::lint::OUTSIDE_HEAP;
 /// it from there.
 const ANNOTATION: &str = "loadline/result";
 
-/// The annotations of what is emitted.
+/// What was tested, in a sentence, and the JVM options that the size is nothing without.
+const EVIDENCE: &str = "loadline/evidence";
+
 pub(super) fn annotations(id: &str, facts: &EmitFacts<'_>) -> Yaml {
     let rest = facts.outside_heap();
     let rest = rest.map(|rest| yaml_entry(OUTSIDE_HEAP, rest.to_string()));
-    yaml_map(
-        [yaml_entry(ANNOTATION, text::one_line(id))]
-            .into_iter()
-            .chain(rest),
-    )
+    let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
+    let options = match options.is_empty() {
+        true => String::new(),
+        false => format!(" JVM options: {}", options.join(" ")),
+    };
+    let claim = facts.origin.get(1);
+    let claim = claim.map(|claim| yaml_entry(EVIDENCE, format!("{claim}{options}")));
+    let id = yaml_entry(ANNOTATION, text::one_line(id));
+    yaml_map([id].into_iter().chain(claim).chain(rest))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchFiles {
     pub artefacts: Vec<Artefact>,
-    /// What was replaced or stays against the measurement; a sentence each.
     pub notes: Vec<String>,
-    /// The container as it will be, with its name.
     pub container: Value,
     /// Everything outside the heap, as it was measured.
     pub rest: Option<Bytes>,
@@ -73,7 +78,10 @@ pub fn patch(
         workload.container_name().unwrap_or_default(),
     )];
     container.extend(measured_image(&facts, &workload.container, &mut notes));
-    container.push(yaml_entry("resources", resources(&facts)));
+    container.push(yaml_entry(
+        "resources",
+        resources(&facts, &workload.container["resources"]),
+    ));
     if !set.is_empty() {
         container.push(yaml_entry(
             "env",
@@ -83,7 +91,9 @@ pub fn patch(
     let reach = reaches_port(&workload.container, application.port);
     container.extend(probes(&facts, &workload.container, reach));
     let text = comments(&facts, &notes)
-        + &patch_document(view, &facts, workload, yaml_map(container)).to_document();
+        + &patch_document(view, &facts, workload, yaml_map(container))
+            .with_short_comments()
+            .to_document();
     let component = yaml_map([
         yaml_entry("apiVersion", "kustomize.config.k8s.io/v1alpha1"),
         yaml_entry("kind", "Component"),
@@ -93,15 +103,13 @@ pub fn patch(
         ),
     ]);
     let artefact = |name, text| Artefact { name, text };
+    let component =
+        comments(&facts, &[]) + "# components: [this directory]\n" + &component.to_document();
     Ok(PatchFiles {
         artefacts: vec![
             artefact("patch.yaml", text),
-            artefact(
-                "kustomization.yaml",
-                comments(&facts, &[])
-                    + "# components: [this directory]\n"
-                    + &component.to_document(),
-            ),
+            artefact("kustomization.yaml", component),
+            artefact(EVIDENCE_FILE, evidence(&facts)),
         ],
         notes,
         container: changed,
@@ -126,7 +134,6 @@ fn patched_environment(set: &[VariableChange], container: &Value) -> Yaml {
     yaml_list(all.into_iter().map(|(_, variable)| variable))
 }
 
-/// The first lines of a file: where it comes from, and what has to be known about it.
 pub(super) fn comments(facts: &EmitFacts<'_>, notes: &[String]) -> String {
     let lines = facts.origin.iter().chain(notes);
     lines
@@ -185,7 +192,8 @@ fn measured_image(
     }
 }
 
-/// Whether the trials asked at a port of the container; one that names none may have any.
+/// Whether the trials' port is one of the container's; a container without named ports may have
+/// any.
 pub(super) fn reaches_port(container: &Value, port: u16) -> bool {
     let ports = container.get("ports").and_then(Value::as_array);
     let ports = ports.filter(|ports| !ports.is_empty());

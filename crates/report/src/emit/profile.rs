@@ -1,14 +1,13 @@
-//! The profile that `loadline-launch` reads: what was measured about the application.
+//! The profile that `loadline-launch` reads: measurements of the application.
 //!
-//! Owns which measurements go into it. The file's form is that of [`loadline_sizing::profile`].
-//! What no trial measured is left out, and the launcher takes its own default for it.
+//! Owns which measurements it contains. [`loadline_sizing::profile`] owns the file's form. Missing
+//! values stay missing, and the launcher uses its own defaults.
 
 use loadline_sizing::hotspot::CollectorKind;
 use loadline_sizing::profile::AppProfile;
 
 use super::facts::EmitFacts;
 
-/// The option that keeps to the first compiler.
 const C1_ONLY: &str = "-XX:TieredStopAtLevel=1";
 
 pub fn profile(facts: &EmitFacts<'_>) -> String {

@@ -6,11 +6,17 @@ pub enum EmitPurpose {
     /// that is emitted too, else in the pod.
     Kubernetes,
     Docker,
-    /// One machine with Compose; builds the image.
     Compose,
     Options,
+    /// Rules of Prometheus.
+    Alerts,
+    /// A dashboard of Grafana, with what the alerts compare.
+    Grafana,
+    /// A ScaledObject in the place of the HorizontalPodAutoscaler; only with an autoscaler's needs.
+    Keda,
 }
 
 impl EmitPurpose {
+    /// What is written where nothing is asked for.
     pub const ALL: [Self; 4] = [Self::Options, Self::Docker, Self::Compose, Self::Kubernetes];
 }

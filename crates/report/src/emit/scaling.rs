@@ -1,4 +1,4 @@
-//! More pods: a HorizontalPodAutoscaler on a rate, a PodDisruptionBudget, and how pods are replaced
+//! More pods: a HorizontalPodAutoscaler or a ScaledObject of KEDA on a rate, a PodDisruptionBudget, and how pods are replaced
 //! and spread.
 //!
 //! Owns the target: a share of the largest rate at which one pod was seen to keep the SLO, and never
@@ -9,15 +9,18 @@ use loadline_analysis::deployment::Deployment;
 
 use super::application::AutoscalerNeeds;
 use super::facts::EmitFacts;
-use super::names::{labels, metadata};
+use super::names::{labels, metadata, pod_pattern};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
-/// Share of the largest rate that a pod is asked to carry, percent. What is left carries the growth
-/// while a new pod starts.
+/// Target share of the largest rate per pod, percent. The rest covers growth while a new pod
+/// starts.
 const TARGET_PERCENT: u32 = 70;
 /// The metric that an adapter must serve (custom.metrics.k8s.io).
 const METRIC: &str = "http_requests_per_second";
+/// What Micrometer and OpenTelemetry count.
+const RATE_SERIES: &str =
+    "http_server_requests_seconds_count|http_server_request_duration_seconds_count";
 
 pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
     let (target, why) = target(facts, scaling);
@@ -37,7 +40,7 @@ pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
                     "target",
                     yaml_map([
                         yaml_entry("type", "AverageValue"),
-                        yaml_entry("averageValue", target).because(why),
+                        yaml_entry("averageValue", quantity(target)).because(why),
                     ]),
                 ),
             ]),
@@ -60,8 +63,56 @@ pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
     ])
 }
 
-/// Requests a second that a pod is asked to carry, and why.
-fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (String, String) {
+/// The same target for KEDA, which makes an autoscaler of its own.
+pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String {
+    let (target, why) = target(facts, scaling);
+    let query = format!(
+        "sum(rate({{__name__=~\"{RATE_SERIES}\", pod=~\"{}\"}}[1m]))",
+        pod_pattern(&facts.slug)
+    );
+    let trigger = yaml_map([
+        yaml_entry("type", "prometheus"),
+        yaml_entry("metricType", "AverageValue"),
+        yaml_entry(
+            "metadata",
+            yaml_map([
+                yaml_entry(
+                    "serverAddress",
+                    "http://prometheus-operated.monitoring.svc:9090",
+                )
+                .because("where your Prometheus is"),
+                yaml_entry("query", query).because(
+                    "requests a second of all pods, as Micrometer or OpenTelemetry counts them",
+                ),
+                yaml_entry("threshold", ((target * 1000.0).ceil() / 1000.0).to_string())
+                    .because(why),
+            ]),
+        ),
+    ]);
+    let document = yaml_map([
+        yaml_entry("apiVersion", "keda.sh/v1alpha1"),
+        yaml_entry("kind", "ScaledObject"),
+        metadata(&facts.slug),
+        yaml_entry(
+            "spec",
+            yaml_map([
+                yaml_entry(
+                    "scaleTargetRef",
+                    yaml_map([yaml_entry("name", facts.slug.clone())]),
+                ),
+                yaml_entry("minReplicaCount", u64::from(facts.application.replicas))
+                    .because(&*facts.replicas),
+                yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas))
+                    .because("as asked for"),
+                yaml_entry("triggers", yaml_list([trigger])),
+            ]),
+        ),
+    ]);
+    facts.commented("For KEDA, in the place of a HorizontalPodAutoscaler: two would fight.")
+        + &document.to_document()
+}
+
+fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
     let share = (scaling.max_rate * TARGET_PERCENT / 100).max(1);
     let highest = if scaling.is_measured {
         "the highest rate that was tried with one pod and kept the SLO"
@@ -73,7 +124,7 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (String, String) {
     match each {
         // Less would ask for more pods than the answer has, at the very rate of the answer.
         Some((deployment, each)) if each > f64::from(share) => (
-            quantity(each),
+            each,
             format!(
                 "{} over {}, the deployment that was found: its room to grow (headroom {}, spare {}) is in it; {TARGET_PERCENT} % of {}/s, {highest}, would ask for more pods at that rate",
                 format::as_rate(deployment.rate),
@@ -84,7 +135,7 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (String, String) {
             ),
         ),
         _ => (
-            share.to_string(),
+            f64::from(share),
             format!(
                 "{TARGET_PERCENT} % of {}/s, {highest}; the rest carries the growth while a pod starts: {}",
                 scaling.max_rate, facts.probes.because
@@ -93,7 +144,6 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (String, String) {
     }
 }
 
-/// A rate as a quantity of Kubernetes; thousandths are rounded up.
 fn quantity(rate: f64) -> String {
     let thousandths = (rate * 1000.0 - 1e-6).ceil().max(1.0) as u64;
     match thousandths % 1000 {
@@ -102,7 +152,6 @@ fn quantity(rate: f64) -> String {
     }
 }
 
-/// How a new version replaces the pods.
 pub fn strategy() -> Yaml {
     yaml_map([
         yaml_entry("type", "RollingUpdate"),
@@ -130,7 +179,6 @@ pub fn spread(facts: &EmitFacts<'_>) -> YamlEntry {
         .because("a node that is lost takes as few pods as possible")
 }
 
-/// Whether the other pods carry the rate while one is away, in words.
 fn without_one(facts: &EmitFacts<'_>) -> String {
     let left = facts.application.replicas.saturating_sub(1);
     let Some(Deployment {
@@ -159,7 +207,6 @@ fn without_one(facts: &EmitFacts<'_>) -> String {
     }
 }
 
-/// At most one pod away at a time.
 pub fn disruption_budget(facts: &EmitFacts<'_>) -> Yaml {
     yaml_map([
         yaml_entry("apiVersion", "policy/v1"),

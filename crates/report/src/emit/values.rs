@@ -1,9 +1,9 @@
-//! Values for a Helm chart that is there.
+//! Values for an existing Helm chart.
 //!
-//! Owns where a value goes: at the path that the user says the chart reads it from, in the form that
-//! the chart's own values have there. Helm merges maps of values and replaces everything else, so
-//! what stands in a text or list of the chart's values is said again. Sources: Helm, "Values Files";
-//! `helm create` for the names that most charts have.
+//! Owns where a value goes: to the path that the user names, in the form of the chart's own values.
+//! Helm merges maps of values and replaces everything else, so texts and lists of the chart's
+//! values are repeated. Sources: Helm, "Values Files"; `helm create` for the names that most charts
+//! have.
 
 use serde_json::{Map, Value, json};
 
@@ -25,15 +25,11 @@ use crate::view::ResultView;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartField {
     Resources,
-    /// The JVM options, as the value of `JAVA_TOOL_OPTIONS`.
     JavaOptions,
-    /// Variables: a list of names and values, or a map.
     Env,
-    /// The image: a text, or a map with `repository` and `tag` or `digest`.
     Image,
     StartupProbe,
     ReadinessProbe,
-    /// Annotations, of which one gets the id of the result.
     Annotations,
 }
 
@@ -61,11 +57,9 @@ impl ChartField {
     }
 }
 
-/// Where a chart reads a value from: keys from the outermost on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuePath {
     pub what: ChartField,
-    /// The keys; at least one.
     pub path: Vec<String>,
 }
 
@@ -159,7 +153,7 @@ pub fn values(
         None => notes.extend(variables_without_path(&others)?),
     }
     if let Some(place) = chart.path_for(ChartField::Resources) {
-        put(place, resources(&facts), None);
+        put(place, resources(&facts, &container["resources"]), None);
     }
     for (what, probe) in [
         (ChartField::StartupProbe, "startupProbe"),
@@ -220,7 +214,6 @@ impl ChartValues<'_> {
         found.unwrap_or(&Value::Null)
     }
 
-    /// The container, as far as the chart's values tell it.
     fn own_container(&self) -> Result<Value, EmitError> {
         let mut env = match self.own_value(ChartField::Env) {
             Value::Array(list) => list.clone(),
@@ -404,7 +397,7 @@ fn insert(out: &mut Vec<YamlEntry>, path: &[String], value: Yaml, why: Option<&s
         out.push(yaml_entry(key.clone(), yaml_map([])));
         out.len() - 1
     });
-    // No place lies inside another, so what is there is a map.
+    // No place lies inside another, so an existing entry is a map.
     if let Some(inner) = out.get_mut(at).and_then(YamlEntry::entries) {
         insert(inner, rest, value, why);
     }

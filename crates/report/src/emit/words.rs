@@ -19,7 +19,6 @@ pub fn env(value: &str) -> String {
     out
 }
 
-/// An image name: nothing but the characters of a reference.
 pub fn image_reference(text: &str) -> String {
     let is_reference = |c: &char| c.is_ascii_alphanumeric() || "._-/:@".contains(*c);
     text.chars().filter(is_reference).collect()

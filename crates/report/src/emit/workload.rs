@@ -1,14 +1,14 @@
 //! The container of a manifest that a recommendation is for.
 //!
-//! Owns how it is found among documents that somebody else wrote, and the names in a refusal. Reads
-//! values, never a file. Source: Kubernetes API reference, apps/v1 Deployment and StatefulSet.
+//! Owns how it is found in the user's documents, and the names in a refusal. Reads values, never a
+//! file. Source: Kubernetes API reference, apps/v1 Deployment and StatefulSet.
 
 use serde_json::Value;
 
 use super::error::EmitError;
 use crate::text;
 
-/// Kinds whose pods run on: what was measured is a service under load.
+/// Kinds with long-running pods: the measurement is of a service under load.
 const KINDS: [&str; 2] = ["Deployment", "StatefulSet"];
 
 /// Kinds with a pod template (or that are a pod) which no patch is written for.
@@ -23,9 +23,7 @@ const OTHERS: [&str; 6] = [
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmittedWorkload {
-    /// `apps/v1`.
     pub api_version: String,
-    /// `Deployment` or `StatefulSet`.
     pub kind: String,
     pub name: String,
     pub namespace: Option<String>,
@@ -99,7 +97,6 @@ fn string_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Every container of every workload, also of those in a list.
 fn every_container(documents: &[Value]) -> Vec<EmittedWorkload> {
     objects(documents).into_iter().flat_map(of_object).collect()
 }
@@ -135,7 +132,6 @@ fn of_object(object: &Value) -> Vec<EmittedWorkload> {
     containers.filter(|c| c.is_object()).map(workload).collect()
 }
 
-/// Why a manifest has nothing to patch: what it has instead.
 fn no_workload_error(documents: &[Value]) -> EmitError {
     let objects = objects(documents);
     let kinds: Vec<&str> = objects

@@ -1,11 +1,11 @@
-//! YAML, written by hand: every string in double quotes, a comment above the value it explains.
+//! YAML, written by hand: strings plain where every parser reads a string, else in double quotes; a
+//! comment above the value it explains.
 //!
 //! Owns quoting and indentation, of keys that are foreign text as well. A double-quoted YAML scalar takes
 //! the escapes of JSON (YAML 1.2, 5.7), so nothing in a value can end it.
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Yaml {
-    /// A text; always quoted.
     Text(String),
     Number(u64),
     Flag(bool),
@@ -47,7 +47,6 @@ impl YamlEntry {
         }
     }
 
-    /// Adds the comment above it; one line.
     pub fn because(mut self, why: impl Into<String>) -> Self {
         self.because = Some(why.into());
         self
@@ -81,7 +80,6 @@ impl From<u64> for Yaml {
 }
 
 impl From<&serde_json::Value> for Yaml {
-    /// A part of another file, as it is.
     fn from(value: &serde_json::Value) -> Self {
         use serde_json::Value;
         match value {
@@ -104,14 +102,44 @@ impl From<bool> for Yaml {
 }
 
 impl Yaml {
-    /// The document; ends in a newline.
     pub fn to_document(&self) -> String {
         let mut out = String::new();
         self.write(&mut out, 0);
         out
     }
 
-    /// Writes a map or list at this depth; scalars stand beside their key.
+    /// The same with comments that a reader of a diff can take in; `evidence.md` has the rest.
+    pub fn with_short_comments(self) -> Self {
+        let shorter = |entry: YamlEntry| YamlEntry {
+            because: entry.because.as_deref().map(shorten_reason),
+            value: entry.value.with_short_comments(),
+            ..entry
+        };
+        match self {
+            Self::Map(entries) => yaml_map(entries.into_iter().map(shorter)),
+            Self::List(values) => yaml_list(values.into_iter().map(Self::with_short_comments)),
+            scalar => scalar,
+        }
+    }
+
+    /// Keys with a reason, and the reasons, from the top down.
+    pub fn reasons(&self) -> Vec<(&str, &str)> {
+        let mut all = Vec::new();
+        match self {
+            Self::Map(entries) => {
+                for entry in entries {
+                    let why = entry.because.as_deref();
+                    all.extend(why.map(|why| (entry.key.as_str(), why)));
+                    all.extend(entry.value.reasons());
+                }
+            }
+            Self::List(values) => all.extend(values.iter().flat_map(Self::reasons)),
+            _ => {}
+        }
+        all
+    }
+
+    /// Writes a map or list at this depth; scalars follow their key.
     fn write(&self, out: &mut String, depth: usize) {
         let indent = "  ".repeat(depth);
         match self {
@@ -138,7 +166,7 @@ impl Yaml {
 
     fn write_beside_key(&self, out: &mut String, depth: usize) {
         match self {
-            Self::Text(text) => out.push_str(&format!(" {}\n", quoted_scalar(text))),
+            Self::Text(text) => out.push_str(&format!(" {}\n", text_scalar(text))),
             Self::Number(number) => out.push_str(&format!(" {number}\n")),
             Self::Flag(flag) => out.push_str(&format!(" {flag}\n")),
             Self::Null => out.push_str(" null\n"),
@@ -152,8 +180,8 @@ impl Yaml {
         }
     }
 
-    /// Writes a value after `-`: the first key of a map stands on the same line, unless a comment
-    /// comes before it.
+    /// Writes a value after `-`: the first key of a map is on the same line, unless a comment
+    /// precedes it.
     fn in_list(&self, out: &mut String, depth: usize) {
         let first_is_plain = matches!(self, Self::Map(entries) if entries.first().is_some_and(|e| e.because.is_none()));
         if !first_is_plain {
@@ -167,18 +195,36 @@ impl Yaml {
     }
 }
 
-/// A key: plain where no parser takes it for anything else.
 fn key_scalar(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    let is_word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
-        .contains(&text.to_ascii_lowercase().as_str());
-    match text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !is_word {
-        true if text.chars().all(is_plain) => text.to_owned(),
-        _ => quoted_scalar(text),
+    match is_plain(text, "_-./") {
+        true => text.to_owned(),
+        false => quoted_scalar(text),
     }
 }
 
-/// A text as a double-quoted scalar.
+/// A text; also plain: `registry.example/orders:1.4`, `/health` and `212Mi`.
+fn text_scalar(text: &str) -> String {
+    let amount = ["Ki", "Mi", "Gi"]
+        .iter()
+        .find_map(|unit| text.strip_suffix(unit));
+    let is_amount = amount.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
+    let path = text.strip_prefix('/').unwrap_or(text);
+    match is_amount || (is_plain(path, "_-./:@") && !text.ends_with(':')) {
+        true => text.to_owned(),
+        false => quoted_scalar(text),
+    }
+}
+
+fn is_plain(text: &str, others: &str) -> bool {
+    let is_word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+        .contains(&text.to_ascii_lowercase().as_str());
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && !is_word
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+}
+
 pub fn quoted_scalar(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -199,7 +245,26 @@ pub fn quoted_scalar(text: &str) -> String {
     out
 }
 
-/// A comment: one line, whatever is in it.
+/// Where the reasons stand in full.
+pub const EVIDENCE_FILE: &str = "evidence.md";
+/// Longest comment of a YAML file in bytes; a longer one is cut where a clause ends.
+const LONGEST: usize = 100;
+
+/// A comment that fits beside YAML.
+fn shorten_reason(why: &str) -> String {
+    if why.len() <= LONGEST {
+        return why.to_owned();
+    }
+    let clauses = why.match_indices("; ").map(|(at, _)| at);
+    let end = clauses.filter(|at| *at <= LONGEST).last();
+    let cut = |at: usize| why.get(..at).unwrap_or_default();
+    let kept = match end {
+        Some(end) => cut(end).to_owned(),
+        None => crate::table::wrap(why, LONGEST).swap_remove(0) + " ...",
+    };
+    format!("{kept}; see {EVIDENCE_FILE}")
+}
+
 pub fn comment(text: &str) -> String {
     crate::text::one_line(text)
 }
@@ -231,7 +296,7 @@ mod tests {
             ),
         ]);
         insta::assert_snapshot!(document.to_document(), @r#"
-        a: "x"
+        a: x
         # two lines
         list:
           - b: 1
@@ -241,7 +306,7 @@ mod tests {
         deep:
           d:
             # why
-            e: "f"
+            e: f
         "#);
     }
 
@@ -252,6 +317,19 @@ mod tests {
         let back: serde_json::Value =
             serde_saphyr::from_str(&Yaml::from(&value).to_document()).expect("it is YAML");
         assert_eq!(back, value);
+    }
+
+    #[test]
+    fn a_reason_ends_with_a_clause_and_says_where_the_rest_is() {
+        assert_eq!(shorten_reason("as asked for"), "as asked for");
+        let long = "heap 64Mi and everything else 143Mi = 207Mi of 212Mi; trials 1-4; 195Mi is too small (trial 22)";
+        let long = format!("{long}: p99 lies in failures");
+        assert_eq!(
+            shorten_reason(&long),
+            "heap 64Mi and everything else 143Mi = 207Mi of 212Mi; trials 1-4; see evidence.md"
+        );
+        let words = "word ".repeat(40);
+        assert!(shorten_reason(words.trim()).len() < 125);
     }
 
     proptest! {

@@ -6,9 +6,7 @@ use sha2::{Digest, Sha256};
 /// The chart library, uPlot 1.6.32 (MIT), unchanged.
 pub const UPLOT_JS: &str = include_str!("../../assets/vendor/uPlot.iife.min.js");
 pub const UPLOT_CSS: &str = include_str!("../../assets/vendor/uPlot.min.css");
-/// Its licence; it travels with the copy in every report.
 pub const UPLOT_LICENSE: &str = include_str!("../../assets/vendor/uPlot.LICENSE");
-/// Our script: draws the charts from the embedded data.
 pub const REPORT_JS: &str = include_str!("../../assets/report.js");
 pub const REPORT_CSS: &str = include_str!("../../assets/report.css");
 

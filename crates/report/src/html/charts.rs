@@ -16,7 +16,7 @@ use crate::series::{ChartSeries, Column, round, thin};
 use crate::text;
 use crate::view::ResultView;
 
-/// Trials whose course over time is embedded; more would not be looked at.
+/// Most trials with embedded time charts; readers would not look at more.
 const MOST_TRIALS: usize = 40;
 /// Lines in the percentile chart; more cannot be told apart.
 const MOST_LINES: usize = 8;
@@ -27,7 +27,6 @@ const DECADES: i32 = 5;
 
 #[derive(Serialize)]
 pub struct Charts {
-    /// The SLO's bounds as lines: latencies in ms.
     slo: Vec<BoundLine>,
     percentile: PercentileChart,
     trials: Vec<TrialChart>,
@@ -37,11 +36,9 @@ pub struct Charts {
 struct BoundLine {
     label: String,
     ms: f64,
-    /// 1/(1-q); none for the largest latency.
     x: Option<f64>,
 }
 
-/// Lines over x = 1/(1-q).
 #[derive(Serialize)]
 struct PercentileChart {
     x: Vec<f64>,
@@ -57,14 +54,11 @@ struct PercentileLine {
 #[derive(Serialize)]
 struct TrialChart {
     name: String,
-    /// What the charts show, in a sentence: for who cannot see them.
     #[serde(skip)]
     words: String,
     memory_limit: Option<f64>,
-    /// The CPU limit of all instances together, CPUs.
     cpu_limit: Option<f64>,
     phases: Vec<(String, f64, f64)>,
-    /// Times in which a dependency was slow or away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     outages: Vec<(String, f64, f64)>,
     series: ChartSeries,
@@ -83,12 +77,10 @@ impl Charts {
         !self.percentile.lines.is_empty()
     }
 
-    /// Whether a dependency was slow or away in one of the trials.
     pub fn has_outages(&self) -> bool {
         self.trials.iter().any(|trial| !trial.outages.is_empty())
     }
 
-    /// The names of the trials with a course, the one to show first, first.
     pub fn course_names(&self) -> impl Iterator<Item = &str> {
         self.trials.iter().map(|t| t.name.as_str())
     }
@@ -113,7 +105,10 @@ fn bounds(view: &ResultView) -> Vec<BoundLine> {
             ms: bound.as_secs_f64() * 1e3,
             x: None,
         }),
-        Objective::Errors { .. } | Objective::Start { .. } => None,
+        Objective::Errors { .. }
+        | Objective::Start { .. }
+        | Objective::Run(_)
+        | Objective::Metric(_) => None,
     };
     view.slo.objectives.iter().filter_map(bound).collect()
 }

@@ -10,8 +10,8 @@ pub(super) struct LeadPicture {
     of: Option<&'static str>,
 }
 
-/// Where it breaks, what a price buys, how the answers to several questions compare, or else the
-/// drawing of the section that answers; empty where nothing of it can be drawn.
+/// The first picture: the knee, the price curve, the comparison of levels, or else the drawing of
+/// the section that answers; empty if none can be drawn.
 pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
     let html = drawing(
         svg::draw_knee(view),
@@ -45,7 +45,6 @@ pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
     }
 }
 
-/// What is drawn above the text of a section, where it is not the first picture already.
 pub(super) fn drawings_before(section: &str, view: &ResultView, lead: &LeadPicture) -> String {
     match lead.of == Some(section) {
         true => String::new(),

@@ -2,8 +2,8 @@
 //!
 //! Owns the page and its safety: every text is escaped, no inline handlers or styles, a content
 //! security policy that allows exactly our scripts and style by hash (CSP Level 3). The content is
-//! that of every other format ([`crate::content`]); only charts are added. [`parts`] is what every
-//! page is made of, [`page`] the report.
+//! the same as in every other format ([`crate::content`]); only charts are added. [`parts`] has the
+//! building blocks of every page, [`page`] the report.
 
 pub(crate) mod assets;
 mod charts;

@@ -62,8 +62,8 @@ pub fn render_html(view: &ResultView) -> String {
     parts::html_document(&view.title, version, (&policy, &style), &body)
 }
 
-/// The report for a mail: one document without a script and without the records, every section open;
-/// of the charts those that need no script.
+/// The report for a mail: one document without scripts and records, every section open; only charts
+/// that work without a script.
 pub fn render_mail(view: &ResultView) -> String {
     let lead = drawings::lead_picture(view);
     let mut body = page_header(view) + "<main>\n" + &verdict_section(view, true) + &lead.html;
@@ -78,14 +78,14 @@ pub fn render_mail(view: &ResultView) -> String {
     parts::without_script(&view.title, &view.machine.loadline, &body)
 }
 
-/// Sections that are open from the start: what the answer stands on.
+/// Sections that are open at first: the grounds of the answer.
 fn open_sections(view: &ResultView) -> Vec<&'static str> {
     let lead = content::lead_section(view).map(|section| section.id);
     let grows = content::soak_section(view).map(|section| section.id);
     ["slo"].into_iter().chain(lead).chain(grows).collect()
 }
 
-/// Whether the charts over time follow this section: latency, or the sizes where there is none.
+/// Whether the time charts follow this section: latency, or the sizes without a latency section.
 fn comes_before_time(section: &Section, sections: &[Section]) -> bool {
     let has_latency = sections.iter().any(|s| s.id == "latency");
     section.id == if has_latency { "latency" } else { "sizes" }
@@ -127,7 +127,6 @@ fn section_html(
 
 const PERCENTILES: &str = "Each step to the right is ten times rarer: on the left most requests, on the right the slowest. The red line is the SLO, its dot the percentile that it names. The table below has the values.";
 
-/// Charts that say something around an outage only.
 const AROUND_OUTAGE: [(&str, &str); 3] = [
     (
         "errors",
@@ -183,15 +182,14 @@ fn over_time(charts: &charts::Charts) -> String {
     parts::folding("time", OVER_TIME, false, &out)
 }
 
-/// A chart: the script draws a canvas and a legend into the box, and names the canvas by the caption.
-/// The box has no role of its own: within an image the legend's buttons would have no name.
+/// A chart: the script draws a canvas and a legend into the box, and names the canvas by the
+/// caption. The box must not have a role: within an image the legend's buttons would have no name.
 fn figure(id: &str, caption: &str) -> String {
     format!(
         "<figure><figcaption id=\"{id}-caption\">{caption}</figcaption><div class=\"chart\" id=\"chart-{id}\"></div></figure>\n"
     )
 }
 
-/// The records, compressed; the page's script offers them for download.
 fn records(view: &ResultView) -> String {
     let compressed = gzip(&export::render_json(view));
     if compressed.len() > LARGEST_RECORDS {
@@ -200,7 +198,6 @@ fn records(view: &ResultView) -> String {
     format!("<script type=\"text/plain\" id=\"records\">{compressed}</script>\n")
 }
 
-/// gzip, then base64.
 fn gzip(text: &str) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let written = encoder.write_all(text.as_bytes());

@@ -7,13 +7,11 @@ use crate::content::{AnswerFact, Section, SectionBlock};
 use crate::escape;
 use crate::table::Tone;
 
-/// A document without a script: its policy allows the style and nothing else.
 pub(crate) fn without_script(title: &str, version: &str, body: &str) -> String {
     let policy = format!("style-src {}", assets::policy_hash(assets::REPORT_CSS));
     html_document(title, version, (&policy, assets::REPORT_CSS), body)
 }
 
-/// A document: `policy` is what its content security policy allows besides nothing.
 pub(super) fn html_document(
     title: &str,
     version: &str,
@@ -34,7 +32,6 @@ pub(super) fn html_document(
     )
 }
 
-/// The box that a reader sees first: the sentence, its facts side by side, and the rest.
 pub(crate) struct VerdictBox<'a> {
     pub tone: Tone,
     pub badge: &'a str,
@@ -86,7 +83,6 @@ impl VerdictBox<'_> {
     }
 }
 
-/// A section under its heading, which opens and closes it.
 pub(crate) fn folding(id: &str, title: &str, is_open: bool, content: &str) -> String {
     format!(
         "<section id=\"{id}\">\n<details{}><summary><h2>{}</h2></summary>\n{content}</details>\n</section>\n",

@@ -1,8 +1,8 @@
-//! The pages of `loadline serve`: all results, one that runs, a service over its releases.
+//! The pages of `loadline serve`: all results, a running result, a service over its releases.
 //!
-//! Own their HTML; what stands in it comes from [`crate::content`] and [`crate::figures`], so that a
-//! page and a report cannot disagree. Escape everything; allow themselves no script but theirs, by
-//! its hash ([`LivePage::policy`]). Whoever serves them owns addresses, sessions and the stream of events.
+//! Own their HTML; the content comes from [`crate::content`] and [`crate::figures`], so that a page
+//! and a report cannot disagree. Escape everything; allow only their own scripts, by hash
+//! ([`LivePage::policy`]). The server owns addresses, sessions and the stream of events.
 
 mod overview;
 mod release;
@@ -15,23 +15,17 @@ pub use overview::{ResultListing, listing_html, overview};
 pub use release::{ServiceRelease, releases};
 pub use running::{progress_html, running_page, unreadable_notice};
 
-/// Our script: follows the stream of events, draws what runs, asks for the end of a run.
 const LIVE_JS: &str = include_str!("../../assets/live.js");
-/// What these pages add to the report's style.
 const LIVE_CSS: &str = include_str!("../../assets/live.css");
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LivePage {
     pub html: String,
-    /// Its content security policy, for the header of that name.
     pub policy: String,
 }
 
-/// The data of a page that its script reads; each is escaped here.
 struct PageData<'a> {
-    /// The result that it follows; empty where it follows all.
     result: &'a str,
-    /// What a request that changes something has to bring along.
     secret: &'a str,
 }
 

@@ -6,17 +6,14 @@ use crate::format;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultListing {
-    /// UUIDv7.
     pub id: String,
     pub kind: String,
-    /// Short name people gave it: the service.
     pub title: String,
     pub status: String,
     pub is_running: bool,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
     pub begun_unix_ms: u64,
     pub trials: u64,
-    /// What it came to, in a few words; empty where it came to nothing.
     pub answer: String,
 }
 
@@ -29,7 +26,6 @@ pub fn overview(listings: &[ResultListing]) -> LivePage {
     live_document("Results", &main, &data)
 }
 
-/// The list alone, which the stream of events renews.
 pub fn listing_html(listings: &[ResultListing]) -> String {
     if listings.is_empty() {
         return "<p>There is no result yet. <code>loadline size</code> makes one; it shows here while it runs.</p>\n".to_owned();

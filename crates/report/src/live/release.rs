@@ -18,14 +18,11 @@ use crate::table::Table;
 use crate::text;
 use crate::view::ResultView;
 
-/// One result of a service; each figure is of the starts of its configuration that could be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRelease {
-    /// UUIDv7 of the result.
     pub id: String,
     /// When it was begun, milliseconds since 1970-01-01 UTC.
     pub begun_unix_ms: u64,
-    /// Its version, short enough for an axis, where it is known.
     pub short_version: Option<String>,
     pub version: Option<String>,
     /// The CPU model and number, by which results may be compared.
@@ -33,14 +30,13 @@ pub struct ServiceRelease {
     pub memory: Option<Bytes>,
     pub needed: Option<Spread<Bytes>>,
     pub cpu_per_request: Option<Spread<Duration>>,
-    /// From exec to the first good response.
     pub start: Option<Spread<Duration>>,
     pub p99: Option<Spread<SeenLatency>>,
 }
 
 impl ServiceRelease {
-    /// Reads it off a result; `None` where it says nothing of a size (a matrix, a search without an
-    /// answer, no trial that could be measured).
+    /// Reads it from a result; `None` without a size (a matrix, a search without an answer, no
+    /// valid trial).
     pub fn from_view(view: &ResultView, begun_unix_ms: u64) -> Option<Self> {
         let configuration = shipped_configuration(view)?;
         let is_of = |t: &&TrialRecord| is_same(&t.configuration, configuration);
@@ -76,7 +72,6 @@ impl ServiceRelease {
     }
 }
 
-/// What a search recommends; without one, what all trials ran.
 fn shipped_configuration(view: &ResultView) -> Option<&Configuration> {
     if let Some(answer) = &view.recommendation {
         return Some(&answer.configuration);
@@ -94,7 +89,7 @@ fn is_same(one: &Configuration, other: &Configuration) -> bool {
     unlabelled(one) == unlabelled(other)
 }
 
-/// The page of a service: the trend of each figure, and all of them in a table. Oldest first.
+/// The page of a service: the trend of each figure, and a table with all figures. Oldest first.
 pub fn releases(service: &str, releases: &[ServiceRelease]) -> LivePage {
     let data = PageData {
         result: "",

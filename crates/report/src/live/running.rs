@@ -27,7 +27,6 @@ const CHARTS: [(&str, &str); 4] = [
     ),
 ];
 
-/// The page of a result that runs. `secret` is what the request to stop it has to bring along.
 pub fn running_page(listing: &ResultListing, view: &ResultView, secret: &str) -> LivePage {
     let mut main = String::from("<section id=\"now\">\n<h2>Now</h2>\n");
     main.push_str(
@@ -53,7 +52,7 @@ pub fn running_page(listing: &ResultListing, view: &ResultView, secret: &str) ->
     live_document(&listing.title, &main, &data)
 }
 
-/// What is known so far, which the stream of events renews: the sentence, the path, the trials.
+/// The progress, which the stream of events renews: the sentence, the path, the trials.
 pub fn progress_html(view: &ResultView) -> String {
     let mut out = format!(
         "<section>\n<h2>So far</h2>\n<p>{}</p>\n",
@@ -71,7 +70,6 @@ pub fn progress_html(view: &ResultView) -> String {
     out
 }
 
-/// How far it is, in a sentence; the answer is that of the end alone.
 fn so_far(view: &ResultView) -> String {
     if view.trials.is_empty() {
         return "No trial has ended yet.".to_owned();

@@ -35,7 +35,7 @@ pub fn redact_variable(name: &str, value: &str) -> String {
     }
 }
 
-/// A command: each argument by itself; `--password x` as two arguments too.
+/// A command, argument by argument; `--password x` as two arguments too.
 pub fn redact_command(arguments: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(arguments.len());
     let mut names_secret = false;

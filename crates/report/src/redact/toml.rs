@@ -6,8 +6,8 @@
 
 use super::text::{REDACTED, is_secret_name, redact_line};
 
-/// The file without secrets: a value whose key names a secret becomes the text `[redacted]`, and
-/// within other texts what follows a secret's name. Comments too.
+/// The file without secrets: a value with a secret's key becomes the text `[redacted]`, and within
+/// other texts the part after a secret's name. Comments too.
 pub fn redact_experiment(file: &str) -> String {
     let mut reader = TomlReader {
         rest: file,
@@ -27,9 +27,8 @@ pub fn redact_experiment(file: &str) -> String {
 
 #[derive(Debug, Default, Clone)]
 struct TomlLevel {
-    /// Its key, or one around it, names a secret.
     is_secret: bool,
-    /// The value that comes next has a key that does.
+    /// The key of the next value names a secret.
     value_is_secret: bool,
     /// The last text was an option that names a secret: the next text is its value.
     names_secret: bool,
@@ -39,7 +38,6 @@ struct TomlReader<'a> {
     rest: &'a str,
     out: String,
     open: Vec<TomlLevel>,
-    /// The words since the last separator: a key, should `=` follow.
     last: String,
 }
 
@@ -120,7 +118,6 @@ impl<'a> TomlReader<'a> {
         Some(())
     }
 
-    /// A bare key, number, date or truth value.
     fn take_word(&mut self) {
         let is_end = |c: char| c.is_whitespace() || "=,[]{}#\"'".contains(c);
         let end = self.rest.find(is_end).unwrap_or(self.rest.len()).max(1);
@@ -134,7 +131,6 @@ impl<'a> TomlReader<'a> {
         }
     }
 
-    /// A text, or a key in quotes.
     fn take_string(&mut self) -> Option<()> {
         let (open, content, length) = token(self.rest)?;
         if self.is_key(length) {
@@ -162,7 +158,6 @@ impl<'a> TomlReader<'a> {
         after.starts_with(['=', '.'])
     }
 
-    /// Whether nothing but space stands before on the line, outside of any value.
     fn begins_line(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
         self.open.len() == 1 && line.trim().is_empty()
@@ -188,7 +183,6 @@ impl<'a> TomlReader<'a> {
     }
 }
 
-/// The string at the beginning of a text: its quotes, its content, its whole length.
 fn token(text: &str) -> Option<(&str, &str, usize)> {
     let quote = text.get(..1)?;
     let escapes = quote == "\"";

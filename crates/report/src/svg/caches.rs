@@ -1,4 +1,4 @@
-//! Start-up caches: start time and memory of each, relative to what the JVM does by itself.
+//! Start-up caches: start time and memory of each, relative to the JVM's default.
 
 use loadline_analysis::interval::ConfidenceInterval;
 
@@ -12,17 +12,12 @@ use crate::view::ResultView;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 60.0;
 const BOTTOM: f64 = 48.0;
-/// Height of a bar; a row has two, and a gap.
 const BAR: f64 = 12.0;
 const ROW: f64 = 36.0;
-/// Height of a family's name.
 const HEAD: f64 = 24.0;
-/// Longest name of a row or family, in characters.
 const NAME: usize = 26;
 const FAMILY: usize = 90;
 
-/// The drawing: bars from 0 with their intervals; the line at 1 is the reference. `None` where no
-/// caches were compared.
 pub fn draw_caches(view: &ResultView) -> Option<String> {
     let families = cache_families(view);
     let rows = || families.iter().flat_map(|family| &family.rows);

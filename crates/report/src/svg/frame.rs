@@ -7,15 +7,12 @@ use super::scale::AxisScale;
 use crate::escape;
 use crate::text;
 
-/// Width of every drawing; the page scales it.
 pub(super) const WIDTH: f64 = 760.0;
 
 const LINE: f64 = 16.0;
-/// Mean width of a letter of a label.
 const LETTER: f64 = 6.4;
 const HALF: f64 = 5.0;
 
-/// A place in the drawing; y grows downwards.
 pub(super) type At = (f64, f64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +22,11 @@ pub(super) enum TextAnchor {
     End,
 }
 
-/// A mark. What it means is told by its shape; colour only helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Kept,
     Broke,
-    /// Nothing can be said: an empty square.
     Silent,
-    /// A prediction: an empty diamond.
     Predicted,
     Of(usize),
 }
@@ -42,7 +36,6 @@ pub(super) enum KeySymbol {
     Area(&'static str),
     Mark(Mark),
     Line(&'static str),
-    /// The ring around the chosen mark.
     Ring,
 }
 
@@ -78,7 +71,6 @@ impl SvgDrawing {
         ));
     }
 
-    /// A line through all places; nothing for fewer than two.
     pub(super) fn draw_line(&mut self, class: &str, places: &[At]) {
         if places.len() < 2 {
             return;
@@ -114,7 +106,6 @@ impl SvgDrawing {
         ));
     }
 
-    /// Elements that a drawing makes by itself; it has escaped them.
     pub(super) fn raw(&mut self, elements: &str) {
         self.out.push_str(elements);
     }
@@ -225,7 +216,6 @@ fn shape(mark: Mark, (x, y): At) -> String {
     }
 }
 
-/// The class of the nth series: its colour and the dashes of its line.
 pub(super) fn series_class(series: usize) -> &'static str {
     ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"][series % 8]
 }
@@ -237,7 +227,6 @@ pub(super) fn line_class(series: usize) -> &'static str {
     ][series % 8]
 }
 
-/// A name cut to so many characters.
 pub fn shorten_name(name: &str, most: usize) -> String {
     let name = text::label(name);
     if name.chars().count() <= most {

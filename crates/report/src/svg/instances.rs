@@ -13,12 +13,9 @@ const NAME: f64 = 40.0;
 const TOP: f64 = 52.0;
 const BOTTOM: f64 = 38.0;
 const LEFT: f64 = 56.0;
-/// Width of one of the two, its axis included.
 const HALF: f64 = WIDTH / 2.0;
-/// Points of a drawn curve.
 const STEPS: u32 = 48;
 
-/// The two figures of the first study of a result; `None` when the number was not varied.
 pub fn draw_instances(view: &ResultView) -> Option<String> {
     let (_, study) = studies(view).into_iter().next()?;
     let label = "Throughput and memory over the number of instances; the table has the values.";
@@ -72,7 +69,6 @@ fn points(study: &InstanceStudy, of: impl Fn(&InstanceCount) -> Option<f64>) -> 
     study.counts.iter().filter_map(point).collect()
 }
 
-/// One of the two: both axes start at 0.
 struct FigureAxes {
     left: f64,
     most: f64,

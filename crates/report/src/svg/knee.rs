@@ -1,8 +1,8 @@
 //! The knee of a search: latency over the memory limit, and where it breaks.
 //!
-//! The one picture of the first screen. Each size that was tried stands once, by its worst trial, as
-//! the table of sizes has it; what has no latency, because it died or its requests failed, stands at
-//! the upper edge.
+//! The picture of the first screen. Each size appears once, by its worst trial, as in the table of
+//! sizes; sizes without a latency, because they died or their requests failed, appear at the upper
+//! edge.
 
 use std::time::Duration;
 
@@ -21,10 +21,9 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
-/// Room of a size below the drawing.
 const LABEL: f64 = 46.0;
-/// Sizes beyond so many times the answer's are left out: they say nothing of the knee, and press it
-/// into a corner.
+/// Sizes beyond this many times the answer's are left out: they do not show the knee, and squeeze
+/// it into a corner.
 const WIDEST: u64 = 2;
 
 struct KneeSize {
@@ -102,7 +101,6 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     Some(drawing.finish_svg())
 }
 
-/// Whether the trials differ in memory and in nothing that the axis does not show.
 fn is_by_memory_alone(view: &ResultView) -> bool {
     let Some(first) = view.trials.first() else {
         return false;
@@ -176,7 +174,6 @@ fn draw_knee_key(drawing: &mut SvgDrawing, chosen_as: &str, has_bound: bool) -> 
     drawing.draw_key(LEFT, &entries)
 }
 
-/// The sizes up to the largest that broke below the answer.
 fn too_small(drawing: &mut SvgDrawing, all: &[KneeSize], x: &AxisScale, (top, bottom): (f64, f64)) {
     let chosen = all.iter().find(|s| s.is_chosen).map(|s| s.memory);
     let below = |s: &&KneeSize| !s.keeps_slo && chosen.is_none_or(|chosen| s.memory < chosen);

@@ -1,12 +1,13 @@
-//! The picture of a matrix: its headline figure over the first factor that is a number.
+//! The picture of a matrix: its headline figure over the first numeric factor.
 //!
-//! Every configuration of the matrix stands once: the middle of its trials, a line from the lowest to
-//! the highest, and a cross where one of them did not keep the SLO. What else differs is a line each.
+//! Every configuration of the matrix appears once: the middle of its trials, a line from the lowest
+//! to the highest, and a cross if one trial missed the SLO. Each combination of the other factors
+//! has a line.
 
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_analysis::slo::{Objective, Quantile};
+use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 
 use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
@@ -20,10 +21,8 @@ const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
-/// Lines that can be told apart.
 const MOST: usize = 8;
 const NAME: usize = 24;
-/// Room of a level below the drawing.
 const LABEL: f64 = 46.0;
 
 struct FactorAxis {
@@ -32,7 +31,6 @@ struct FactorAxis {
     clear: fn(&mut Configuration),
 }
 
-/// What is looked for, in this order.
 const AXES: [FactorAxis; 4] = [
     FactorAxis {
         title: "memory limit, logarithmic",
@@ -71,8 +69,7 @@ struct MatrixLine {
     points: Vec<MatrixPoint>,
 }
 
-/// The drawing; `None` for what is no matrix, where no factor is a number, and where there is more
-/// than can be told apart.
+/// The drawing; `None` without a matrix, without a numeric factor, or with too many lines.
 pub fn draw_matrix(view: &ResultView) -> Option<String> {
     if view.recommendation.is_some() {
         return None;
@@ -122,7 +119,6 @@ fn has_several_levels(view: &ResultView, axis: &FactorAxis) -> bool {
     first.is_some_and(|(first, _)| levels.any(|(level, _)| level.total_cmp(&first).is_ne()))
 }
 
-/// The quantile that is asked about; `None` where the SLO speaks of the start alone.
 fn of_latency(view: &ResultView) -> Option<Quantile> {
     let of_latency = !content::is_of_starts(view);
     of_latency.then(|| figures::headline_quantile(&view.slo.objectives))
@@ -133,7 +129,9 @@ fn bound(view: &ResultView, quantile: Option<Quantile>) -> Option<Duration> {
         (Objective::Latency { quantile: q, bound }, Some(quantile)) if *q == quantile => {
             Some(*bound)
         }
-        (Objective::Start { bound }, None) => Some(*bound),
+        (Objective::Start { bound } | Objective::Run(RunObjective::Time { bound }), None) => {
+            Some(*bound)
+        }
         _ => None,
     };
     view.slo.objectives.iter().find_map(bound)
@@ -186,7 +184,7 @@ fn point(
             .map(SeenLatency::At),
     });
     let n = group.evidence_trials().count();
-    // What died before it answered stands at the edge.
+    // Configurations that died before any answer appear at the edge.
     let none = (n > 0).then_some(Spread {
         low: SeenLatency::InFailures,
         median: SeenLatency::InFailures,
@@ -234,7 +232,6 @@ fn draw_matrix_key(drawing: &mut SvgDrawing, lines: &[MatrixLine], has_bound: bo
     drawing.draw_key(LEFT, &entries)
 }
 
-/// Levels below, times on the left.
 fn axes<'a>(
     drawing: &mut SvgDrawing,
     points: impl Iterator<Item = &'a MatrixPoint>,

@@ -11,13 +11,10 @@ use crate::view::ResultView;
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 70.0;
 const TOP: f64 = 30.0;
-/// Height of a bar, and of a bar with the gap below it.
 const BAR: f64 = 18.0;
 const STEP: f64 = 28.0;
-/// Longest name that fits left of a bar, in characters.
 const NAME: usize = 26;
 
-/// The bars; all on one scale that starts at 0. `None` when nothing was recorded.
 pub fn memory_bars(view: &ResultView) -> Option<String> {
     let fills = fills(view);
     let largest = fills.iter().map(|(_, f)| f.limit).max()?;

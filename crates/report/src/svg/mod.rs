@@ -1,8 +1,8 @@
-//! Small charts as SVG text, one file each: what uPlot does not draw.
+//! Small charts as SVG text, one file each, for drawings beyond uPlot's.
 //!
-//! Own geometry only; [`frame`] owns the SVG and its escaping, [`scale`] the axes. What is drawn
-//! comes from the sections of [`crate::content`], so that a chart and its table cannot disagree.
-//! Every mark has a title with its values.
+//! Own geometry only; [`frame`] owns the SVG and its escaping, [`scale`] the axes. The data come
+//! from the sections of [`crate::content`], so that a chart and its table cannot disagree. Every
+//! mark has a title with its values.
 
 mod caches;
 mod frame;

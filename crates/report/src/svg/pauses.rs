@@ -19,18 +19,15 @@ use crate::view::ResultView;
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 118.0;
 const RIGHT: f64 = 16.0;
-/// The key stands above.
 const TOP: f64 = 38.0;
-/// Height of the part with pauses and latency.
 const HIGH: f64 = 84.0;
 /// Height of a lane below it, and of a lane with the gap below.
 const LANE: f64 = 14.0;
 const STEP: f64 = 20.0;
-/// Numbers of the axis and what lies below.
 const BOTTOM: f64 = 34.0;
 /// Length of the second drawing, ns.
 const CLOSE: u64 = 3_000_000_000;
-/// Narrowest bar: what is shorter than a pixel shall still be seen.
+/// Narrowest bar: keeps spans shorter than a pixel visible.
 const NARROWEST: f64 = 0.6;
 
 struct PauseLane {
@@ -79,7 +76,6 @@ fn lanes(evidence: &PauseEvidence) -> Vec<PauseLane> {
     lanes
 }
 
-/// A few seconds around the longest pause.
 fn close_up(explanation: &Explanation) -> Option<TimeSpan> {
     let longest = explanation.longest().first()?.pause;
     let middle = longest.start + longest.length_ns() / 2;
@@ -89,7 +85,6 @@ fn close_up(explanation: &Explanation) -> Option<TimeSpan> {
     Some(TimeSpan::new(start, (start + CLOSE).min(whole.end)))
 }
 
-/// Top of the scale: the longest pause or latency, ns.
 fn highest(explanation: &Explanation, seconds: &[SecondEvidence]) -> u64 {
     let within = explanation.window;
     let inside = seconds.iter().filter(|s| is_in(s.at_ns, within));
@@ -136,7 +131,6 @@ impl PauseDrawing<'_> {
         floor - HIGH * (ns as f64 / self.highest as f64).min(1.0)
     }
 
-    /// The lines of 0, half and the top.
     fn scale(&self, floor: f64) -> String {
         let mut out = String::new();
         for ns in [0, self.highest / 2, self.highest] {
@@ -196,7 +190,6 @@ impl PauseDrawing<'_> {
         )
     }
 
-    /// Seconds since the measured phase began.
     fn time_axis(&self, window: TimeSpan, height: f64) -> String {
         let begin = self.explanation.window.start;
         let step = tick(window.length_ns());
@@ -223,7 +216,6 @@ impl PauseDrawing<'_> {
     }
 }
 
-/// What stands above the lanes; a lane has its name on the left.
 fn pause_key() -> String {
     let line = LEFT + 160.0;
     format!(
@@ -239,13 +231,13 @@ fn x(at: u64, window: TimeSpan) -> f64 {
     LEFT + share.min(1.0) * (WIDTH - LEFT - RIGHT)
 }
 
-/// Left and right end of a span in the drawing; `None` outside of it.
+/// Left and right end of a span in the drawing; `None` if outside.
 fn ends(span: TimeSpan, window: TimeSpan) -> Option<(f64, f64)> {
     let (start, end) = (span.start.max(window.start), span.end.min(window.end));
     (start < end).then(|| (x(start, window), x(end, window)))
 }
 
-/// Bars (left, right, height) on a floor as one path, what is closer than half a pixel joined at
+/// Bars (left, right, height) on a floor as one path; bars closer than half a pixel are joined at
 /// the greater height.
 fn bars_path(
     class: &str,
@@ -276,7 +268,7 @@ fn bars_path(
     )
 }
 
-/// Distance of the numbers on the axis, ns: 1, 2 or 5 of a power of ten, at most ten of them.
+/// Distance of the numbers on the axis, ns: 1, 2 or 5 times a power of ten, at most ten numbers.
 fn tick(length: u64) -> u64 {
     let mut power = 10_000_000;
     loop {

@@ -13,9 +13,9 @@ const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
-/// Longest name beside a mark, in characters.
+/// Longest name next to a mark, in characters.
 const NAME: usize = 28;
-/// Room for a name right of its mark; with less it stands on the left.
+/// Room for a name to the right of its mark; with less room it goes to the left.
 const ROOM: f64 = 190.0;
 
 pub fn draw_price(view: &ResultView) -> Option<String> {
@@ -87,12 +87,10 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
     Some(drawing.finish_svg())
 }
 
-/// p99 in ms.
 fn ms(bought: &MeasuredDeployment) -> Option<f64> {
     bought.p99.map(|p99| p99.as_secs_f64() * 1e3)
 }
 
-/// The SLO's bound of p99, ms.
 fn bound(view: &ResultView) -> Option<f64> {
     view.slo
         .objectives

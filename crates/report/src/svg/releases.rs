@@ -12,15 +12,13 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 48.0;
 const NAMED: usize = 7;
-/// Longest name of one, in characters: so many have room.
+/// Longest name of a release, in characters.
 const LONGEST: usize = 13;
 
-/// Lowest, middle and highest value of one release.
 type Of = fn(&ServiceRelease) -> Option<[f64; 3]>;
 
 type Show = fn(f64) -> String;
 
-/// What is drawn: its caption, its values, how they read, what the marks mean.
 const FIGURES: [(&str, Of, Show, Means); 4] = [
     (
         "Memory limit (Mi), with what the starts needed below it",
@@ -64,7 +62,6 @@ fn low_median_high<T>(spread: Spread<T>, of: fn(T) -> f64) -> [f64; 3] {
     [of(spread.low), of(spread.median), of(spread.high)]
 }
 
-/// The drawings with their captions; a figure that no release has is left out.
 pub fn draw_releases(releases: &[ServiceRelease]) -> Vec<(&'static str, String)> {
     let drawn = |(title, of, show, means): &(&'static str, Of, Show, Means)| {
         Some((*title, drawing(releases, title, (*of, *show), means)?))

@@ -16,7 +16,6 @@ pub(super) struct AxisScale {
 }
 
 impl AxisScale {
-    /// From 0 to a round value not below the largest. `None` without a positive value.
     pub(super) fn linear(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
         let largest = usable_values(values).reduce(f64::max)?;
         let step = round_step(largest);
@@ -29,8 +28,8 @@ impl AxisScale {
         })
     }
 
-    /// Between round values around all of them; values that are not positive do not count. `None`
-    /// when there are none.
+    /// Between round values around all; values that are not positive do not count. `None` without
+    /// values.
     pub(super) fn log_around(
         values: impl IntoIterator<Item = f64>,
         place: (f64, f64),
@@ -66,7 +65,6 @@ impl AxisScale {
         })
     }
 
-    /// Where a value stands; at the edge when it lies outside.
     pub(super) fn position_of(&self, value: f64) -> f64 {
         let share = if self.is_log {
             (value.max(f64::MIN_POSITIVE) / self.from).ln() / (self.to / self.from).ln()
@@ -125,7 +123,6 @@ fn round_step(largest: f64) -> f64 {
     }
 }
 
-/// The largest of 1, 2, 5 times a power of ten that is not above the value.
 fn round_down(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     // A hair of slack: 0.3 / 0.1 is less than 3.
@@ -140,7 +137,6 @@ fn round_down(value: f64) -> f64 {
     digit * power
 }
 
-/// The next of 1, 2, 5 times a power of ten.
 fn next(round: f64) -> f64 {
     let power = 10f64.powf(round.log10().floor());
     let digit = (round / power).round();

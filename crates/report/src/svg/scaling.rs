@@ -13,13 +13,10 @@ const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
-/// Between marks of the same CPU limit, so that none hides another.
 const BESIDE: f64 = 9.0;
-/// Longest name of a variant in the key, in characters.
 const NAME: usize = 24;
 const MOST: usize = 4;
 
-/// The drawing; `None` where rates were not varied over CPU limits.
 pub fn draw_scaling(view: &ResultView) -> Option<String> {
     let sizes = sizes(view);
     let cpus: BTreeSet<_> = sizes.iter().map(|s| s.cpu).collect();
@@ -85,7 +82,6 @@ fn draw_scaling_key(drawing: &mut SvgDrawing, variants: &[&str]) -> f64 {
     drawing.draw_key(LEFT, &entries)
 }
 
-/// The highest rate that any memory carried, for each CPU limit.
 fn crest(sizes: &[&CarriedSize], x: &AxisScale, y: &AxisScale) -> Vec<(f64, f64)> {
     let cpus: BTreeSet<_> = sizes.iter().map(|s| s.cpu).collect();
     let highest = |cpu| {
@@ -100,7 +96,7 @@ fn crest(sizes: &[&CarriedSize], x: &AxisScale, y: &AxisScale) -> Vec<(f64, f64)
     cpus.into_iter().filter_map(highest).collect()
 }
 
-/// Where a size stands: at its CPU limit, beside those of another memory.
+/// Offsets sizes with the same CPU limit by their memory.
 fn x_beside(size: &CarriedSize, sizes: &[&CarriedSize], x: &AxisScale) -> f64 {
     let same: Vec<&&CarriedSize> = sizes.iter().filter(|s| s.cpu == size.cpu).collect();
     let place = same.iter().position(|s| **s == size).unwrap_or(0) as f64;

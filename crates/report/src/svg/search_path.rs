@@ -12,7 +12,6 @@ use crate::view::ResultView;
 const STEP: f64 = 22.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 16.0;
-/// The key stands above.
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 46.0;
 const NUMBERS: usize = 12;

@@ -13,7 +13,6 @@ const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
-/// Points of the model's curve.
 const POINTS: usize = 60;
 const MOST: usize = 4;
 const NAME: usize = 24;

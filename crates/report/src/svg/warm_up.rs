@@ -13,7 +13,6 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 24.0;
 const BOTTOM: f64 = 48.0;
-/// Configurations that can be told apart.
 const MOST: usize = 4;
 const POINTS: usize = 200;
 const NAME: usize = 30;
@@ -68,7 +67,6 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     Some(drawing.finish_svg())
 }
 
-/// At most [`POINTS`] places, each the middle one of its neighbours: the line of the usual second.
 fn thin_places(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let size = places.len().div_ceil(POINTS).max(1);
     let middle = |chunk: &[(f64, f64)]| {

@@ -1,7 +1,7 @@
-//! The load of an experiment in words, its rate apart from them.
+//! The load of an experiment in words, separate from its rate.
 //!
-//! Owns the sentence. Why the rate stands apart: configurations may have rates of their own, and
-//! then it is the one word of the sentence that is theirs.
+//! Owns the sentence. The rate is separate because configurations may have different rates, and the
+//! rest of the sentence is common.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::format;
 /// A load in words: `GET /owners, open model, 300/s for 20 s`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadWords {
-    /// What stands before the rate: `GET /owners, open model, `; all of it where there is no rate.
+    /// The words before the rate: `GET /owners, open model, `; the whole text without a rate.
     pub before: String,
     /// Requests a second; null for a closed model, which has none.
     pub rate_per_second: Option<f64>,
@@ -22,7 +22,6 @@ pub struct LoadWords {
 }
 
 impl LoadWords {
-    /// One whose words do not say where its rate is.
     pub fn without_rate(words: String) -> Self {
         Self {
             before: words,

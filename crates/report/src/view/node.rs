@@ -2,13 +2,11 @@
 
 use loadline_sizing::JvmOptionSet;
 
-/// A host with another number of CPUs than the one that measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetNode {
     pub cpus: u32,
-    /// The JVM options of the application's command and environment; those of configurations stand
-    /// in the records.
+    /// The JVM options of the application's command and environment; the records have those of
+    /// configurations.
     pub options: JvmOptionSet,
-    /// Whether the application's environment bounds the arenas of malloc already.
     pub has_arenas: bool,
 }

@@ -6,9 +6,7 @@ use loadline_sizing::{Bytes, Cpus};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CurrentLimits {
-    /// Its CPU limit; `None` where it is not told, or there is none.
     pub cpu: Option<Cpus>,
-    /// Its memory limit, above 0.
     pub memory: Bytes,
 }
 

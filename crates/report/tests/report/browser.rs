@@ -1,6 +1,6 @@
 //! The report in a real browser, headless Chromium driven over its debugging pipe.
 //!
-//! Nothing is fetched: pages come from file://. SKIP by name where there is no Chromium.
+//! Nothing is fetched: pages come from file://. SKIP by name without Chromium.
 //! `LOADLINE_SCREENSHOTS=DIR` keeps pictures to look at.
 
 #[path = "../../../../tests/browser/axe.rs"]
@@ -184,6 +184,17 @@ fn a_narrow_window_needs_no_sideways_scrolling() {
     keep(&mut page, "search-first-screen-narrow");
     let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(page.evaluate(overflow), 0);
+}
+
+#[test]
+fn tables_of_the_first_screens_fit_into_500_pixels() {
+    let html = loadline_report::render_html(&fixture::search());
+    let Some(mut page) = open("500", &html, 500) else {
+        return;
+    };
+    keep(&mut page, "search-500");
+    let beyond = "Math.max(...Array.from(document.querySelectorAll('#slo .scroll, #sizes .scroll')).map(e => e.scrollWidth - e.clientWidth))";
+    assert_eq!(page.evaluate(beyond), 0);
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn between_two_searches_the_border_below_the_answer_says_nothing() {
     }
 }
 
-/// The deployment with so many replicas, each at the same price.
+/// The deployment with this many replicas, each at the same price.
 fn deployed(replicas: u32) -> ResultView {
     let mut view = drawings::cheapest();
     let recommendation = view.recommendation.as_mut().expect("a recommendation");

@@ -1,4 +1,4 @@
-//! A drill: before, during and after an outage, what came back, what was wrong on the way, and stubs.
+//! A drill: before, during and after an outage, recovered values, faults, and stubs.
 
 use std::time::Duration;
 
@@ -16,8 +16,9 @@ const FROM: usize = 10;
 const TO: usize = 15;
 const LENGTH: usize = 30;
 
-/// A stub that is down from 10 s to 15 s of 30 s at 100 requests a second: half of them fail then, each
-/// asks three times, threads double and come back within 3 s, half of the connections are lost.
+/// A stub that is down from 10 s to 15 s of 30 s at 100 requests a second: half of the requests
+/// fail then, each asks three times, threads double and come back within 3 s, half of the
+/// connections are lost.
 fn drill() -> ResultView {
     let plan = Plan {
         memory_mib: 256,

@@ -373,6 +373,7 @@ fn judge(
                     *bound,
                 ),
                 Objective::Start { bound } => (ready.map(|d| d.as_secs_f64()), bound.as_secs_f64()),
+                Objective::Run(_) | Objective::Metric(_) => panic!("the fixture is a service"),
             };
             ObjectiveResult {
                 request: None,
@@ -443,7 +444,6 @@ pub fn machine() -> MachineDescription {
     }
 }
 
-/// A search for the smallest memory: 22 trials, one of them disturbed.
 pub fn search() -> ResultView {
     static MADE: LazyLock<ResultView> = LazyLock::new(make_search);
     MADE.clone()

@@ -12,9 +12,9 @@ fn the_first_screen_of_a_search() {
     assert!(screen.lines().count() <= 27, "{screen}");
     let longest = screen.lines().map(|line| line.chars().count()).max();
     assert!(longest <= Some(100), "{screen}");
-    insta::assert_snapshot!(screen, @"
-    Give spring-web 1 CPU and 212Mi: at 300 requests/s it kept p99<50ms, errors<0.1% and start<20s in 8
-    of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
+    insta::assert_snapshot!(screen, @r"
+    Give spring-web 1 CPU and 212Mi with -XX:+UseSerialGC: at 300 requests/s it kept p99<50ms,
+    errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
     Under GET /owners?lastName=Da at 300/s (open model, 30 s), p99 was 16.3ms (15.9ms to 17.8ms).
     197Mi is the smallest memory that kept the SLO in every confirmation; 8 % more is for starts that
     differ and for growth.
@@ -45,9 +45,9 @@ fn the_first_screen_of_a_search() {
 
 #[test]
 fn a_search_in_the_terminal() {
-    insta::assert_snapshot!(loadline_report::render_terminal(&fixture::search(), 100), @"
-    Give spring-web 1 CPU and 212Mi: at 300 requests/s it kept p99<50ms, errors<0.1% and start<20s in 8
-    of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
+    insta::assert_snapshot!(loadline_report::render_terminal(&fixture::search(), 100), @r"
+    Give spring-web 1 CPU and 212Mi with -XX:+UseSerialGC: at 300 requests/s it kept p99<50ms,
+    errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked.
     Under GET /owners?lastName=Da at 300/s (open model, 30 s), p99 was 16.3ms (15.9ms to 17.8ms).
     197Mi is the smallest memory that kept the SLO in every confirmation; 8 % more is for starts that
     differ and for growth.
@@ -140,7 +140,7 @@ fn a_search_in_the_terminal() {
     ");
 }
 
-/// A search of which so many of twenty fresh starts passed.
+/// A search in which `passes` of twenty fresh starts passed.
 fn proven_by(passes: u64) -> loadline_report::ResultView {
     let mut view = fixture::search();
     let recommendation = view.recommendation.as_mut().expect("a recommendation");
@@ -154,14 +154,14 @@ fn a_failed_proof_is_the_verdict_and_one_miss_in_twenty_is_none() {
     assert_eq!(failed.badge, "Test failed");
     assert_eq!(
         failed.sentence,
-        "For spring-web 1 CPU and 212Mi was found, but 8 of 20 fresh starts missed p99<50ms, errors<0.1% and start<20s."
+        "For spring-web 1 CPU and 212Mi with -XX:+UseSerialGC was found, but 8 of 20 fresh starts missed p99<50ms, errors<0.1% and start<20s."
     );
     let proven = headline(&proven_by(19));
     assert_eq!(proven.badge, "Tested");
     assert!(proven.sentence.contains("in 19 of 20 fresh starts"));
 }
 
-/// A search whose trials were so short that p99 of all twenty starts together was `high` at most.
+/// A search with trials so short that the pooled p99 of all twenty starts was `high` at most.
 fn short_trials(high: f64) -> loadline_report::ResultView {
     let mut view = proven_by(20);
     let objective = view.slo.objectives[0];
@@ -465,7 +465,7 @@ fn labels_that_tell_jdks_apart_are_kept() {
         assert!(text.contains(row), "{row} in {text}");
     }
     assert!(!text.contains("| openj9-25 |"), "{text}");
-    // A factor of JDKs beside one of options: the JDK stands for itself, once.
+    // A factor of JDKs next to a factor of options: the JDK stands for itself, once.
     for trial in &mut view.trials {
         let configuration = &mut trial.configuration;
         let (size, label) = configuration.label.split_once(' ').expect("both");
@@ -514,6 +514,24 @@ fn csv_has_a_row_for_each_trial_and_as_many_fields_as_columns() {
 }
 
 #[test]
+fn csv_keeps_failures_in_every_mean() {
+    let csv = loadline_report::render_csv(&fixture::search());
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next().expect("the names").split(',').collect();
+    let column = |name: &str| names.iter().position(|own| *own == name).expect(name);
+    let failed: Vec<Vec<&str>> = lines
+        .map(|line| line.split(',').collect())
+        .filter(|row: &Vec<&str>| row[column("cause")] == "cgroup_oom")
+        .collect();
+    assert!(!failed.is_empty(), "{csv}");
+    for row in failed {
+        assert_eq!(row[column("verdict")], "KO");
+        assert_eq!(row[column("p99_s")], "inf", "{row:?}");
+        assert_eq!(row[column("oom_kills")], "1", "{row:?}");
+    }
+}
+
+#[test]
 fn json_reads_back_as_the_records() {
     let view = fixture::search();
     let value: serde_json::Value =
@@ -535,7 +553,9 @@ fn the_parts_of_a_report_agree() {
     };
     let passes = view.trials.iter().filter(passed).count();
     assert!(
-        text.contains(&format!("and {memory}: at 300 requests/s it kept ")),
+        text.contains(&format!(
+            "and {memory} with -XX:+UseSerialGC: at 300 requests/s it kept "
+        )),
         "{text}"
     );
     assert_eq!(passes as u64, recommended.proof.starts);
@@ -687,7 +707,7 @@ fn the_first_screen_says_each_thing_once() {
             let words = fact.words.replace('<', "&lt;");
             assert_eq!(screen.matches(&words).count(), 1, "{words} in {screen}");
         }
-        // All that the other formats say is there, some of it folded.
+        // The content of all other formats is there, some folded.
         for detail in headline(&view).details {
             assert!(screen.contains(&detail.replace('<', "&lt;")), "{detail}");
         }
@@ -725,4 +745,57 @@ fn a_terminal_of_80_cells_is_not_overrun_where_a_column_wraps() {
             assert_eq!(long, Vec::<&str>::new());
         }
     }
+}
+
+#[test]
+fn openmetrics_say_the_answer_and_each_trial() {
+    let metrics = loadline_report::render_openmetrics(&[fixture::search()]);
+    let head: Vec<&str> = metrics
+        .lines()
+        .filter(|line| !line.contains("trial="))
+        .collect();
+    insta::assert_snapshot!(head.join("\n"), @r#"
+    # TYPE loadline_recommended_memory_bytes gauge
+    # UNIT loadline_recommended_memory_bytes bytes
+    # HELP loadline_recommended_memory_bytes Memory limit of the answer.
+    loadline_recommended_memory_bytes{service="spring-web",result="01936f2a-ffff-7000-8000-000000000001"} 222298112
+    # TYPE loadline_recommended_cpu_cores gauge
+    # UNIT loadline_recommended_cpu_cores cores
+    # HELP loadline_recommended_cpu_cores CPU limit of the answer.
+    loadline_recommended_cpu_cores{service="spring-web",result="01936f2a-ffff-7000-8000-000000000001"} 1
+    # TYPE loadline_proof_starts gauge
+    # HELP loadline_proof_starts Fresh starts at the size of the answer.
+    loadline_proof_starts{service="spring-web",result="01936f2a-ffff-7000-8000-000000000001"} 8
+    # TYPE loadline_proof_passes gauge
+    # HELP loadline_proof_passes Fresh starts at the size of the answer that kept the SLO.
+    loadline_proof_passes{service="spring-web",result="01936f2a-ffff-7000-8000-000000000001"} 8
+    # TYPE loadline_answer_soaked gauge
+    # HELP loadline_answer_soaked 1 where a soak of the answer stayed within its budget.
+    loadline_answer_soaked{service="spring-web",result="01936f2a-ffff-7000-8000-000000000001"} 0
+    # TYPE loadline_measured_timestamp_seconds gauge
+    # UNIT loadline_measured_timestamp_seconds seconds
+    # HELP loadline_measured_timestamp_seconds When the last trial was started, in seconds since 1970-01-01.
+    loadline_measured_timestamp_seconds{service="spring-web",result="01936f2a-ffff-7000-8000-000000000001"} 1795183140
+    # TYPE loadline_trial_latency_seconds gauge
+    # UNIT loadline_trial_latency_seconds seconds
+    # HELP loadline_trial_latency_seconds Latency of a trial from the intended send time; +Inf where it lies in failures.
+    # TYPE loadline_trial_peak_memory_bytes gauge
+    # UNIT loadline_trial_peak_memory_bytes bytes
+    # HELP loadline_trial_peak_memory_bytes Highest memory of a trial, page cache included.
+    # EOF
+    "#);
+    assert!(metrics.ends_with("# EOF\n"));
+    let failed = "trial=\"3\",verdict=\"KO\",cause=\"cgroup_oom\"";
+    assert!(metrics.contains(failed), "{metrics}");
+}
+
+#[test]
+fn an_answer_below_which_nothing_failed_names_the_size_that_passed() {
+    let mut view = fixture::search();
+    view.trials.retain(|t| t.verdict == TrialVerdict::Pass);
+    let recommendation = view.recommendation.as_mut().expect("a recommendation");
+    recommendation.next_smaller = None;
+    let details = headline(&view).details;
+    let wanted = "No smaller size failed: ";
+    assert!(details.iter().any(|d| d.starts_with(wanted)), "{details:?}");
 }

@@ -10,7 +10,7 @@ use loadline_sizing::Bytes;
 
 use crate::fixture::{self, Dice};
 
-/// A soak of a day at 200 requests a second, whose malloc loses so many bytes a request.
+/// A soak of a day at 200 requests a second, with a malloc leak of this many bytes a request.
 fn soak(lost: u64) -> SoakEvidence {
     let mut dice = Dice(7);
     let every = 86_400 / u64::from(MOST_POINTS);
@@ -79,7 +79,6 @@ fn soaked(lost: u64) -> ResultView {
     view
 }
 
-/// The same by itself, as `loadline soak` makes it.
 fn alone(lost: u64) -> ResultView {
     let mut view = soaked(lost);
     view.trials.retain(|t| t.purpose == TrialPurpose::Soak);
@@ -144,7 +143,7 @@ fn what_did_not_last_is_said_before_what_grew() {
     let first = killed(alone(0));
     insta::assert_snapshot!(first.lines().next().unwrap_or_default(), @"spring-web with 1 CPU and 212Mi did not last: after 24.0 h the kernel killed it at the memory limit of 212Mi.");
     let answer = killed(soaked(0));
-    insta::assert_snapshot!(answer.lines().next().unwrap_or_default(), @"Do not give spring-web 1 CPU and 212Mi. It did not last: soaked, it ended after 24.0 h: the kernel killed it at the memory limit of 212Mi.");
+    insta::assert_snapshot!(answer.lines().next().unwrap_or_default(), @"Do not give spring-web 1 CPU and 212Mi with -XX:+UseSerialGC. It did not last: soaked, it ended after 24.0 h: the kernel killed it at the memory limit of 212Mi.");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn other_formats_hold_nothing_that_acts() {
     }
     let markdown = loadline_report::render_markdown(&view);
     for line in outside_fences(&markdown) {
-        // What stands in a code span stays text.
+        // The content of a code span stays text.
         let words = line.split('`').next().unwrap_or_default();
         assert!(!words.contains("<img"), "{line}");
         assert!(!words.contains("](javascript"), "{line}");

@@ -1,8 +1,8 @@
 //! The Dockerfile built and started by a real engine, from files that are on this machine.
 //!
-//! SKIP by name where there is no podman, no JDK, no built workload, or where containers cannot run.
-//! Nothing is fetched: the base image is empty, and this machine's own system directories are
-//! mounted into the container.
+//! SKIP by name without podman, a JDK, a built workload, or working containers. Nothing is fetched:
+//! the base image is empty, and this machine's own system directories are mounted into the
+//! container.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -150,7 +150,7 @@ fn engine() -> Result<Engine, String> {
     Ok(engine)
 }
 
-/// What java needs of this machine, as an engine is told it.
+/// Parts of this machine that java needs, as engine options.
 fn mounts() -> Vec<String> {
     let there = MOUNTED.iter().filter(|path| Path::new(path).exists());
     there
@@ -158,7 +158,7 @@ fn mounts() -> Vec<String> {
         .collect()
 }
 
-/// The launcher, where it was built beside this test.
+/// The launcher, if it was built next to this test.
 fn launcher() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let path = test.parent()?.parent()?.join("loadline-launch");
@@ -248,7 +248,7 @@ impl OnOpenJ9 {
         self.engine.say(&[&all, after].concat())
     }
 
-    /// Builds what is emitted for a base image; its cache is filled on the way.
+    /// Builds the emitted files for a base image; its cache is filled on the way.
     fn build(&self, base: &str, image: &str) {
         let words = ["java", "-jar", "ping.jar", "--port=8080"].map(str::to_owned);
         let cache = StartCache {

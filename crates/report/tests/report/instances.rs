@@ -6,7 +6,7 @@ use loadline_sizing::{Bytes, Cpus};
 
 use crate::fixture;
 
-/// 24 cores and 1536 MB of heap cut into so many JVMs, with their throughput and RSS.
+/// 24 cores and 1536 MB of heap cut into this many JVMs, with their throughput and RSS.
 fn cut(instances: u32, throughput: f64, rss: u64) -> TrialRecord {
     let trials = fixture::search().trials;
     let sound = |t: &TrialRecord| !t.evidence.load.is_empty() && t.verdict.is_evidence();

@@ -19,7 +19,6 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("data/kubernetes-1.34.4.json")).expect("it is JSON")
 });
 
-/// What is wrong with a document; empty when nothing is.
 pub fn errors(document: &Value) -> Vec<String> {
     let word = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
     let kind = format!("{} {}", word("apiVersion"), word("kind"));
@@ -47,7 +46,7 @@ fn check(value: &Value, schema: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(any) = schema["oneOf"].as_array() {
         let fits = any.iter().any(|one| fits_type(value, &one["type"]));
         if !fits {
-            found.push(format!("{at}: {value} fits none of {any:?}"));
+            found.push(format!("{at}: {value} does not fit {any:?}"));
         }
     }
     if !schema["type"].is_null() && !fits_type(value, &schema["type"]) {
@@ -57,7 +56,7 @@ fn check(value: &Value, schema: &Value, at: &str, found: &mut Vec<String>) {
     if let Some(values) = schema["enum"].as_array()
         && !values.contains(value)
     {
-        found.push(format!("{at}: {value} is none of {values:?}"));
+        found.push(format!("{at}: {value} is not in {values:?}"));
     }
     for (i, item) in value.as_array().into_iter().flatten().enumerate() {
         check(item, &schema["items"], &format!("{at}[{i}]"), found);

@@ -1,4 +1,4 @@
-//! Levels that run other applications: which label and which image is whose.
+//! Levels that run other applications: the labels and images belong to the right level.
 
 use loadline_analysis::record::{ImageIdentity, LevelApplication};
 use loadline_report::{ResultView, render_terminal};
@@ -7,7 +7,7 @@ use crate::fixture;
 
 const DIGEST: &str = "localhost/orders@sha256:0123";
 
-/// The matrix, whose second set is an image and whose third is a server without a JVM.
+/// The matrix: its second set is an image and its third a server without a JVM.
 fn view() -> ResultView {
     let mut view = fixture::matrix();
     for trial in &mut view.trials {

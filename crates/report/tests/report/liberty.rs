@@ -62,8 +62,8 @@ fn its_pod_is_asked_where_mp_health_answers() {
         text(&artefacts, "kubernetes.yaml")
     };
     let health = manifest("/health/ready");
-    assert_eq!(health.matches("\"/health/ready\"").count(), 2, "{health}");
-    assert_eq!(health.matches("\"/health/live\"").count(), 1, "{health}");
+    assert_eq!(health.matches("path: /health/ready").count(), 2, "{health}");
+    assert_eq!(health.matches("path: /health/live").count(), 1, "{health}");
     let own = manifest("/ping");
     assert_eq!(own.matches("/health/live").count(), 0, "{own}");
     assert_eq!(own.matches("tcpSocket").count(), 1, "{own}");

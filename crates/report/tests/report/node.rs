@@ -1,4 +1,4 @@
-//! The answer on a host with more CPUs: what is said, and what the files pin.
+//! The answer on a host with more CPUs: the text, and the pinned settings.
 
 use loadline_analysis::recommend::LevelSize;
 use loadline_report::content::headline;
@@ -151,7 +151,7 @@ fn each_jdk_has_its_size_and_its_proof() {
     ");
     let sentence = headline(&view).sentence;
     assert!(
-        sentence.contains("212Mi with JDK 17: at 300 requests/s it kept "),
+        sentence.contains("212Mi with -XX:+UseSerialGC and JDK 17: at 300 requests/s it kept "),
         "{sentence}"
     );
     let native = LevelSize {

@@ -1,4 +1,4 @@
-//! Where no size keeps the SLO: the best that was attained, and what stands in the way.
+//! No size keeps the SLO: the best result, and the obstacle.
 
 use loadline_analysis::record::{ObjectiveResult, TrialPurpose, TrialVerdict};
 use loadline_analysis::slo::Objective;

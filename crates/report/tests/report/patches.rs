@@ -1,8 +1,8 @@
-//! Patches and values of `emit`, applied to manifests that somebody else wrote and read back: what
-//! was measured arrives, and everything else is what it was.
+//! Patches and values of `emit`, applied to foreign manifests and read back: measured values
+//! arrive, and everything else is unchanged.
 //!
 //! A strategic merge is applied here by its rules (merge keys `name` of containers and variables,
-//! `null` takes a field away), and by the real kustomize where there is one.
+//! `null` takes a field away), and by the real kustomize if it is installed.
 
 use std::path::Path;
 use std::process::Command as Program;
@@ -163,6 +163,32 @@ fn variable<'a>(container: &'a Value, name: &str) -> &'a Value {
     first
 }
 
+/// A CPU request that was measured without a limit replaces the limit of a container.
+#[test]
+fn a_measured_request_takes_the_limit_away() {
+    let manifest = MANIFEST.replace("limits: {memory: 1Gi,", "limits: {cpu: 2, memory: 1Gi,");
+    let manifest = yaml(&manifest);
+    let mut view = view();
+    let request = Some("300m".parse().expect("CPUs"));
+    let answer = &mut view
+        .recommendation
+        .as_mut()
+        .expect("an answer")
+        .configuration;
+    (answer.cpu, answer.cpu_request) = (None, request);
+    let target = workload(&manifest).expect("a workload");
+    let patched = patch(&view, &image(), &target).expect("it can be patched");
+    let text = text(&patched.artefacts, "patch.yaml");
+    let applied = merged(&manifest, &yaml(&text));
+    let resources = &app(&applied)["resources"];
+    assert_eq!(resources["requests"]["cpu"], "300m");
+    assert_eq!(resources["limits"]["cpu"], Value::Null, "{text}");
+    assert!(
+        text.contains("is removed: the CPU request was measured without a limit"),
+        "{text}"
+    );
+}
+
 #[test]
 fn what_was_measured_arrives() {
     let manifest = yaml(MANIFEST);
@@ -230,6 +256,7 @@ fn everything_else_is_what_it_was() {
     let annotations = applied["metadata"]["annotations"].as_object_mut();
     let annotations = annotations.expect("a map");
     annotations.remove("loadline/result");
+    annotations.remove("loadline/evidence");
     assert_eq!(
         annotations.remove("loadline/outside-heap"),
         Some(json!("92Mi"))
@@ -302,7 +329,7 @@ fn the_real_kustomize_comes_to_the_same() {
     assert_eq!(by_name(built), by_name(applied(&manifest)), "{tool:?}");
 }
 
-/// What is patched stands first for kustomize and where it was here.
+/// kustomize puts patched entries first; here they keep their place.
 fn by_name(mut manifest: Value) -> Value {
     let containers = &mut manifest["spec"]["template"]["spec"]["containers"];
     for container in containers.as_array_mut().into_iter().flatten() {

@@ -8,7 +8,8 @@ use crate::fixture;
 
 const MS: u64 = 1_000_000;
 
-/// A search whose first sound trial stood most of each 100 ms of its measured phase.
+/// A search with a first sound trial that was stopped for most of each 100 ms of its measured
+/// phase.
 pub fn view() -> ResultView {
     let mut view = fixture::search();
     let sound = view
@@ -62,7 +63,7 @@ fn the_page_draws_pauses_collections_and_throttling_on_one_axis() {
     assert_eq!(
         section.matches("<svg").count(),
         2,
-        "all of it, and close up"
+        "the whole phase, and close up"
     );
     for class in ["seen", "slowest", "stopped", "throttled", "unseen-time"] {
         assert!(section.contains(&format!("class=\"{class}\"")), "{class}");
@@ -71,7 +72,7 @@ fn the_page_draws_pauses_collections_and_throttling_on_one_axis() {
     assert!(html.len() <= 500_000, "{}", html.len());
 }
 
-/// Of an application without a JVM nobody knows of collections.
+/// Without a JVM there is no knowledge of collections.
 #[test]
 fn without_a_jvm_no_share_of_collections_is_said() {
     let dashes = |view: &ResultView| {

@@ -74,7 +74,7 @@ fn the_budget_says_whether_the_others_carry_the_rate() {
             ..application()
         };
         let artefacts = all(&view, &application).expect("it has a recommendation");
-        text(&artefacts, "kubernetes.yaml")
+        text(&artefacts, "evidence.md")
     };
     for (replicas, headroom, said) in [
         (2, 0.0, "the others then get more than the 450/s each"),

@@ -1,4 +1,4 @@
-//! A mix: each request has a row, and an objective of its own is named wherever it is told.
+//! A mix: each request has a row, and its objective is named everywhere.
 
 use loadline_analysis::latency::{empty_histogram, encode_histogram};
 use loadline_analysis::record::{RequestEvidence, TrialPhase};

@@ -9,7 +9,6 @@ use loadline_sizing::{Bytes, Cpus};
 
 use crate::fixture;
 
-/// A result with these trials instead of its own.
 fn view(trials: Vec<TrialRecord>) -> ResultView {
     ResultView {
         recommendation: None,
@@ -18,7 +17,7 @@ fn view(trials: Vec<TrialRecord>) -> ResultView {
     }
 }
 
-/// A trial that got ready after so many seconds.
+/// A trial that became ready after this many seconds.
 fn start(repeat: u32, seconds: f64) -> TrialRecord {
     let trials = fixture::search().trials;
     let sound = |t: &TrialRecord| t.evidence.start.ready.is_some() && t.verdict.is_evidence();
@@ -47,7 +46,7 @@ fn with_cache(mut trial: TrialRecord) -> TrialRecord {
     trial
 }
 
-/// Ten starts with a cache that saves 40 %, beside ten without.
+/// Ten starts with a cache that saves 40 %, and ten without.
 pub fn caches() -> ResultView {
     let pair = |n: u32| {
         let seconds = 4.0 * (1.0 + f64::from(n) / 100.0);

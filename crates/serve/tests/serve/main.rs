@@ -60,7 +60,7 @@ fn a_thousand_trials_are_listed_and_each_leads_to_its_report_and_its_trend() {
         41,
         "a row a release, and the head"
     );
-    // The start of an id is enough, as on the command line; an ended result has no page of its own.
+    // A prefix of an id is enough, as on the command line; an ended result has no live page.
     let moved = site.get(&format!("/results/{}", ids[7]));
     assert_eq!(
         (moved.status, moved.header("location")),
@@ -126,6 +126,30 @@ fn the_first_visit_leaves_a_cookie_without_the_token_and_no_token_in_the_address
 }
 
 #[test]
+fn a_scraper_gets_each_family_once_with_what_runs() {
+    let site = Site::new();
+    let ended = site.ended(1, 5);
+    let empty = site.get("/metrics");
+    assert_eq!((empty.status, empty.body.as_str()), (200, "# EOF\n"));
+    let running = [site.running(), site.running()];
+    let asked = format!("GET /metrics?token={TOKEN} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let metrics = site.send(&asked);
+    let kind = metrics.header("content-type").unwrap_or_default();
+    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    for id in &running {
+        assert!(metrics.body.contains(id.as_str()), "{}", metrics.body);
+    }
+    assert!(!metrics.body.contains(&ended), "it runs no more");
+    let types = metrics
+        .body
+        .matches("# TYPE loadline_proof_starts ")
+        .count();
+    assert_eq!((types, metrics.body.matches("# EOF").count()), (1, 1));
+    let refused = site.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(refused.status, 401);
+}
+
+#[test]
 fn fifty_pages_follow_and_each_hears_of_the_trial() {
     let site = Site::new();
     let trial = site.running_trial(&site.running());
@@ -163,7 +187,7 @@ fn what_runs_is_drawn_and_a_killed_run_that_goes_on_comes_back() {
     keep(&mut page, "running-light");
     dark(&mut page);
     keep(&mut page, "running-dark");
-    // Killed: the page gives way to what is there.
+    // Killed: the page shows the state so far.
     site.stands(&result, ResultStatus::Interrupted);
     page.wait_until("location.pathname.endsWith('/report') && document.readyState === 'complete'");
     page.go(&site.url("/"));

@@ -1,4 +1,4 @@
-//! A server over a store of its own, and requests to it as bytes.
+//! A server over a separate store, and requests as bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -37,7 +37,6 @@ pub struct Answer {
     pub body: String,
 }
 
-/// A trial that runs, whose events are written here.
 pub struct Trial {
     log: EventLog,
 }
@@ -109,8 +108,8 @@ impl Site {
         store.create_result(&new).expect("a result")
     }
 
-    /// A finished result with so many trials of the fixture's search; gives its id. Every third
-    /// knows no version, every third its commit, every third its name.
+    /// A finished result with this many trials of the fixture's search; returns its id. Every third
+    /// has no version, every third its commit, every third its name.
     pub fn ended(&self, number: u64, trials: usize) -> String {
         let store = self.store();
         let version = match number % 3 {
@@ -158,7 +157,6 @@ impl Site {
         set.expect("a status");
     }
 
-    /// A trial of it that runs.
     pub fn running_trial(&self, result: &str) -> Trial {
         let store = self.store();
         let record = &fixture::search().trials[0];

@@ -22,7 +22,6 @@ use loadline_protocol::TrialProgress;
 use loadline_simulated::{SimulatedHost, World};
 use loadline_sizing::Vm;
 
-/// Counts what came and went; stops everything after so many records of its own.
 #[derive(Debug)]
 pub struct Watch {
     /// Trials that were begun.
@@ -47,7 +46,7 @@ pub fn watch() -> Watch {
     stop_after(u32::MAX)
 }
 
-/// Nothing seen yet; Ctrl-C comes after so many records.
+/// Nothing seen yet; Ctrl-C comes after this many records.
 pub fn stop_after(records: u32) -> Watch {
     Watch {
         begun: 0,
@@ -107,8 +106,8 @@ pub fn experiment(tables: &str, rate: &str) -> Experiment {
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A directory for a store: in memory where there is one, because a store waits for its disk at
-/// every record and virtual time does not.
+/// A directory for a store: in memory if possible, because a store waits for its disk at every
+/// record and virtual time does not.
 pub fn directory() -> tempfile::TempDir {
     let in_memory = tempfile::tempdir_in("/dev/shm");
     in_memory.or_else(|_| tempfile::tempdir()).unwrap()
@@ -168,7 +167,7 @@ pub fn run<S: TrialSearch>(
     SearchRunner::new(of, host, watch).run(search)
 }
 
-/// Runs a search in a store of its own; its answer, what was seen, and the virtual time it took.
+/// Runs a search in a separate store; returns its answer, the events, and the virtual time it took.
 pub fn answer<S: TrialSearch>(
     world: World,
     seed: u64,

@@ -1,13 +1,12 @@
-//! What the manifest of an OpenJ9 shared class cache says besides: its limits, the layers below it,
-//! and where it must lie because of them.
+//! The additional manifest lines of an OpenJ9 shared class cache: its limits, the layers below it,
+//! and the directory that these require.
 //!
-//! Owns these lines, and the names that OpenJ9 gives to the files. Never reads a file. Facts: OpenJ9
-//! documentation (-Xscmx, -XX:SharedCacheHardLimit, -Xshareclasses), its OSCache.cpp: a layer keeps
-//! path, length and time of the file below it, so moved to another directory it is of no use.
+//! Owns these lines, and OpenJ9's file names. Never reads a file. Facts: OpenJ9 documentation
+//! (-Xscmx, -XX:SharedCacheHardLimit, -Xshareclasses), its OSCache.cpp: a layer records path,
+//! length and time of the file below it, so it is useless in another directory.
 
 use std::fmt::Write as _;
 
-/// The name that loadline gives to its caches; part of the file's name.
 pub const NAME: &str = "loadline";
 
 /// Where an image has a shared class cache, unless it lies above another.
@@ -19,11 +18,9 @@ const LONGEST: usize = 64;
 /// What a JVM calls the file of a cache, `C290M25F1A64P_loadline_G45L00`, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileName<'a> {
-    /// Version of the cache, the JVM and the references.
     pub version: &'a str,
     pub name: &'a str,
     pub generation: u32,
-    /// Its layer, from 0.
     pub layer: u32,
 }
 
@@ -84,11 +81,10 @@ pub fn named_cache(options: &str) -> Option<(&str, &str)> {
 pub struct SharedCacheInfo {
     /// Its hard limit (`-XX:SharedCacheHardLimit`), bytes: how large the file is.
     pub hard_limit: u64,
-    /// Its soft limit (`-Xscmx`), bytes: how much of it is filled.
+    /// Its soft limit (`-Xscmx`), bytes: the part that may be filled.
     pub soft_limit: u64,
     /// The only directory in which it is of use; `None` where nothing is below it.
     pub directory: Option<String>,
-    /// The layers below it, the lowest first.
     pub below: Vec<CacheLayer>,
 }
 
@@ -113,8 +109,8 @@ impl SharedCacheInfo {
         }
     }
 
-    /// Reads the lines of a manifest; `None` inside where it has none of them, outside where one
-    /// cannot be read.
+    /// Reads the lines of a manifest; inner `None` without such lines, outer `None` for an
+    /// unreadable one.
     pub(super) fn read(pairs: &[(&str, &str)]) -> Option<Option<Self>> {
         let all = |key: &'static str| {
             let of = pairs.iter().filter(move |(k, _)| *k == key);

@@ -12,7 +12,6 @@ use crate::options::JvmOptionSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     Paketo,
-    /// Cloud Foundry memory calculator v4.
     CloudFoundry,
 }
 
@@ -40,7 +39,6 @@ impl fmt::Display for DoesNotFit {
 
 impl std::error::Error for DoesNotFit {}
 
-/// The most memory either knows.
 const MOST: Bytes = Bytes::from_gib(64 * 1024);
 
 struct RegionSizes {

@@ -1,4 +1,4 @@
-//! fabric8 run-java.sh: half of the limit on JDK 8 and 9, nothing by itself from 10 on.
+//! fabric8 run-java.sh: half of the limit on JDK 8 and 9, no option from 10 on.
 //!
 //! Source: behaviour of fabric8io-images/run-java-sh.
 

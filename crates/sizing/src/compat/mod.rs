@@ -1,8 +1,8 @@
-//! What other launchers would compute: to compare with, and to migrate from.
+//! The results of other launchers: to compare with, and to migrate from.
 //!
 //! Owns the formulas of Paketo libjvm, the Cloud Foundry memory calculator v4, fabric8 run-java.sh
-//! Argus `rightsize` and OpenJ9's own defaults, with their texts. Written from their behaviour and checked against
-//! recorded rows (`tests/data/memory-calculator.csv`); contains none of their code.
+//! Argus `rightsize` and OpenJ9's own defaults, with their texts. Written from their behaviour and
+//! checked against recorded rows (`tests/data/memory-calculator.csv`); contains no third-party code.
 
 pub mod calculator;
 pub mod fabric8;
@@ -11,13 +11,11 @@ pub mod rightsize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LauncherOutput {
-    /// The options in the order it prints them.
     pub options: Vec<String>,
     pub leaves_out: &'static str,
 }
 
 impl LauncherOutput {
-    /// The value of its `-Xmx`, as printed. `None` when it gives none.
     pub fn max_heap(&self) -> Option<&str> {
         self.options
             .iter()

@@ -11,7 +11,6 @@ use std::time::Duration;
 use super::LauncherOutput;
 use crate::{Bytes, Cpus};
 
-/// What it takes a thread to need.
 const STACK: Bytes = Bytes::from_mib(1);
 
 const SHORTEST: Duration = Duration::from_secs(60);
@@ -24,7 +23,6 @@ const PROMOTION: f64 = 64.0 * 1_048_576.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RightsizeInput {
-    /// Heap in use after collections.
     pub live: Bytes,
     pub metaspace: Bytes,
     pub direct: Bytes,
@@ -42,7 +40,6 @@ pub struct RightsizeInput {
 pub struct RightsizeAdvice {
     pub calculated: LauncherOutput,
     pub memory: Bytes,
-    /// The CPU request, which is taken as the limit.
     pub cpu: Cpus,
 }
 

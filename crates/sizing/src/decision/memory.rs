@@ -27,7 +27,6 @@ pub struct RuntimeChoices {
 const OUTSIDE_HEAP: Bytes = Bytes::from_mib(110);
 /// The heap's share of a small container, same origin: 45 of 150 MB.
 const SMALL_SHARE: f64 = 30.0;
-/// The most a heap gets where nothing was measured.
 const LARGEST_SHARE: f64 = 75.0;
 
 pub fn plan_memory(
@@ -93,7 +92,7 @@ fn budget(
     heap::plan_limit(limit, &situation)
 }
 
-/// The least heap: a quarter above what was alive under load.
+/// The least heap: the live set under load plus a quarter.
 pub(super) fn least_heap(profile: &AppProfile) -> Bytes {
     let live = profile
         .live_heap
@@ -197,8 +196,8 @@ pub(super) fn warn_if_too_small(
     decision.minimum = minimum;
 }
 
-/// The most that HotSpot itself would compute where RLIMIT_AS limits the address space: half of it.
-/// A heap that is set explicitly is not capped, and the JVM does not start when it cannot reserve it.
+/// HotSpot's own maximum if RLIMIT_AS limits the address space: half. An explicit heap size is not
+/// capped, and the JVM does not start when it cannot reserve it.
 ///
 /// Source: arguments.cpp, `limit_heap_by_allocatable_memory` (MaxVirtMemFraction is 2).
 fn addressable(input: &DecisionInput<'_>) -> Bytes {
@@ -332,7 +331,6 @@ fn users_heap(
     truth.max
 }
 
-/// Collector threads, where the JVM would start more than there are whole CPUs.
 fn decide_gc_threads(
     input: &DecisionInput<'_>,
     choice: RuntimeChoices,

@@ -14,6 +14,7 @@ mod openj9;
 
 use std::fmt;
 
+use crate::hotspot::refusal::{HotSpotRefusal, check_flags};
 use crate::hotspot::{self, CollectorKind, HotSpotErgonomics, MachineSize};
 use crate::jdk::{JdkRelease, Vm};
 use crate::limits::{ContainerLimits, SourcedValue};
@@ -31,7 +32,7 @@ pub struct DecisionInput<'a> {
     pub limits: &'a ContainerLimits,
     pub sight: &'a PerceivedMachine,
     pub options: &'a JvmOptionSet,
-    /// What was measured; `None` takes the fallback policy.
+    /// The measured profile; `None` uses the fallback policy.
     pub profile: Option<&'a AppProfile>,
 }
 
@@ -39,7 +40,6 @@ pub struct DecisionInput<'a> {
 pub struct ChosenOption {
     pub option: String,
     pub provenance: SizeProvenance,
-    /// Why, in plain words.
     pub reason: String,
 }
 
@@ -73,25 +73,21 @@ pub struct FrozenDimension {
 pub struct LaunchDecision {
     pub memory: SourcedValue<Bytes>,
     pub cpus: SourcedValue<Cpus>,
-    /// Options to add, before the user's.
     pub options: Vec<ChosenOption>,
     pub kept: Vec<FrozenDimension>,
     /// Where the memory goes; `None` without a limit, and on OpenJ9 with a heap that is a share.
     pub budget: Option<Budget>,
-    /// The heap that comes of it; `None` when it is left to the JVM and not known.
+    /// The resulting heap; `None` when it is left to the JVM and not known.
     pub heap: Option<Bytes>,
-    /// The smallest limit that would fit, when this one does not.
     pub minimum: Option<Bytes>,
-    /// What the user should know.
     pub warnings: Vec<String>,
-    /// What HotSpot will make of all this; `None` on OpenJ9 or when it will not start.
     pub ergonomics: Option<HotSpotErgonomics>,
 }
 
 /// Up to this limit C2 is off and the heap is small: \[fabric8\]'s rule.
 pub const SMALL_LIMIT: Bytes = Bytes::from_mib(300);
 
-/// From this limit on G1 is the fallback where there are two CPUs: HotSpot's own border. Earlier was
+/// From this limit on G1 is the fallback with two CPUs: HotSpot's own border. Below it G1 was
 /// slower: a Spring Boot service with 1 GiB and 2 CPUs answered 12 % fewer requests with G1 than
 /// with Serial on JDK 17 (docs/guides/launcher.md). Published runs elsewhere found the opposite
 /// (+36 %), so below the border a measured profile is worth more than any rule.
@@ -173,7 +169,6 @@ fn frozen_dimensions(options: &JvmOptionSet) -> Vec<FrozenDimension> {
     all.into_iter().filter_map(kept).collect()
 }
 
-/// The collector: the user's, the measured one, else by size.
 fn decide_collector(
     input: &DecisionInput<'_>,
     processors: u32,
@@ -204,7 +199,7 @@ fn decide_collector(
     collector
 }
 
-/// Adds the collector's option, unless HotSpot takes this one by itself. A second collector on the
+/// Adds the collector's option, unless it is HotSpot's default here. A second collector on the
 /// command line ends the JVM, and one may be set where no launcher looks: the options that `jlink`
 /// stored in a runtime image, a file that a script writes later.
 fn add_collector_option(
@@ -238,7 +233,6 @@ fn by_size(decision: &LaunchDecision) -> (CollectorKind, SizeProvenance, String)
     }
 }
 
-/// Whether only C1 compiles: the user's choice, the measured one, else in small containers.
 fn decide_compilers(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> bool {
     if input
         .options
@@ -326,9 +320,9 @@ fn drop_unknown_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision
     }
 }
 
-/// Asks the emulator. When the JVM would refuse the whole, nothing is added: the user's own
-/// options then fail or work as they would have without a launcher. A user's flag that the table of
-/// versions does not have is no such reason: builds differ, and what is added is right either way.
+/// Asks the emulator. If the JVM would refuse all options together, none is added: the user's own
+/// options then fail or work as without a launcher. A user's flag that is missing in the table of
+/// versions is no such reason: builds differ, and the additions are right either way.
 fn check_prediction(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let seen = MachineSize {
         memory: input.sight.memory,
@@ -348,12 +342,17 @@ fn check_prediction(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     }
 }
 
-/// The user's options without those that this JDK is not known to have; a warning for each.
+/// The user's options without those unknown to this JDK; a warning for each.
 fn known_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> JvmOptionSet {
     let is_known = |text: &str| {
         let own = JvmOptionSet::from_words([text]);
         own.settings()
             .all(|(name, _)| gate::is_known(input.jdk, name))
+    };
+    let refusal = |text: &str| {
+        let own = JvmOptionSet::from_words([text]);
+        let refused = check_flags(input.jdk, &own).err();
+        refused.filter(|refusal| matches!(refusal, HotSpotRefusal::BadValue { .. }))
     };
     let own = input.options.option_texts();
     let own = own.map(|(text, origin)| (text.to_owned(), origin));
@@ -365,11 +364,18 @@ fn known_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> Jv
             "{option}: {jdk} is not known to have this flag; without it, it refuses to start"
         ));
     }
+    let (known, malformed): (Vec<_>, Vec<_>) = known
+        .into_iter()
+        .partition(|(text, _)| refusal(text).is_none());
+    for refusal in malformed.iter().filter_map(|(text, _)| refusal(text)) {
+        let warning = format!("the JVM refuses to start: {refusal}");
+        decision.warnings.push(warning);
+    }
     JvmOptionSet::merge(known)
 }
 
 impl LaunchDecision {
-    /// The same plan started with other options: what the JVM makes of them.
+    /// The same plan with other options, and the JVM's resulting choices.
     pub fn replace_options(&mut self, input: &DecisionInput<'_>, options: Vec<ChosenOption>) {
         self.options = options;
         check_prediction(input, self);

@@ -1,4 +1,4 @@
-//! The OpenJ9 dialect: its own options, none of HotSpot's.
+//! The OpenJ9 dialect: OpenJ9's options instead of HotSpot's.
 //!
 //! Source: OpenJ9 documentation (-Xtune, -Xshareclasses); the heap by measured regions, else by the
 //! rule that [`crate::openj9`] is tested with.
@@ -40,8 +40,8 @@ pub fn decide_openj9(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     }
 }
 
-/// The user's heap, the one that was measured, what measured regions leave, or OpenJ9's own rule; and a
-/// warning where it does not fit.
+/// The user's heap, the measured one, the remainder of measured regions, or OpenJ9's own rule; with
+/// a warning if it does not fit.
 fn decide_openj9_heap(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let empty = AppProfile::default();
     let profile = input.profile.unwrap_or(&empty);

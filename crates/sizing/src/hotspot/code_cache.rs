@@ -9,35 +9,24 @@ use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::JvmOptionSet;
 
-/// Code cache with both compilers.
 const TIERED: Bytes = Bytes::from_mib(240);
 const SINGLE: Bytes = Bytes::from_mib(48);
-/// Code cache of the emulated client VM.
 const CLIENT: Bytes = Bytes::from_mib(32);
-/// `InitialCodeCacheSize`.
 const INITIAL: Bytes = Bytes::from_kib(2496);
-/// `InitialCodeCacheSize` of the emulated client VM.
 const CLIENT_INITIAL: Bytes = Bytes::from_kib(160);
 /// `NonNMethodCodeHeapSize` before compiler buffers.
 const NON_NMETHOD: Bytes = Bytes::from_mib(5);
 /// Buffer of one C1 thread; solved from NonNMethodCodeHeapSize at N = 1, 7 and 128.
 const C1_BUFFER: u64 = 576_716;
-/// Buffer of one C2 thread; as above.
 const C2_BUFFER: u64 = 6_592;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeCache {
-    /// `ReservedCodeCacheSize`.
     pub reserved: Bytes,
-    /// `InitialCodeCacheSize`.
     pub initial: Bytes,
-    /// `SegmentedCodeCache` (since 9).
     pub is_segmented: bool,
-    /// `NonNMethodCodeHeapSize`.
     pub non_nmethod: Bytes,
-    /// `ProfiledCodeHeapSize`.
     pub profiled: Bytes,
-    /// `NonProfiledCodeHeapSize`.
     pub non_profiled: Bytes,
 }
 

@@ -10,7 +10,6 @@ use crate::options::JvmOptionSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CollectorKind {
     Serial,
-    /// Several threads, stops the world.
     Parallel,
     /// Regions, mostly concurrent marking.
     G1,
@@ -19,7 +18,7 @@ pub enum CollectorKind {
 }
 
 impl CollectorKind {
-    /// All of them, in the order HotSpot prints them.
+    /// All, in the order HotSpot prints them.
     pub const ALL: [Self; 5] = [
         Self::Serial,
         Self::Parallel,
@@ -28,7 +27,6 @@ impl CollectorKind {
         Self::Shenandoah,
     ];
 
-    /// The flag that selects it: `UseG1GC`.
     pub const fn flag(self) -> &'static str {
         match self {
             Self::Serial => "UseSerialGC",
@@ -68,10 +66,8 @@ impl fmt::Display for CollectorKind {
 /// Source: os.cpp, `os::is_server_class_machine`; measured: 1791 MiB gives Serial, 1792 G1.
 pub const SERVER_CLASS_MEMORY: Bytes = Bytes::from_mib(1792);
 
-/// From this many processors on a machine counts as server class.
 pub const SERVER_CLASS_CPUS: u32 = 2;
 
-/// The collector the options name, else the one HotSpot chooses.
 pub fn choose(
     jdk: JdkRelease,
     machine: MachineSize,
@@ -83,8 +79,6 @@ pub fn choose(
     }
 }
 
-/// The collector the options name.
-/// Errors: [`HotSpotRefusal::TwoCollectors`]: HotSpot exits with 1.
 pub fn named_collector(options: &JvmOptionSet) -> Result<Option<CollectorKind>, HotSpotRefusal> {
     // AggressiveHeap sets UseParallelGC as if it were on the command line (arguments.cpp,
     // set_aggressive_heap_flags; measured on 17 and 25: with another collector the JVM exits).

@@ -19,7 +19,6 @@ pub const DEFAULT_NEW_SIZE: Bytes = Bytes::from_bytes(1_363_144);
 pub const DEFAULT_OLD_SIZE: Bytes = Bytes::from_bytes(5_452_592);
 /// Default `MaxRAM`: the most memory that percentages are taken from, unless one is set.
 pub const DEFAULT_MAX_RAM: Bytes = Bytes::from_gib(128);
-/// Default `HeapBaseMinAddress`.
 const HEAP_BASE: Bytes = Bytes::from_gib(2);
 /// What 32-bit oops with 8-byte objects can address.
 const OOP_ENCODING_MAX: Bytes = Bytes::from_gib(32);
@@ -28,17 +27,12 @@ const CARD_ALIGNMENT: Bytes = Bytes::from_mib(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotSpotHeap {
-    /// `MaxHeapSize`.
     pub max: Bytes,
-    /// `InitialHeapSize`.
     pub initial: Bytes,
-    /// `MinHeapSize` (a flag since 14).
     pub min: Bytes,
-    /// `SoftMaxHeapSize` (since 13).
     pub soft_max: Bytes,
     /// `G1HeapRegionSize`; zero for other collectors.
     pub g1_region: Bytes,
-    /// Sizes are multiples of this.
     pub alignment: Bytes,
     pub compressed_oops: bool,
     pub max_ram: Bytes,
@@ -55,12 +49,11 @@ impl HotSpotHeap {
     }
 }
 
-/// Memory percentages, from options or HotSpot's defaults.
 struct RamPercentages {
     max: f64,
     min: f64,
     initial: f64,
-    /// Any of them, or `MaxRAM`, is set: the user wants memory to decide, not compressed oops.
+    /// Any of these, or `MaxRAM`, is set: the user wants memory to decide, not compressed oops.
     is_any_set: bool,
 }
 
@@ -93,8 +86,8 @@ impl RamPercentages {
     }
 }
 
-/// The options with what `-XX:+AggressiveHeap` sets where the largest heap is not set: half the
-/// memory, all of it at once, 3/8 of it young. Other options are returned as they are.
+/// The options plus the effects of `-XX:+AggressiveHeap` if the largest heap is not set: half the
+/// memory, all committed at once, 3/8 of the heap young. Other options are unchanged.
 ///
 /// Source: arguments.cpp, `set_aggressive_heap_flags`; measured on 17 and 25.
 pub fn with_aggressive(machine: MachineSize, options: &JvmOptionSet) -> Cow<'_, JvmOptionSet> {
@@ -163,8 +156,8 @@ pub fn size_heap(
     })
 }
 
-/// `MaxRAM`: set to the machine's memory when percentages are given, so that large machines get
-/// what was asked for. From 26 on the 128 GiB cap is gone (documented, not measured).
+/// `MaxRAM`: the machine's memory when percentages are given, so that large machines get the full
+/// percentage. From 26 on the 128 GiB cap is gone (documented, not measured).
 fn max_ram(
     jdk: JdkRelease,
     machine: MachineSize,
@@ -321,7 +314,7 @@ fn align(
     let max = max.round_up(alignment);
     let initial = initial.round_up(alignment);
     let min = min.round_up(alignment);
-    // An initial size that was asked for raises the largest; one that was computed gives way.
+    // An explicit initial size raises the largest; a computed one gives way.
     if initial > max && options.is_set("InitialHeapSize") {
         (initial, initial, min)
     } else {

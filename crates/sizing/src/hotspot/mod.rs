@@ -1,8 +1,8 @@
-//! What HotSpot chooses by itself: an emulator of its ergonomics, JDK 8 to 27, x86-64 and aarch64.
+//! HotSpot's defaults: an emulator of its ergonomics, JDK 8 to 27, x86-64 and aarch64.
 //!
-//! Owns the formulas, one file a subject, each with its source. It answers for machines and JDKs
-//! that are not at hand; where a real JVM is at hand, its `-XX:+PrintFlagsFinal` is the truth and
-//! this module is tested against it. Never measures, never starts a JVM.
+//! Owns the formulas, one file a subject, each with its source. It covers machines and JDKs that
+//! are not at hand; where a real JVM is at hand, its `-XX:+PrintFlagsFinal` is the truth and this
+//! module is tested against it. Never measures, never starts a JVM.
 //!
 //! Facts: grids of `-XX:+PrintFlagsFinal` output of 17.0.15 and 25.0.3 (`tests/data`); sources of
 //! OpenJDK 17 and 25 for the formulas; release notes and JEPs for the versions between and after.
@@ -30,12 +30,11 @@ pub use refusal::HotSpotRefusal;
 pub use threads::{GcThreads, HotSpotJit};
 pub use young::YoungGeneration;
 
-/// The newest feature releases that were measured, and that something is documented of.
 const MEASURED: u32 = 25;
 const DOCUMENTED: u32 = 27;
 
-/// What a prediction for this JDK rests on, where that is not a JVM that was measured: later ones are
-/// predicted with what is documented of them, and beyond that as the last one is.
+/// The basis of a prediction for this JDK, if that is no measured JVM: later JDKs are predicted
+/// from their documentation, and beyond that like the last one.
 pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     match jdk.version.feature {
         ..=MEASURED => None,
@@ -48,7 +47,6 @@ pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     }
 }
 
-/// Everything the emulator predicts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotSpotErgonomics {
     pub jdk: JdkRelease,
@@ -68,14 +66,11 @@ pub struct HotSpotErgonomics {
     pub thread_stack: Bytes,
     /// `MaxDirectMemorySize` as set; zero means "as large as the heap".
     pub max_direct: Bytes,
-    /// Parallelism of the common fork-join pool.
     pub common_pool: u32,
     /// Carrier threads of virtual threads; `None` before 21.
     pub virtual_thread_carriers: Option<u32>,
 }
 
-/// Predicts what this JDK chooses on this machine with these options.
-/// Errors: A [`HotSpotRefusal`] when the JVM would not start with these options.
 pub fn predict(
     jdk: JdkRelease,
     machine: MachineSize,

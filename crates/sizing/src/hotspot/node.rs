@@ -24,17 +24,15 @@ const ARENAS_A_CPU: u32 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredContainer {
     pub memory: Option<Bytes>,
-    /// Memory of the host where it was measured.
     pub host_memory: Bytes,
     pub cpu: Option<Cpus>,
     /// v1 `cpu.shares`, 1024 each CPU; a pod's CPU request is one.
     pub shares: Option<u64>,
-    /// CPUs that it could run on where it was measured.
     pub cpus: u32,
 }
 
 impl MeasuredContainer {
-    /// Processors as this JVM counts them where it may run on so many CPUs.
+    /// Processors as this JVM counts them with `cpus` usable CPUs.
     pub fn counted_processors(&self, jdk: JdkRelease, options: &JvmOptionSet, cpus: u32) -> u32 {
         let cpus = cpus.max(1);
         if without_container_support(jdk, options).is_some() {
@@ -62,14 +60,10 @@ impl MeasuredContainer {
 pub struct HostChange {
     pub here: HotSpotErgonomics,
     pub there: HotSpotErgonomics,
-    /// Most arenas of glibc's malloc: here, there.
     pub arenas: (u32, u32),
-    /// Why the JVM sizes its heap by the host's memory, where it does.
     pub heap_follows_host: Option<String>,
 }
 
-/// Predicts what changes on a host where the container may run on `node` CPUs.
-/// Errors: A [`HotSpotRefusal`] when the JVM would not start with these options.
 pub fn predict_move(
     jdk: JdkRelease,
     container: &MeasuredContainer,
@@ -95,12 +89,11 @@ pub fn predict_move(
 }
 
 impl HostChange {
-    /// Whether the JVM sees another number of processors there, from which all else follows.
     pub fn changes_processors(&self) -> bool {
         self.here.machine.cpus != self.there.machine.cpus
     }
 
-    /// The options that keep the JVM as it was measured; none where it chooses the same by itself.
+    /// The options that keep the JVM as measured; empty if its defaults already do.
     pub fn pins(&self) -> Vec<String> {
         let mut pins = Vec::new();
         if self.heap_follows_host.is_some() {

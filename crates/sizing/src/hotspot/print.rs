@@ -5,7 +5,6 @@ use std::fmt;
 use super::{CollectorKind, HotSpotErgonomics};
 use crate::Bytes;
 
-/// A flag's value as PrintFlagsFinal prints it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PrintedValue {
     Switch(bool),
@@ -34,7 +33,6 @@ const UNLIMITED: u64 = u64::MAX;
 const METASPACE_START: Bytes = Bytes::from_kib(21_504);
 
 impl HotSpotErgonomics {
-    /// Every predicted flag that this JDK has, sorted by name.
     pub fn printed_flags(&self) -> Vec<PrintedFlag> {
         let jdk = self.jdk;
         let size = |size: Bytes| PrintedValue::Number(size.as_bytes());

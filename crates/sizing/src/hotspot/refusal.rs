@@ -7,7 +7,6 @@ use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::{JvmOptionSet, dimension, gate};
 
-/// Why a JVM would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HotSpotRefusal {
     TwoCollectors {
@@ -37,13 +36,10 @@ pub enum HotSpotRefusal {
         collector: CollectorKind,
     },
     ConcurrentAboveParallel {
-        /// `ConcGCThreads`.
         concurrent: u32,
-        /// `ParallelGCThreads`.
         parallel: u32,
     },
     TooFewCompilers {
-        /// `CICompilerCount`.
         count: u32,
         needed: u32,
     },
@@ -119,7 +115,7 @@ const SIZES: &[&str] = &[
     "G1HeapRegionSize",
 ];
 
-/// Flags whose value is a percentage from 0 to 100.
+/// Flags with a percentage from 0 to 100 as value.
 const PERCENTAGES: &[&str] = &[
     "MaxRAMPercentage",
     "MinRAMPercentage",
@@ -149,8 +145,8 @@ const OTHERS: &[&str] = &[
     "UseCompressedOops",
 ];
 
-/// The `-XX:` options, as written, of whose flag nothing is known here: neither what follows from it
-/// nor whether a JDK has it.
+/// The `-XX:` options, as written, with flags unknown here: neither their effects nor their
+/// versions are known.
 pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
     let is_listed = |name: &&str| {
         let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
@@ -164,8 +160,6 @@ pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
     settings.map(|(_, setting)| setting.text.as_str()).collect()
 }
 
-/// Checks every option's form, value and version.
-/// Errors: The first [`HotSpotRefusal`] found.
 pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpotRefusal> {
     let lenient = options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
     // Whether it knows the name or not: without a sign or a value it takes none.

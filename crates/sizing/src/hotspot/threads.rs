@@ -6,14 +6,10 @@ use crate::Bytes;
 use crate::jdk::{JavaVersion, JdkRelease};
 use crate::options::JvmOptionSet;
 
-/// Threads of the collector. Zero means that the collector does not use them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GcThreads {
-    /// `ParallelGCThreads`.
     pub parallel: u32,
-    /// `ConcGCThreads`.
     pub concurrent: u32,
-    /// `G1ConcRefinementThreads`.
     pub refinement: u32,
 }
 
@@ -157,22 +153,16 @@ fn refuse_impossible(
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotSpotJit {
-    /// `TieredCompilation`.
     pub is_tiered: bool,
-    /// `TieredStopAtLevel`.
     pub stop_at_level: u32,
-    /// `CICompilerCount`.
     pub count: u32,
-    /// C1 threads among them.
     pub c1: u32,
-    /// C2 threads among them.
     pub c2: u32,
     /// Set up like the former client VM: C1 alone, one thread, a small code cache.
     pub is_client: bool,
 }
 
 impl HotSpotJit {
-    /// Both compilers are in use: the code cache is large and segmented.
     pub const fn has_both_compilers(self) -> bool {
         self.is_tiered && self.stop_at_level >= 4 && !self.is_client
     }

@@ -11,11 +11,9 @@ use crate::options::JvmOptionSet;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct YoungGeneration {
-    /// `NewSize`.
     pub initial: Bytes,
     /// `MaxNewSize`; `None` is the flag's default, the largest size there is.
     pub max: Option<Bytes>,
-    /// `OldSize`: a flag until 24.
     pub old: Option<Bytes>,
 }
 

@@ -7,22 +7,18 @@ pub enum Hierarchy {
     V2,
 }
 
-/// A cgroup file system in `mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HierarchyMount {
     pub hierarchy: Hierarchy,
-    /// The cgroup that is visible at the mount point.
     pub root: String,
     pub point: String,
     /// v1: the controllers of this tree.
     pub controllers: Vec<String>,
 }
 
-/// The cgroup directories that bind one controller, own group first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerBinding {
     pub hierarchy: Hierarchy,
-    /// Directories from the own group up to the mount point.
     pub directories: Vec<String>,
 }
 
@@ -54,7 +50,6 @@ fn parse_mount(line: &str) -> Option<HierarchyMount> {
     })
 }
 
-/// `mountinfo` writes blanks and backslashes as three octal digits.
 fn unescape(text: &str) -> String {
     let escapes = [
         ("\\040", " "),
@@ -81,8 +76,6 @@ pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
     text.lines().filter_map(path).collect()
 }
 
-/// The bindings of `controller`, v1 and v2 (hybrid systems have both; the one without the
-/// controller has no files, which costs nothing).
 pub fn bindings(controller: &str, mountinfo: &str, own: &str) -> Vec<ControllerBinding> {
     collect_bindings(controller, mountinfo, own, visible_mount)
 }
@@ -130,7 +123,6 @@ fn collect_bindings(
     [v1(), v2()].into_iter().flatten().collect()
 }
 
-/// The first mount; a later one at the same point covers it.
 fn visible_mount<'a>(candidates: &[&'a HierarchyMount]) -> Option<&'a HierarchyMount> {
     let first = candidates.first()?;
     candidates
@@ -145,8 +137,8 @@ fn bind_path(mount: &HierarchyMount, path: &str) -> Option<ControllerBinding> {
     // With one, root and path are both seen from the namespace.
     let inside = match path.strip_prefix(mount.root.as_str()) {
         Some(rest) if mount.root == "/" || rest.is_empty() || rest.starts_with('/') => rest,
-        // A path outside what is mounted (`/../x`, or another container's): the mount point is
-        // the nearest that can be read.
+        // A path outside the mounted part (`/../x`, or another container's): the mount point is the
+        // nearest readable directory.
         _ => "",
     };
     let mut directories = Vec::new();

@@ -33,7 +33,7 @@ pub fn discover(files: &impl FileSource, host: SystemCallFacts) -> ContainerLimi
     let pids = walk.tightest_value("pids", ["pids.max", "pids.max"]);
     let bytes =
         |found: SourcedValue<u64>| SourcedValue::new(Bytes::from_bytes(found.value), found.from);
-    // The kernel never accepts 0 as a memory limit to live in; a file that says so is not one.
+    // The kernel never accepts 0 as a usable memory limit; a file with 0 has no limit.
     let bytes = |found: Option<SourcedValue<u64>>| found.filter(|f| f.value > 0).map(bytes);
     ContainerLimits {
         host,
@@ -132,7 +132,6 @@ impl<F: FileSource> LimitFinder<'_, F> {
         }
     }
 
-    /// The quota that gives the least CPU, of the own group and its ancestors.
     fn quota(&mut self) -> Option<SourcedValue<Quota>> {
         let mut tightest: Option<SourcedValue<Quota>> = None;
         for binding in self.bindings("cpu") {

@@ -22,17 +22,13 @@ pub use binding::{
 pub use discover::discover;
 pub use value::{parse_cpu_max, parse_limit};
 
-/// Where files are read. Implemented over the file system by those who may, over a map in tests.
 pub trait FileSource {
-    /// The text of a file, or why there is none.
     fn read(&self, path: &str) -> Result<String, UnreadableFile>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnreadableFile {
-    /// It does not exist: ordinary, most kernels lack most files.
     Missing,
-    /// It exists, but reading was refused or gave no text.
     Refused,
 }
 
@@ -72,7 +68,7 @@ impl Quota {
         Cpus::from_millis(u32::try_from(millis).unwrap_or(u32::MAX))
     }
 
-    /// Whole processors, rounded up: what HotSpot makes of it. At least 1.
+    /// Whole processors, rounded up as in HotSpot. At least 1.
     pub fn whole_processors(self) -> u32 {
         let whole = self.quota_us.div_ceil(self.period_us.max(1));
         u32::try_from(whole).unwrap_or(u32::MAX).max(1)
@@ -85,40 +81,28 @@ impl fmt::Display for Quota {
     }
 }
 
-/// What the system calls say; the caller asks, this crate does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCallFacts {
-    /// Physical memory (`sysinfo` or `/proc/meminfo`).
     pub memory: Bytes,
-    /// Processors in the affinity mask (`sched_getaffinity`).
     pub affinity: u32,
-    /// `RLIMIT_AS`, if limited.
     pub address_space: Option<Bytes>,
-    /// `RLIMIT_NPROC`, if limited.
     pub processes: Option<u64>,
 }
 
-/// Everything found. `None` means: no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerLimits {
-    /// The host, as far as this process sees it.
     pub host: SystemCallFacts,
-    /// The tightest memory limit (memory.max, memory.limit_in_bytes) of the path.
     pub memory: Option<SourcedValue<Bytes>>,
-    /// The tightest memory.high: above it the kernel slows the container down.
     pub memory_high: Option<SourcedValue<Bytes>>,
     /// The tightest swap limit: on v2 swap alone, on v1 memory and swap together.
     pub swap: Option<SourcedValue<Bytes>>,
-    /// The tightest quota of the path.
     pub quota: Option<SourcedValue<Quota>>,
     /// cpu.shares (v1) of the own group: a relative weight.
     pub shares: Option<SourcedValue<u64>>,
     /// cpu.weight (v2) of the own group: a relative weight.
     pub weight: Option<SourcedValue<u64>>,
     pub cpuset: Option<SourcedValue<u32>>,
-    /// The tightest pids.max.
     pub pids: Option<SourcedValue<u64>>,
-    /// Files that exist but could not be read or understood, in plain words.
     pub notes: Vec<String>,
 }
 
@@ -142,12 +126,10 @@ impl ContainerLimits {
         })
     }
 
-    /// Whether any memory limit is below the host's memory.
     pub fn is_memory_limited(&self) -> bool {
         self.usable_memory().value < self.host.memory
     }
 
-    /// Processors the process may run on: affinity and cpuset.
     pub fn usable_processors(&self) -> SourcedValue<u32> {
         let affinity = SourcedValue::new(self.host.affinity.max(1), "sched_getaffinity");
         match &self.cpuset {
@@ -156,7 +138,6 @@ impl ContainerLimits {
         }
     }
 
-    /// The amount of CPU the container may use: quota, else processors.
     pub fn usable_cpus(&self) -> SourcedValue<Cpus> {
         let processors = self.usable_processors();
         let whole = SourcedValue::new(Cpus::from_whole(processors.value), processors.from);
@@ -168,7 +149,6 @@ impl ContainerLimits {
         }
     }
 
-    /// How many processors a JVM with a true view would count.
     pub fn true_processor_count(&self) -> u32 {
         let processors = self.usable_processors().value;
         let quota = self

@@ -32,7 +32,6 @@ pub fn parse_cpu_max(text: &str) -> Result<Option<Quota>, String> {
     Ok(quota_of(parse_limit(quota)?, period_us))
 }
 
-/// A quota from v1's two files; zero and no quota mean "no limit".
 pub(super) fn quota_of(quota_us: Option<u64>, period_us: u64) -> Option<Quota> {
     let quota_us = quota_us.filter(|quota| *quota > 0)?;
     (period_us > 0).then_some(Quota {
@@ -45,7 +44,6 @@ fn is_huge(text: &str) -> bool {
     text.len() > 19 && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// For messages: the first 40 letters.
 fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }

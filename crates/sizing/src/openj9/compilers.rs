@@ -1,9 +1,9 @@
 //! OpenJ9's code cache and compiler threads.
 //!
-//! Source: openj9 cf92035774, `J9Options.cpp` (preProcessCodeCacheIncreaseTotalSize), `rossa.cpp` (a
-//! thread needs a segment of its own); and the recorded rows of `tests/data/openj9-compilers.csv`.
-//! A code cache that was asked for above the container's memory is not predicted: OpenJ9 then takes
-//! one segment after the other.
+//! Source: openj9 cf92035774, `J9Options.cpp` (preProcessCodeCacheIncreaseTotalSize), `rossa.cpp`
+//! (each thread needs a segment); and the recorded rows of `tests/data/openj9-compilers.csv`. An
+//! explicit code cache above the container's memory is not predicted: OpenJ9 then allocates segment
+//! by segment.
 
 use super::options::OpenJ9Settings;
 use crate::Bytes;
@@ -14,17 +14,15 @@ const THREADS: u32 = 7;
 /// The code cache without an option, and one of its segments.
 const MOST: Bytes = Bytes::from_mib(256);
 const SEGMENT: Bytes = Bytes::from_mib(2);
-/// Share of memory that it takes where that is less.
+/// Share of memory that it takes if that is less.
 const PERCENT: f64 = 25.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenJ9Jit {
     pub threads: u32,
-    /// The code cache: reserved, not used.
     pub code_cache: Bytes,
 }
 
-/// What the compiler gets; nothing where all is interpreted.
 pub(super) fn size_jit(memory: Bytes, asked: &OpenJ9Settings) -> OpenJ9Jit {
     if asked.is_interpreted {
         return OpenJ9Jit {

@@ -1,4 +1,4 @@
-//! OpenJ9's heap: how large by itself, at the start, its young generation and its regions.
+//! OpenJ9's heap: its default size, its initial size, its young generation and its regions.
 //!
 //! Source: the recorded rows; `computeDefaultMaxHeapForJava` of openj9 for the bound of 25 GiB, and
 //! the documentation of `-XX:+UseContainerSupport`.
@@ -9,29 +9,26 @@ use super::options::OpenJ9Settings;
 use crate::Bytes;
 
 const STEP: Bytes = Bytes::from_kib(64);
-/// The young generation is two halves of such steps.
 const YOUNG_STEP: Bytes = Bytes::from_kib(128);
 const INITIAL: Bytes = Bytes::from_mib(8);
-/// The old area of that heap: what stays beside a young one of a size that was given.
+/// The old area of that heap: the remainder next to a young generation of a given size.
 const INITIAL_OLD: Bytes = Bytes::from_mib(6);
 const LEAST_OLD: Bytes = Bytes::from_mib(1);
-/// The largest heap by itself: references keep their shift of 3.
+/// The largest default heap: references keep their shift of 3.
 const MOST: Bytes = Bytes::from_gib(25);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenJ9Heap {
-    /// The largest (`-Xmx`).
     pub max: Bytes,
-    /// At the start (`-Xms`).
     pub initial: Bytes,
-    /// The largest young generation (`-Xmnx`); `None` where the policy has none of its own.
+    /// The largest young generation (`-Xmnx`); `None` if the policy has none.
     pub max_new: Option<Bytes>,
     /// A region, of the policies that have them.
     pub region: Option<Bytes>,
 }
 
-/// The largest heap that OpenJ9 takes by itself: half below 1 GiB, all but 512 MiB up to 2 GiB, then
-/// three quarters, at most 25 GiB.
+/// OpenJ9's default largest heap: half below 1 GiB, all but 512 MiB up to 2 GiB, then three
+/// quarters, at most 25 GiB.
 pub fn default_max(limit: Bytes) -> Bytes {
     let half = limit.mul_ratio(1, 2);
     let all_but = limit.saturating_sub(Bytes::from_mib(512));
@@ -48,7 +45,7 @@ pub(super) fn size_openj9_heap(
     let given = asked.max_heap.or(asked.max_percent.map(share));
     let initial = asked.initial_heap.or(asked.initial_percent.map(share));
     let max = given.unwrap_or_else(|| {
-        // An initial heap that was asked for raises a largest one that was not.
+        // An explicit initial heap raises a default largest one.
         default_max(memory).max(initial.unwrap_or_default())
     });
     if let Some(initial) = initial.filter(|initial| *initial > max) {
@@ -79,8 +76,8 @@ pub(super) fn size_openj9_heap(
     })
 }
 
-/// Regions: half a mebibyte as long as that gives at most 2048 of them, then a 1024th of the heap,
-/// rounded down to a power of two; metronome's are fixed.
+/// Regions: half a mebibyte while that gives at most 2048, then a 1024th of the heap, rounded down
+/// to a power of two; metronome's are fixed.
 fn region(policy: GcPolicy, max: Bytes) -> Option<Bytes> {
     let least = Bytes::from_kib(512);
     match policy {

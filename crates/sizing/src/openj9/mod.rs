@@ -1,8 +1,8 @@
-//! What OpenJ9 chooses by itself in a container: collector, heap, threads, width of references.
+//! OpenJ9's defaults in a container: collector, heap, threads, width of references.
 //!
-//! Owns the formulas and which options they obey. It answers for machines that are not at hand;
-//! where a real OpenJ9 is at hand, the `initialized` element of its GC log and its `-verbose:sizes`
-//! are the truth and this module is tested against them. Never measures, never starts a JVM.
+//! Owns the formulas and which options they obey. It covers machines that are not at hand; where a
+//! real OpenJ9 is at hand, the `initialized` element of its GC log and its `-verbose:sizes` are the
+//! truth and this module is tested against them. Never measures, never starts a JVM.
 //!
 //! Facts: rows printed by OpenJ9 cf92035774 (JDK 25) in real cgroups, x86-64
 //! (`tests/data/openj9-ergonomics.csv`). Other releases were not run.
@@ -23,14 +23,13 @@ pub use compilers::OpenJ9Jit;
 pub use heap::{OpenJ9Heap, default_max};
 pub use options::{IgnoredOption, TAKEN};
 
-/// A collector, in OpenJ9's words a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GcPolicy {
     #[default]
     Gencon,
     Balanced,
     OptThruput,
-    /// One area, marked beside the application.
+    /// One area, marked concurrently.
     OptAvgPause,
     Metronome,
     NoGc,
@@ -64,7 +63,6 @@ impl fmt::Display for GcPolicy {
     }
 }
 
-/// Why OpenJ9 would exit with 1 instead of starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenJ9Refusal {
     BadValue {
@@ -75,12 +73,11 @@ pub enum OpenJ9Refusal {
         initial: Bytes,
         max: Bytes,
     },
-    /// The young generation leaves no room for the old one.
     NoRoomForOld {
         young: Bytes,
         max: Bytes,
     },
-    /// It was told not to look at the container's limits, so this size says nothing of it.
+    /// An option makes it ignore the container's limits, so this size does not apply.
     LimitUnseen,
 }
 
@@ -111,7 +108,7 @@ pub fn rests_on(jdk: JdkRelease) -> Option<String> {
     let feature = jdk.version.feature;
     (feature != MEASURED).then(|| {
         format!(
-            "OpenJ9 of JDK {feature} was not measured: this is what that of {MEASURED} would do"
+            "OpenJ9 of JDK {feature} was not measured: this is what OpenJ9 of JDK {MEASURED} would do"
         )
     })
 }
@@ -123,7 +120,6 @@ pub struct OpenJ9Ergonomics {
     pub policy: GcPolicy,
     pub heap: OpenJ9Heap,
     pub gc_threads: u32,
-    /// The JIT compiler's threads and code cache.
     pub compilers: OpenJ9Jit,
     /// Bits that a reference is shifted by; `None` where references are not compressed.
     pub shift: Option<u32>,
@@ -136,7 +132,6 @@ pub struct OpenJ9Ergonomics {
 const MOST_GC_THREADS: u32 = 64;
 /// The largest heap that is addressed with a shift of 3: 4 GiB of references, 8 bytes each.
 const SHIFT_3: Bytes = Bytes::from_gib(32);
-/// The largest heap that references are compressed for without being asked.
 const COMPRESSED: Bytes = Bytes::from_gib(57);
 
 /// Processors that OpenJ9 counts: the CPU limit rounded *half up*, at least 1, at most the host's.
@@ -146,9 +141,8 @@ pub fn count_processors(limit: Option<Cpus>, host: u32) -> u32 {
     limited.unwrap_or(host).clamp(1, host.max(1))
 }
 
-/// Predicts what OpenJ9 chooses on this machine with these options.
-/// Errors: A [`OpenJ9Refusal`] when it would not start with these options, or they make the answer
-/// depend on what is not known.
+/// Predicts OpenJ9's choices on this machine with these options. Errors: A [`OpenJ9Refusal`] when
+/// it would not start with these options, or the answer depends on unknown facts.
 pub fn predict(
     jdk: JdkRelease,
     machine: MachineSize,
@@ -182,8 +176,8 @@ fn shift(max: Bytes, asked: Option<bool>) -> Option<u32> {
 }
 
 impl OpenJ9Ergonomics {
-    /// What is predicted, under the names that the JVM prints: those of the `initialized` element
-    /// of its GC log, and `-Xmnx` of `-verbose:sizes`; of the compiler under those of its options.
+    /// The predictions, under the names that the JVM prints: those of the `initialized` element of
+    /// its GC log, and `-Xmnx` of `-verbose:sizes`; for the compiler under its options' names.
     /// Sizes are bytes.
     pub fn predicted_flags(&self) -> Vec<(&'static str, PrintedValue)> {
         let size = |size: Bytes| PrintedValue::Number(size.as_bytes());

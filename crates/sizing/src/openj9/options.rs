@@ -11,7 +11,6 @@ use super::{GcPolicy, OpenJ9Refusal};
 use crate::Bytes;
 use crate::options::{JvmOptionSet, parse_size};
 
-/// `-XX:` options of OpenJ9, without sign and value. Many are HotSpot's names, mapped to its own.
 pub const TAKEN: &[&str] = &[
     "ActiveProcessorCount",
     "AlwaysPreTouch",
@@ -103,7 +102,7 @@ impl OpenJ9Settings {
         } else if let Some(value) = after(["-Xms", "-XX:InitialHeapSize="]) {
             self.initial_heap = Some(read_size(text, value)?);
         } else if let Some(value) = text.strip_prefix("-Xmn") {
-            // -Xmns and -Xmnx are options of their own, and no sizes.
+            // -Xmns and -Xmnx are separate options, and no sizes.
             self.young = parse_size(value).or(self.young);
         } else if let Some(value) = text.strip_prefix("-XX:MaxRAMPercentage=") {
             self.max_percent = Some(read_percent(text, value)?);

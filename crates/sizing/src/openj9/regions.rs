@@ -1,7 +1,7 @@
-//! Where the memory of an OpenJ9 is beside its heap, and what that leaves for the heap.
+//! The memory of an OpenJ9 outside its heap, and the remainder for the heap.
 //!
-//! Owns the constants, each with its origin; the formula is [`crate::regions::heap::left_by`]'s, as for
-//! HotSpot. A measured [`AppProfile`] replaces a constant. Sizes are resident memory.
+//! Owns the constants, each with its origin; the formula is [`crate::regions::heap::left_by`]'s, as
+//! for HotSpot. A measured [`AppProfile`] replaces a constant. Sizes are resident memory.
 //!
 //! Facts: records/2026-11-25-regions-openj9, OpenJ9 cf92035774 (JDK 25) on x86-64 with
 //! `-Xshareclasses:none`, after 8 s of load. Other releases were not measured.
@@ -18,25 +18,24 @@ pub const GC_SHARE: f64 = 0.02;
 /// The collector's memory whatever the heap: 0.1 to 0.5 MiB of a small server.
 const GC_FIXED: Bytes = Bytes::from_mib(1);
 
-/// Bytes of class memory before any class of the application.
 const CLASS_BASE: u64 = 2_000_000;
 /// Bytes a loaded class. Measured with [`CLASS_BASE`]: 70 to 71 MiB for the 16,870 classes of a Spring
 /// Boot service, 47 for the 10,077 of a Liberty, 15 for the 3,233 of a Tomcat, 8 for 1,702.
 const PER_CLASS: u64 = 4_300;
 /// Compiled code. Measured: 10 to 12 MiB of a Spring Boot service; the rest is for what compiles later.
 const CODE: Bytes = Bytes::from_mib(16);
-/// The compiler's work and data, the JVM's structures, and what malloc keeps of them, which a Java dump
-/// does not tell apart. Measured: 80 to 108 MiB of a Spring Boot service that had just begun to
-/// compile, 36 of a Liberty, 6 to 43 of a small server, 8 of a Tomcat.
+/// The compiler's work and data, the JVM's structures, and malloc's overhead, which a Java dump
+/// does not separate. Measured: 80 to 108 MiB in a Spring Boot service that had just begun to
+/// compile, 36 in a Liberty, 6 to 43 in a small server, 8 in a Tomcat.
 const JVM: Bytes = Bytes::from_mib(92);
 /// NIO buffers: as for HotSpot ([`crate::regions::direct`]); 0 to 0.1 MiB were used.
 const DIRECT: Bytes = Bytes::from_mib(10);
 /// The JVM's code, libraries, jars. Measured: 29 to 31 MiB, 23 of small servers.
 const FILES: Bytes = Bytes::from_mib(30);
-/// Threads of a service nobody measured; 28 to 50 were there.
+/// Assumed threads of a service without measurements; 28 to 50 were seen.
 const THREADS: u64 = 60;
 
-/// The regions beside the heap, in the order of reports.
+/// The regions outside the heap, in the order of reports.
 pub fn fixed_regions(profile: &AppProfile, options: &JvmOptionSet) -> Vec<Region> {
     let code = "compiled code of a warm web service";
     let jvm = "the compiler at work, the JVM's structures";
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
     use crate::regions::sum_sizes;
 
-    /// Rows of the record: classes, threads, and what was resident beside the touched heap, MiB.
+    /// Rows of the record: classes, threads, and resident memory outside the touched heap, MiB.
     const SEEN: [(u64, u64, f64); 3] = [
         (16_871, 36, 197.5),
         (16_857, 36, 198.5),

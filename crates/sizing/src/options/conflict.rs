@@ -1,8 +1,8 @@
-//! Which options cannot stand beside each other: one given later takes the place of one given before.
+//! Conflicting options: a later one replaces an earlier one.
 //!
-//! Owns that rule for options of two sources, such as a measured one and one of a manifest. HotSpot
-//! refuses two collectors and an initial heap above the largest; `-Xmx` wins over percentages
-//! wherever it stands (measured on 17 and 25). Never reads a file.
+//! Owns that rule for options of two sources, such as a measured one and a manifest's. HotSpot
+//! refuses two collectors and an initial heap above the largest; `-Xmx` wins over percentages in
+//! any order (measured on 17 and 25). Never reads a file.
 
 use super::JvmOptionSet;
 use super::dimension::{OptionDimension, of_flag};
@@ -10,8 +10,6 @@ use super::dimension::{OptionDimension, of_flag};
 /// Flags of the heap at the start; with another largest heap they may not fit below it.
 const INITIAL: [&str; 3] = ["InitialHeapSize", "MinHeapSize", "InitialRAMPercentage"];
 
-/// Whether `new` takes the place of `old`: they set the same flag or property, each names a
-/// collector, both decide the heap, or `old` is an initial heap below another largest one.
 pub fn replaces(new: &str, old: &str) -> bool {
     if property(new).is_some() || property(old).is_some() {
         return property(new) == property(old);

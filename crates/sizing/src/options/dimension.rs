@@ -22,7 +22,7 @@ pub enum OptionDimension {
     StartupCache,
 }
 
-/// Flag (or option prefix, for those that are no flags) to dimension; a flag may have several rows.
+/// Flag (or option prefix, for options without a flag) to dimension; a flag may have several rows.
 const TABLE: &[(&str, OptionDimension)] = &[
     ("MaxHeapSize", OptionDimension::Heap),
     ("MaxRAMPercentage", OptionDimension::Heap),
@@ -45,7 +45,7 @@ const TABLE: &[(&str, OptionDimension)] = &[
     ("UseZGC", OptionDimension::Collector),
     ("UseShenandoahGC", OptionDimension::Collector),
     ("UseEpsilonGC", OptionDimension::Collector),
-    // Alone it is a collector of its own on 8: ParNew with the serial old one.
+    // Alone it selects a separate collector on 8: ParNew with the serial old one.
     ("UseParNewGC", OptionDimension::Collector),
     // Sets all three: half the memory at once, and ParallelGC.
     ("AggressiveHeap", OptionDimension::Heap),
@@ -86,7 +86,6 @@ const PREFIXES: &[(&str, OptionDimension)] = &[
     ("-Xint", OptionDimension::Compiler),
 ];
 
-/// The (first) dimension that this flag decides, if it is one that is budgeted.
 pub fn of_flag(name: &str) -> Option<OptionDimension> {
     let row = TABLE.iter().find(|(flag, _)| *flag == name);
     row.map(|(_, dimension)| *dimension)

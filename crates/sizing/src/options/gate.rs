@@ -96,7 +96,6 @@ const TABLE: &[FlagVersions] = &[
     flag_row("ZUncommit", 13, None),
 ];
 
-/// Whether this JDK starts with the flag. Flags that are not in the table count as known.
 pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
     let Some(row) = TABLE.iter().find(|row| row.flag == flag) else {
         return true;

@@ -1,9 +1,9 @@
-//! JVM options as people write them, merged into one value a flag.
+//! JVM options as people write them, merged into one value per flag.
 //!
 //! Owns the canonical form (`-Xmx512m` and `-XX:MaxHeapSize=512m` are one flag) and HotSpot's
-//! precedence between sources. Splitting text into words is [`words`]; which JDK knows a flag is
-//! [`gate`]; what a flag freezes is [`dimension`]; what cannot stand beside another is
-//! [`conflict`]. Never reads a file or the environment.
+//! precedence between sources. [`words`] splits text into words; [`gate`] knows which JDK has a
+//! flag; [`dimension`] knows which dimension a flag freezes; [`conflict`] knows which options
+//! exclude each other. Never reads a file or the environment.
 
 pub mod conflict;
 pub mod dimension;
@@ -21,15 +21,11 @@ use crate::Bytes;
 /// only the `java` launcher) > `JAVA_TOOL_OPTIONS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OptionOrigin {
-    /// The environment variable `JAVA_TOOL_OPTIONS`.
     ToolOptions,
-    /// The environment variable `JDK_JAVA_OPTIONS`.
     JdkJavaOptions,
     /// `JAVA_OPTS` or `JAVA_OPTIONS`: read by launchers and start scripts, not by the JVM.
     JavaOpts,
-    /// The command line, `@argument` files included.
     CommandLine,
-    /// The environment variable `_JAVA_OPTIONS`.
     UnderscoreJavaOptions,
 }
 
@@ -47,14 +43,11 @@ impl fmt::Display for OptionOrigin {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlagSetting {
-    /// The value as text: `true`, `512m`, `75.0`.
     pub value: String,
-    /// The option as it was written: `-Xmx512m`.
     pub text: String,
     pub origin: OptionOrigin,
 }
 
-/// The options a user gave, merged: the last one of the strongest source wins.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JvmOptionSet {
     settings: BTreeMap<String, FlagSetting>,
@@ -85,7 +78,6 @@ impl JvmOptionSet {
         Self { settings, texts }
     }
 
-    /// Options from one command line, already split into words.
     pub fn from_words<I: IntoIterator<Item = S>, S: Into<String>>(words: I) -> Self {
         Self::merge(
             words
@@ -94,7 +86,6 @@ impl JvmOptionSet {
         )
     }
 
-    /// Every option as written, weakest source first.
     pub fn option_texts(&self) -> impl Iterator<Item = (&str, OptionOrigin)> {
         self.texts
             .iter()
@@ -107,7 +98,6 @@ impl JvmOptionSet {
             .map(|(name, setting)| (name.as_str(), setting))
     }
 
-    /// A flag's setting, by HotSpot's name (`MaxHeapSize`, also for `-Xmx`).
     pub fn setting(&self, name: &str) -> Option<&FlagSetting> {
         self.settings.get(name)
     }
@@ -116,7 +106,6 @@ impl JvmOptionSet {
         self.settings.contains_key(name)
     }
 
-    /// A flag of type bool. `None` when not set.
     pub fn switch_value(&self, name: &str) -> Option<bool> {
         match self.setting(name)?.value.as_str() {
             "true" => Some(true),
@@ -125,22 +114,18 @@ impl JvmOptionSet {
         }
     }
 
-    /// A flag that is an amount of memory. `None` when not set or not readable.
     pub fn size_value(&self, name: &str) -> Option<Bytes> {
         parse_size(&self.setting(name)?.value)
     }
 
-    /// A flag that is a count. `None` when not set or not readable.
     pub fn count_value(&self, name: &str) -> Option<u64> {
         self.setting(name)?.value.parse().ok()
     }
 
-    /// A flag that is a percentage. `None` when not set or not readable.
     pub fn percentage_value(&self, name: &str) -> Option<f64> {
         self.setting(name)?.value.parse().ok()
     }
 
-    /// The options that begin with this prefix, as written.
     pub fn with_prefix(&self, prefix: &str) -> impl Iterator<Item = &str> {
         self.option_texts()
             .map(|(text, _)| text)

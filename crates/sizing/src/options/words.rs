@@ -39,7 +39,7 @@ pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
                     return Err(UnclosedQuote { quote: c });
                 };
                 word.get_or_insert_default().push_str(&inside[..end]);
-                // Skip what was taken and the closing quote.
+                // Skip the consumed text and the closing quote.
                 rest = text.char_indices();
                 let resume = at + c.len_utf8() + end + c.len_utf8();
                 while rest.clone().next().is_some_and(|(i, _)| i < resume) {
@@ -53,8 +53,8 @@ pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     Ok(words)
 }
 
-/// JVM options anywhere in a text that a shell, a script or a framework reads, such as
-/// `exec java -Xmx1g -jar a.jar` or `${JAVA_OPTS:--Xmx1g}`; quotes and separators are no part of them.
+/// JVM options anywhere in a text for a shell, a script or a framework, such as `exec java -Xmx1g
+/// -jar a.jar` or `${JAVA_OPTS:--Xmx1g}`, without quotes and separators.
 pub fn find_jvm_options(text: &str) -> Vec<&str> {
     let is_end = |c: char| is_space(c) || "\"'`".contains(c);
     let commands = text.split([';', '|', '&', '\n']);

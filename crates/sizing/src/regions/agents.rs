@@ -9,7 +9,6 @@ use crate::profile::AppProfile;
 /// choice between a JMX exporter (10 MB) and an OpenTelemetry agent (50 MB).
 const EACH: Bytes = Bytes::from_mib(30);
 
-/// Plans the region from the `-javaagent`, `-agentpath` and `-agentlib` options.
 pub fn plan_agents(profile: &AppProfile, options: &JvmOptionSet) -> Region {
     let prefixes = ["-javaagent:", "-agentpath:", "-agentlib:"];
     let count: usize = prefixes

@@ -1,4 +1,4 @@
-//! The code cache: what is used of it, and how much to reserve.
+//! The code cache: the used part, and the size to reserve.
 
 use super::{Region, RegionInputs, SizeProvenance, measured_or};
 use crate::Bytes;
@@ -10,7 +10,6 @@ const BOTH: Bytes = Bytes::from_mib(36);
 /// Used with C1 alone; measured 18 to 20 MiB, same origin.
 const C1_ONLY: Bytes = Bytes::from_mib(22);
 
-/// Plans the region. A user's ReservedCodeCacheSize bounds it from above.
 pub fn plan_code_cache(situation: &RegionInputs<'_>) -> Region {
     let (default, how) = match situation.is_c1_only {
         true => (C1_ONLY, "used by a warm web service with C1 alone"),

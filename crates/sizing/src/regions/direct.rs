@@ -8,7 +8,6 @@ use crate::Bytes;
 /// heavily; the JVM's own cap (as large as the heap) is left alone.
 const DEFAULT: Bytes = Bytes::from_mib(10);
 
-/// Plans the region. A user's MaxDirectMemorySize is taken as what will be used.
 pub fn plan_direct(situation: &RegionInputs<'_>) -> Region {
     let set = situation.options.size_value("MaxDirectMemorySize");
     match set.filter(|size| *size > Bytes::default()) {

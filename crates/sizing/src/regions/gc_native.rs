@@ -3,11 +3,12 @@
 //! Source: NMT "GC" committed right after start with Xms = Xmx, N = 1 to 96, 256 MiB to 4 GiB, on
 //! 17.0.15 and 25.0.3; fitted within 1 % (Shenandoah 2 %). Versions between the two take 17's
 //! values, which are larger. G1's 33.6 MB mark stack is committed but untouched, so it is left out
-//! of a budget of resident memory. What a service under load had resident (records/2026-11-20-regions)
-//! agrees within 2 MiB: G1 7.0 to 9.5 MiB, Parallel 7.9 to 11.4, Serial 0.6.
+//! of a budget of resident memory. The resident memory of a service under load
+//! (records/2026-11-20-regions) agrees within 2 MiB: G1 7.0 to 9.5 MiB, Parallel 7.9 to 11.4,
+//! Serial 0.6.
 //!
-//! Not measured: 26, whose G1 has a second card table, 2 MB per GB of heap more (JEP 522); 27 and
-//! later, which are taken for 26.
+//! Not measured: 26, with a second card table in G1, 2 MB per GB of heap more (JEP 522); 27 and
+//! later, which are assumed to equal 26.
 
 use super::{Region, RegionInputs, SizeProvenance};
 use crate::Bytes;
@@ -16,12 +17,9 @@ use crate::jdk::JdkRelease;
 
 const MB: f64 = 1_000_000.0;
 
-/// Fixed memory in bytes and share of the heap, by collector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CollectorCost {
-    /// Bytes whatever the heap.
     pub fixed: Bytes,
-    /// Fraction of the heap.
     pub share: f64,
 }
 

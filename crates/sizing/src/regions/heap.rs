@@ -14,8 +14,6 @@ use crate::profile::AppProfile;
 /// The least heap a small service starts with. Below it the answer is "does not fit".
 pub const LEAST: Bytes = Bytes::from_mib(16);
 
-/// A heap that leaves too little of its limit for everything else: the kernel kills the application as
-/// soon as the heap is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapOverrun {
     pub heap: Bytes,
@@ -24,7 +22,6 @@ pub struct HeapOverrun {
 }
 
 impl HeapOverrun {
-    /// `None` where it fits.
     pub fn find_overrun(heap: Bytes, rest: Bytes, limit: Bytes) -> Option<Self> {
         let overrun = Self { heap, rest, limit };
         (overrun.total_need() > limit).then_some(overrun)
@@ -46,7 +43,7 @@ impl HeapOverrun {
             ),
             false => format!(
                 "raise the limit to {limit}; no heap fits into {}",
-                self.limit
+                self.limit.to_short()
             ),
         }
     }
@@ -59,7 +56,8 @@ impl fmt::Display for HeapOverrun {
         write!(
             f,
             "the heap may take {} and everything else {rest}: {total} in a limit of {}",
-            self.heap, self.limit
+            self.heap.to_short(),
+            self.limit.to_short()
         )
     }
 }
@@ -94,21 +92,17 @@ pub fn check_container(
 pub struct Budget {
     pub limit: Bytes,
     pub reserve: Bytes,
-    /// All regions but heap and the collector's share of it.
+    /// All regions but heap and the collector's share.
     pub fixed: Vec<Region>,
-    /// The largest heap that fits, a multiple of 1 MiB; zero when nothing is left.
     pub heap: Bytes,
-    /// The collector's memory for each byte of heap.
     pub gc_share: f64,
 }
 
 impl Budget {
-    /// The collector's part that grows with a heap of this size.
     pub fn gc_for(&self, heap: Bytes) -> Bytes {
         heap.percent_share(self.gc_share * 100.0)
     }
 
-    /// Everything planned, with a heap of this size; without the reserve.
     pub fn total_bytes(&self, heap: Bytes) -> Bytes {
         sum_sizes(&self.fixed)
             .saturating_add(heap)

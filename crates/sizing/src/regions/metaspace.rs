@@ -5,19 +5,19 @@ use crate::Bytes;
 
 /// Bytes before any application class. Too small: the container is killed late.
 const BASE: u64 = 2_000_000;
-/// Bytes a loaded class. Measured with [`BASE`] (records/2026-11-20-regions): 79 to 81 MiB for the
-/// 17,000 classes of a Spring Boot service, 73 with C1 alone, 2 to 3 MiB for the 1,500 of a small
-/// server, whose classes lie in the archive. Memory calculators take 14 MB + 5,800 B a class.
+/// Bytes per loaded class. Measured with [`BASE`] (records/2026-11-20-regions): 79 to 81 MiB for
+/// the 17,000 classes of a Spring Boot service, 73 with C1 alone, 2 to 3 MiB for the 1,500 of a
+/// small server, where the archive holds the classes. Memory calculators take 14 MB + 5,800 B a
+/// class.
 const PER_CLASS: u64 = 5_000;
-/// Loaded classes of an application nobody measured: a Spring Boot service with JPA, as measured.
+/// Assumed loaded classes of an application without measurements: those of a Spring Boot service
+/// with JPA.
 pub const TYPICAL_CLASSES: u64 = 17_000;
 
-/// What this many loaded classes need.
 pub fn for_classes(classes: u64) -> Bytes {
     Bytes::from_bytes(BASE.saturating_add(classes.saturating_mul(PER_CLASS)))
 }
 
-/// Plans the region. A user's MaxMetaspaceSize bounds it from above.
 pub fn plan_metaspace(situation: &RegionInputs<'_>) -> Region {
     let classes = situation.profile.classes;
     let default = for_classes(classes.unwrap_or(TYPICAL_CLASSES));

@@ -25,11 +25,11 @@ pub use region::{Region, RegionInputs, SizeProvenance};
 
 /// The share of the limit kept free: page cache for jars, page tables, short peaks.
 ///
-/// Origin: a choice; DESIGN's margin of 8 % is for replicas, half of it here, because every region
+/// Origin: a choice; DESIGN's margin of 8 % is for replicas, half here, because every region
 /// already has a margin. Too small: OOM kills at peaks; too large: wasted heap.
 pub const RESERVE_PERCENT: f64 = 4.0;
 
-/// The fixed regions (all but heap and the collector's share of it), in the order of reports.
+/// The fixed regions (all but heap and the collector's share), in the order of reports.
 pub fn fixed_regions(situation: &RegionInputs<'_>) -> Vec<Region> {
     vec![
         metaspace::plan_metaspace(situation),

@@ -10,9 +10,7 @@ use crate::profile::AppProfile;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SizeProvenance {
-    /// A constant of this crate, with its origin in the source.
     Default,
-    /// From a formula over limits and other values.
     Calculated,
     Measured,
     User,
@@ -31,11 +29,9 @@ impl fmt::Display for SizeProvenance {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// Its name: metaspace, code cache, thread stacks, ...
     pub name: &'static str,
     pub size: Bytes,
     pub provenance: SizeProvenance,
-    /// How it was reached, in plain words.
     pub how: String,
 }
 
@@ -51,8 +47,8 @@ pub struct RegionInputs<'a> {
 }
 
 impl<'a> RegionInputs<'a> {
-    /// Of a JVM in a container of this size, with so many workers of its collector unless the options
-    /// say otherwise.
+    /// For a JVM in a container of this size, with this many collector workers unless the options
+    /// set them.
     pub fn for_container(
         jdk: JdkRelease,
         (machine, collector, workers): (MachineSize, CollectorKind, u32),

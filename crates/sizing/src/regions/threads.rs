@@ -1,4 +1,4 @@
-//! Thread stacks: what is touched, not what is reserved.
+//! Thread stacks: touched memory, not reserved memory.
 
 use super::{Region, RegionInputs, SizeProvenance};
 use crate::Bytes;
@@ -7,7 +7,8 @@ use crate::Bytes;
 /// (records/2026-11-20-regions). The reserved 1 MiB of other calculators is address space, not
 /// memory. Too small: killed late.
 pub const TOUCHED: Bytes = Bytes::from_kib(96);
-/// Application threads of a service nobody measured: a small pool and the framework's own.
+/// Assumed application threads of a service without measurements: a small pool and the framework's
+/// own.
 const TYPICAL_THREADS: u64 = 60;
 
 pub fn plan_threads(situation: &RegionInputs<'_>) -> Region {

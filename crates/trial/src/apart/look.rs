@@ -1,8 +1,8 @@
-//! A look from inside the application's image at an engine apart, before the first trial.
+//! Inspects an application's image on a remote engine, before the first trial.
 //!
-//! Owns the two containers of a look: the image with this program in the place of its own, which says
-//! what JVM and which user it has and whether the CPU limit held it back, and loadline's own image,
-//! which must be killed for its memory. What is looked at is [`crate::pod::probe_from_inside`]'s.
+//! Owns the two containers of the inspection: the image with this program as its entry point, which
+//! reports its JVM and user and whether the CPU limit worked, and loadline's own image, which must
+//! be killed for its memory. [`crate::pod::probe_from_inside`] does the inspection.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::pod::{ImageReading, MARK, MEMORY_MIB, QUOTA_MILLIS};
 /// Where the program lies in the image: [`crate::pod::probe_from_inside`] takes no file of there for the image's.
 const BELOW: &str = "/loadline";
 
-/// Exit code of what was ended by signal 9.
+/// Exit code after signal 9.
 const KILLED: i32 = 137;
 
 const HINT: &str = "on cgroup v2 a user's podman needs the controllers delegated (cpu, cpuset, memory, pids: Delegate= of user@.service); else measure where the engine runs, as root: docs/guides/images.md";
@@ -87,7 +87,6 @@ fn probe_inside(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunR
 /// How long a look may take; half a second as a rule.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The exit code of a container that takes more memory than it may.
 fn fill_exit_code(engine: &ContainerEngine, own: &str) -> Result<Option<i32>, RunRefusal> {
     let words = [PROGRAM.to_owned()];
     let looking = ProbeContainer::make_probe(engine, &[], own, &words, "pod-look --fill")?;
@@ -98,7 +97,6 @@ fn fill_exit_code(engine: &ContainerEngine, own: &str) -> Result<Option<i32>, Ru
     Ok(code.trim().parse().ok())
 }
 
-/// A container of a look; removed when dropped.
 struct ProbeContainer<'a> {
     engine: &'a ContainerEngine,
     name: String,

@@ -1,12 +1,12 @@
-//! An engine apart: one whose containers' cgroups loadline neither makes nor sees. It is on another
+//! A remote engine: loadline can neither make nor see its containers' cgroups. It is on another
 //! machine or in a virtual one, it leaves cgroups to systemd, or loadline may make none here.
 //!
-//! Owns what is made there for a trial, and what a killed loadline leaves. A trial is two containers
-//! that share PID namespace, network and a directory, as those of a pod do: the first is loadline's
-//! own ([`crate::pod`] runs in it), the second the application's, which starts when the first is ready
-//! to watch it. Limits are the engine's to set. Only the engine's program is used, so whatever reaches
-//! a daemon (ssh, TLS, a context) reaches it for loadline too. Facts: docker-create(1),
-//! podman-create(1); both take `--pid=container:` and `--network=container:`.
+//! Owns the objects made there for a trial, and leftovers of a killed loadline. A trial is two
+//! containers that share PID namespace, network and a directory, like the containers of a pod: the
+//! first is loadline's own ([`crate::pod`] runs in it), the second the application's, which starts
+//! when the first is ready to watch it. The engine enforces the limits. Only the engine's program
+//! is used, so any connection to a daemon (ssh, TLS, a context) works for loadline too. Facts:
+//! docker-create(1), podman-create(1); both take `--pid=container:` and `--network=container:`.
 
 mod look;
 mod own_image;
@@ -26,15 +26,12 @@ use crate::sweep::{client_id, is_dead_of_ours};
 pub use look::probe_image;
 pub use pair::{ApartContainers, ContainerEnd, unsupported_apart};
 
-/// What everything that is made has as a label; its value says what for.
 const LABEL: &str = "loadline.apart";
 
 const CLIENT: &str = "loadline.client";
 
-/// loadline's own directory in its container.
 const WORK: &str = "/work";
 
-/// The application's /tmp, as loadline's own container has it.
 const TMP: &str = "/application-tmp";
 
 fn owned_name(what: &str) -> Result<String, RunRefusal> {
@@ -43,7 +40,6 @@ fn owned_name(what: &str) -> Result<String, RunRefusal> {
         .map_err(|error| crate::halt::cgroup_refusal("naming a container", &error))
 }
 
-/// A text that no other object of this process has, and hardly one of another.
 fn unique_suffix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -82,9 +78,9 @@ pub struct EngineSweep {
     pub failures: Vec<String>,
 }
 
-/// Removes what dead loadlines left in an engine since this machine was started. An engine has other
-/// users, whose processes nobody can see from here: theirs is left alone. One that does not answer has nothing that
-/// could be found.
+/// Removes objects of dead loadlines from an engine, if they were made since this machine started.
+/// Other users' objects stay, because their processes cannot be seen from here. An engine that does
+/// not answer is skipped.
 pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
     let filter = format!("label={CLIENT}={}", client_id());
     let list = |words: &[&str], format: &str| {

@@ -1,8 +1,7 @@
-//! The image that loadline makes of itself in an engine: this program, and the libraries that it needs
-//! where it was not linked statically.
+//! loadline's own image in an engine: this program, and its libraries if it was linked dynamically.
 //!
-//! Owns what is in it. It is made where an engine lacks that of this very program, and kept:
-//! `loadline clean` removes it. No registry is asked, so both sides always are of one version.
+//! Owns the content. The image is made if an engine lacks the one of this very program, and kept:
+//! `loadline clean` removes it. No registry is asked, so both sides always run the same version.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -71,7 +70,6 @@ impl LinkedProgram {
         Ok(())
     }
 
-    /// What starts it where [`LinkedProgram::pack`] put everything into one directory.
     pub(super) fn flat_command(&self, below: &str) -> Vec<String> {
         let program = format!("{below}{PROGRAM}");
         let Some(loader) = &self.loader else {

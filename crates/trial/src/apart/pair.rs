@@ -1,7 +1,7 @@
-//! The two containers of a trial at an engine apart: made, started, asked, removed.
+//! The two containers of a trial on a remote engine: made, started, inspected, removed.
 //!
-//! Owns what the engine is told of them. Both run as one user, so that the kernel shows the one to the
-//! other; loadline's has no right that the application's lacks.
+//! Owns the engine's arguments. Both run as one user, so that the kernel lets one see the other;
+//! loadline's has no privilege that the application's lacks.
 
 use std::fs::{self, File};
 use std::io;
@@ -32,13 +32,11 @@ pub(super) const OWN: &str = "-own";
 
 const ORDER: &str = "/order";
 
-/// Memory of loadline's own container beside what the load generator may take.
+/// Memory of loadline's own container in addition to the load generator's.
 const OWN_MEMORY: Bytes = Bytes::from_mib(192);
 
-/// Of the application's output, so many lines are asked for.
 const LINES: &str = "--tail=50";
 
-/// Two containers and their volume. Dropping it removes them.
 #[derive(Debug)]
 pub struct ApartContainers {
     engine: ContainerEngine,
@@ -52,8 +50,6 @@ pub struct ApartContainers {
 pub struct ContainerEnd {
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    /// Whether the engine says that it was killed for its memory. podman 4.3 on v1 says no when it
-    /// was.
     pub is_oom: bool,
 }
 
@@ -72,7 +68,7 @@ pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
 
 impl ApartContainers {
     /// Makes both; starts none. `seen` is what the look into the image saw.
-    /// Errors: [`RunRefusal`] with what the engine said; what was made is gone again.
+    /// Errors: [`RunRefusal`] with the engine's words, after cleaning up.
     pub fn make_both(
         engine: &ContainerEngine,
         order: &TrialOrder,
@@ -207,9 +203,8 @@ impl ApartContainers {
         all
     }
 
-    /// A program whose standard output is that of loadline's own container from its begin on; it ends
-    /// with the container.
-    /// Errors: An engine's program that does not start.
+    /// Runs a program with the output of loadline's own container from its begin; it ends with the
+    /// container. Errors: An engine's program that does not start.
     pub fn follow_output(&self) -> io::Result<Child> {
         use std::os::unix::process::CommandExt;
         let mut command = engine::engine_command(&self.engine);
@@ -240,7 +235,6 @@ impl ApartContainers {
         Some(said.trim() == "true")
     }
 
-    /// How the application's container ended; `None` as long as it runs.
     pub fn container_end(&self) -> Option<ContainerEnd> {
         let format = "{{.State.Running}} {{.State.ExitCode}} {{.State.OOMKilled}}";
         parse_container_end(&self.inspect_container(&self.application, format)?)
@@ -250,7 +244,6 @@ impl ApartContainers {
         engine::run(&self.engine, &["inspect", "--format", format, name]).ok()
     }
 
-    /// The last lines of the application; credentials are taken out.
     pub fn last_lines(&self, secrets: &[String]) -> Vec<String> {
         let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.application]);
         let mut text = text.unwrap_or_default();
@@ -260,7 +253,6 @@ impl ApartContainers {
         text.lines().map(crate::output::plain_text).collect()
     }
 
-    /// What loadline's own container said last, but for the log of the trial.
     pub fn own_words(&self) -> Option<String> {
         let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.own]).ok()?;
         let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();
@@ -371,10 +363,8 @@ fn packed_order(order: &TrialOrder, account: Account) -> io::Result<Vec<u8>> {
     Ok(tar.finish_archive())
 }
 
-/// In the names of files with variables.
 const VARIABLES: &str = "variables";
 
-/// Removes the files with credentials that killed loadlines of this user left.
 pub(super) fn sweep_variables(directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries {
@@ -396,7 +386,7 @@ impl VariablesFile {
     fn write(order: &TrialOrder, image: &ImageSpec) -> io::Result<Self> {
         let mut env = image.env.clone();
         env.insert(MARK.to_owned(), order.trial.clone());
-        // Its name tells its owner: that of a killed one is swept.
+        // The name tells its owner: the file of a killed one is swept.
         let name = owned_name(&format!("{VARIABLES}-{}", order.trial));
         let name = name.map_err(|refusal| io::Error::other(refusal.to_string()))?;
         let path = std::env::temp_dir().join(name);

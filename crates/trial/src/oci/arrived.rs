@@ -1,13 +1,13 @@
-//! Whether the JVM behind an image or a start script got the options that were ordered.
+//! Whether the JVM in an image or behind a start script got the ordered options.
 //!
-//! Owns the comparison. There nobody sees the command line: a start script may set
-//! JAVA_TOOL_OPTIONS anew, and what stands on the command line wins over it. HotSpot keeps all that
-//! it was given, in order, in its counters (`java.rt.vmArgs`, arguments.cpp: `build_jvm_args`).
+//! Owns the comparison. loadline does not see that command line: a start script may overwrite
+//! JAVA_TOOL_OPTIONS, and the command line wins over it. HotSpot keeps all its options, in order,
+//! in its counters (`java.rt.vmArgs`, arguments.cpp: `build_jvm_args`).
 
 use loadline_jvm::hsperf::HsperfCounters;
 
-/// Why the options did not arrive, if they did not. `processes` are those of the container; a JVM
-/// without counters tells nothing, and then the log that it was told to write is the proof.
+/// Why the options did not arrive, if they did not. `processes` are the container's; for a JVM
+/// without counters the log at the ordered path is the proof.
 pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> Option<String> {
     if wanted.is_empty() {
         return None;
@@ -32,8 +32,6 @@ pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> O
     }
 }
 
-/// The same for a start script of this machine, which need not start a JVM at all: then nothing can
-/// be said.
 pub fn overruled_options(wanted: &[String], processes: &[u32]) -> Option<String> {
     let counters = processes
         .iter()

@@ -42,10 +42,8 @@ const INHERITED: [&str; 18] = [
 /// The runtime that starts containers on every layout of cgroups.
 const RUNTIME: &str = "runc";
 
-/// Most that is read of what a container says that runs what others wrote.
 const MOST_OUTPUT: u64 = 1 << 20;
 
-/// How often the end of a call is looked for.
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -77,9 +75,8 @@ pub fn installed_engines(wanted: Option<EngineKind>) -> Vec<ContainerEngine> {
     kinds.filter_map(engine).collect()
 }
 
-/// An engine that answers, with whether it is apart: then loadline makes no cgroup for its containers
-/// and reads theirs from a container beside.
-/// Errors: [`RunRefusal`]: it does not answer.
+/// An engine that answers, and whether it is remote: then loadline makes no cgroup for its
+/// containers and reads theirs from a second container. Errors: [`RunRefusal`]: it does not answer.
 pub fn reach_engine(engine: ContainerEngine) -> Result<ContainerEngine, RunRefusal> {
     let elsewhere = remote_location(&engine);
     let said = match engine.kind {
@@ -186,7 +183,7 @@ fn remote_location(engine: &ContainerEngine) -> Option<String> {
     let given = |name: &str| engine.env.get(name).filter(|value| !value.is_empty());
     let host = match engine.kind {
         EngineKind::Kubernetes => return None,
-        // A service has settings of its own, wherever it is.
+        // A service has its own settings, wherever it is.
         EngineKind::Podman => podman_service(engine)?.to_owned(),
         EngineKind::Docker => match given("DOCKER_HOST") {
             Some(host) => host.clone(),
@@ -201,7 +198,6 @@ fn remote_location(engine: &ContainerEngine) -> Option<String> {
     (!host.is_empty() && !is_here).then(|| format!("it starts containers through {host}"))
 }
 
-/// The service that podman's program is told to use.
 fn podman_service(engine: &ContainerEngine) -> Option<&str> {
     let given = |name: &str| engine.env.get(name).map(String::as_str);
     let both = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
@@ -209,7 +205,6 @@ fn podman_service(engine: &ContainerEngine) -> Option<&str> {
     set.find(|value| !value.is_empty())
 }
 
-/// Its program with what stands before each subcommand.
 pub fn engine_command(engine: &ContainerEngine) -> Command {
     let mut command = Command::new(&engine.program);
     command.env_clear().envs(&engine.env).current_dir("/");
@@ -226,15 +221,12 @@ pub fn engine_command(engine: &ContainerEngine) -> Command {
     command
 }
 
-/// Whether podman must be told which runtime to take, and has it.
 fn needs_runtime(engine: &ContainerEngine) -> bool {
     let layout = CgroupLayout::detect(Path::new("/sys/fs/cgroup"), Path::new("/proc"));
     let path = engine.env.get("PATH").map_or("", String::as_str);
     layout.is_ok_and(|layout| layout.mode() != HierarchyMode::V2) && which(path, RUNTIME).is_some()
 }
 
-/// Calls it and gives what it wrote to its standard output.
-/// Errors: [`EngineError`] with the last line of its standard error.
 pub fn run<S: AsRef<OsStr>>(
     engine: &ContainerEngine,
     arguments: &[S],
@@ -259,7 +251,6 @@ pub fn run_within<S: AsRef<OsStr>>(
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What a program writes, to a bound, until it ends or is ended.
 fn bounded_output(command: &mut Command, deadline: Duration) -> io::Result<Output> {
     let begin = Instant::now();
     let mut child = command
@@ -275,7 +266,7 @@ fn bounded_output(command: &mut Command, deadline: Duration) -> io::Result<Outpu
             _ => break Err(io::Error::other("it did not end in time")),
         }
     };
-    // One that has ended is only reaped. Something of it may hold its output still.
+    // If it has ended, this only reaps it. A child may still hold its output.
     let _ = child.kill();
     let _ = child.wait();
     let status = status?;
@@ -294,7 +285,7 @@ fn read_aside(from: impl Read + Send + 'static) -> io::Result<Receiver<Vec<u8>>>
     let (tell, said) = channel();
     std::thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
-        // What was read until it failed is what it said. Nobody listens after the deadline.
+        // A failed read keeps the text so far. After the deadline there is no receiver.
         let _ = from.take(MOST_OUTPUT).read_to_end(&mut bytes);
         let _ = tell.send(bytes);
     })?;
@@ -336,7 +327,6 @@ fn last_words(output: &Output) -> String {
     }
 }
 
-/// Calls it and gives what it wrote to both outputs.
 pub fn call_for_both<S: AsRef<OsStr>>(
     engine: &ContainerEngine,
     arguments: &[S],

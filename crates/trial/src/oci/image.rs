@@ -26,17 +26,14 @@ pub struct EngineImage {
     pub engine: ContainerEngine,
     pub reference: String,
     pub id: String,
-    /// Its name with its digest, where a registry or the engine gave it one.
     pub pinned: Option<String>,
-    /// Entry point, before every argument.
     pub entrypoint: Vec<String>,
     pub cmd: Vec<String>,
     pub directory: PathBuf,
     pub env: BTreeMap<String, String>,
     pub ports: BTreeSet<u16>,
-    /// What asks it to stop, where that is not SIGTERM.
+    /// Its stop signal, if it is not SIGTERM.
     pub stop_signal: Option<i32>,
-    /// Directories of this machine with its files, the uppermost first.
     pub layers: Vec<PathBuf>,
     pub jdk: Option<InstalledJdk>,
     pub version: Option<String>,
@@ -95,10 +92,9 @@ fn with_registry(reference: &str) -> String {
 }
 
 impl EngineImage {
-    /// Finds an image: in the engine that is asked for, else in the first that has it; pulls it where
-    /// none has.
-    /// Errors: [`ImageNotFound`]: no engine that could be measured from here, no such image, or one
-    /// that does not start on this machine.
+    /// Finds an image: in the requested engine, else in the first that has it; pulls it if none
+    /// has. Errors: [`ImageNotFound`]: no engine that could be measured from here, no such image,
+    /// or an image that does not start on this machine.
     pub fn find_image(reference: &str, wanted: Option<EngineKind>) -> Result<Self, ImageNotFound> {
         refuse_reference(reference).map_err(ImageNotFound::Wrong)?;
         let (usable, refusals): (Vec<_>, Vec<_>) = engine::installed_engines(wanted)
@@ -125,7 +121,8 @@ impl EngineImage {
     /// Whether an engine of this machine has it already.
     ///
     /// # Errors
-    /// [`RunRefusal`] for what is no name of an image.
+    ///
+    /// [`RunRefusal`] for an invalid image name.
     pub fn is_local(reference: &str, wanted: Option<EngineKind>) -> Result<bool, RunRefusal> {
         refuse_reference(reference)?;
         let engines = engine::installed_engines(wanted).into_iter();
@@ -136,7 +133,10 @@ impl EngineImage {
     fn read(engine: &ContainerEngine, reference: &str, text: &str) -> Result<Self, ImageNotFound> {
         let what = format!("the image {reference}");
         let mut all: Vec<InspectedImage> = serde_json::from_str(text).map_err(|error| {
-            let why = format!("what {} says of it is not understood: {error}", engine.kind);
+            let why = format!(
+                "the output of {} about it is not understood: {error}",
+                engine.kind
+            );
             RunRefusal::new(
                 &what,
                 why,
@@ -196,7 +196,6 @@ impl EngineImage {
         .looked_into()?)
     }
 
-    /// With what only a look from inside tells, where its files do not lie here.
     fn looked_into(mut self) -> Result<Self, RunRefusal> {
         if self.engine.apart.is_some() {
             let seen = apart::probe_image(&self.engine, &self.id)?;
@@ -229,8 +228,8 @@ impl EngineImage {
 }
 
 impl EngineImage {
-    /// Opens a regular file of it, by its path as it sees it; `None` also where it is not known where
-    /// its files lie. A link leads where it leads in its own layer.
+    /// Opens a regular file by its path in the image; `None` also if its layers are not on this
+    /// machine. A link is resolved in its own layer.
     pub fn open_in_layers(&self, seen: &Path) -> Option<File> {
         let seen = self.directory.join(seen);
         let in_layer = |layer: &PathBuf| beneath::open_in_root(File::open(layer).ok()?, &seen).ok();
@@ -239,8 +238,8 @@ impl EngineImage {
 }
 
 impl EngineImage {
-    /// Names in a directory of it, by its path as it sees it; none where it is not known where its
-    /// files lie. What an upper layer takes away is not there.
+    /// Names in a directory, by its path in the image; none if its layers are not on this machine.
+    /// Files removed by an upper layer are left out.
     pub fn names_in(&self, seen: &Path) -> Vec<String> {
         let seen = self.directory.join(seen);
         let (mut names, mut known) = (Vec::new(), BTreeSet::new());
@@ -248,7 +247,7 @@ impl EngineImage {
             let entries = File::open(layer).and_then(|layer| beneath::list_in_root(layer, &seen));
             for (name, kind) in entries.unwrap_or_default() {
                 let name = name.to_string_lossy().into_owned();
-                // The overlay's mark of what was removed (overlayfs.rst, "whiteouts").
+                // The overlay's mark of a removed file (overlayfs.rst, "whiteouts").
                 let is_mark = kind == FileType::CharacterDevice;
                 if known.insert(name.clone()) && !is_mark {
                     names.push(name);
@@ -259,7 +258,6 @@ impl EngineImage {
     }
 }
 
-/// What an engine says of an image, for the fuzzer: no file is looked for.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
     for image in serde_json::from_str::<Vec<InspectedImage>>(text).unwrap_or_default() {
@@ -364,8 +362,8 @@ fn refuse_foreign(what: &str, image: &InspectedImage) -> Result<(), RunRefusal> 
     Err(RunRefusal::new(what, why, hint))
 }
 
-/// The JVM in the layers: the only one; of several that of JAVA_HOME or of the program, else the
-/// first. Found by its library: that is there in every layout, and says where the home is.
+/// The JVM in the layers: the only one; among several the one of JAVA_HOME or of the program, else
+/// the first. Found by its library, which every layout has, and which shows the home.
 fn jdk_in_layers(
     layers: &[PathBuf],
     env: &BTreeMap<String, String>,
@@ -406,7 +404,7 @@ fn choose_jdk(
     (!homes.is_empty()).then(|| homes.swap_remove(meant.unwrap_or(0)).0)
 }
 
-/// The same of the files that this process sees, where it runs inside of the image.
+/// The JDK among the files that this process sees, inside an image.
 pub(crate) fn jdk_of_this_root(env: &BTreeMap<String, String>) -> Option<InstalledJdk> {
     let own = directories_of_this_root();
     let homes = own.iter().flat_map(|path| homes(path, Path::new("/")));

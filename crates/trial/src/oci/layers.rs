@@ -1,14 +1,14 @@
-//! Where an engine keeps the files of images and containers on this machine, in its own words.
+//! Where an engine keeps the files of images and containers on this machine, as it reports it.
 //!
-//! Owns what is read of that: paths that are told, looked at by others. Facts: the overlay drivers of
-//! podman and docker (`UpperDir`, `LowerDir`); docker with containerd's store says no layer.
+//! Owns the paths; others look at the files. Facts: the overlay drivers of podman and docker
+//! (`UpperDir`, `LowerDir`); docker with containerd's store reports no layer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What `inspect` says of it, of an image and of a container.
+/// Part of the output of `inspect`, for an image and for a container.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct GraphDriver {

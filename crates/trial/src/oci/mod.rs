@@ -1,16 +1,17 @@
-//! The container of an engine: an image that podman or docker starts.
+//! An engine's container: an image that podman or docker starts.
 //!
-//! Owns what the engine is told, and the order in which it is made. The cgroup is loadline's: made
-//! with its limits before the engine starts anything in it (engines take a group that is there), so
-//! it is sampled from before the first process on, and what an engine says about limits, memory and
-//! kills is never asked for. Who starts whom:
+//! Owns the engine's arguments, and the order of creation. The cgroup is loadline's: made with its
+//! limits before the engine starts anything in it (engines accept an existing group), so it is
+//! sampled from before the first process on, and the engine's own account of limits, memory and
+//! kills is not used. The processes and their parents:
 //!
 //! ```text
 //! trial-part ── podman start --attach ── conmon ── runc ── application (PID 1 of its container)
 //!            └─ docker start --attach ...... dockerd ── shim ── runc ── application
 //! ```
+//!
 //! Facts: podman-create(1), docker create; runc joins a cgroup that exists and is empty (its
-//! libcontainer, cgroups/fs). Why, and what differs from a plain command: METHODOLOGY.md.
+//! libcontainer, cgroups/fs). Why, and the differences from a plain command: METHODOLOGY.md.
 
 mod arrived;
 pub mod engine;
@@ -48,14 +49,13 @@ pub use arrived::{missing_options, overruled_options};
 /// Every container that loadline makes carries this label, with the name of its cgroup: who made it.
 pub const LABEL: &str = "loadline.owner";
 
-/// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
 
 /// Most tasks of a user: podman takes no higher limit where it may not raise its own.
 const TASKS: u64 = 32_768;
 
-/// One application in a container of an engine. The fields are dropped in order: who watches before
-/// what is watched, the container before its group, the group before its files.
+/// One application in a container of an engine. The fields are dropped in order: watchers before
+/// the watched, the container before its group, the group before their files.
 pub struct OciContainer {
     watched: Option<WatchedContainer>,
     made: EngineContainer,
@@ -68,7 +68,6 @@ pub struct OciContainer {
     tell: Option<watch::Tell>,
 }
 
-/// A container that the engine made; removed when it is dropped.
 struct EngineContainer {
     engine: ContainerEngine,
     name: String,
@@ -77,9 +76,8 @@ struct EngineContainer {
 
 impl OciContainer {
     /// Makes everything but the application's process. Its output goes to `output`; remarks for the
-    /// record go to `warnings`.
-    /// Errors: [`HaltReason::Refused`] when the engine or this machine cannot; what was made is
-    /// gone again.
+    /// record go to `warnings`. Errors: [`HaltReason::Refused`] when the engine or this machine
+    /// cannot; everything made so far is removed.
     pub fn prepare_in_engine(
         layout: &CgroupLayout,
         frame: &ContainerBase<'_>,
@@ -93,7 +91,7 @@ impl OciContainer {
         let mut scratch =
             Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
         let name = name.to_string();
-        // Before the container: what is written down can be swept.
+        // Before the container: only a noted container can be swept.
         scratch
             .note_container(&image.engine, &name)
             .map_err(scratch::scratch_halt)?;
@@ -196,7 +194,7 @@ impl AppContainer for OciContainer {
             .watched
             .as_ref()
             .and_then(WatchedContainer::application_pid);
-        // Without a process there is no network to be found: opening this fails and says so.
+        // Without a process the network does not exist: opening this fails with that error.
         let path = || PathBuf::from(format!("/proc/{}/ns/net", process.unwrap_or_default()));
         match &self.network {
             ContainerNetwork::Own => ContainerNetwork::Of(NetworkNamespace {
@@ -234,7 +232,6 @@ impl Drop for OciContainer {
 }
 
 impl EngineContainer {
-    /// `false` when the engine could not remove it.
     fn remove_made(&mut self) -> bool {
         self.is_removed = self.is_removed || remove_by_name(&self.engine, &self.name).is_ok();
         self.is_removed
@@ -260,14 +257,13 @@ pub fn remove_by_name(engine: &ContainerEngine, name: &str) -> Result<(), engine
     remove().or_else(|_| remove())
 }
 
-/// How both engines say that there is no such container.
 fn is_unknown(said: &str) -> bool {
     let said = said.to_lowercase();
     said.contains("no such container") || said.contains("no container with name or id")
 }
 
-/// Where on this machine a container's own files lie: its layer and its volumes, as far as the engine
-/// says so.
+/// Where on this machine a container's own files are: its layer and its volumes, as far as the
+/// engine reports it.
 fn files_on_machine(engine: &ContainerEngine, name: &str) -> Vec<PathBuf> {
     let said = engine::run(engine, &["container", "inspect", name]);
     said.map_or_else(|_| Vec::new(), |text| layers::container_directories(&text))
@@ -344,7 +340,6 @@ fn make_container(
     Ok((made, id.trim().to_owned()))
 }
 
-/// Where the trial's group is below the root of its hierarchy.
 fn group_path(layout: &CgroupLayout, name: &str) -> String {
     let place = layout.hierarchy_of(Controller::Memory).or(layout.v2());
     let parent = place.and_then(|place| place.parent().ok()?.strip_prefix(&place.mount).ok());
@@ -359,7 +354,7 @@ fn leaf_name(kind: EngineKind, id: &str) -> String {
     }
 }
 
-/// Its own has a loopback interface only, as that of a plain command.
+/// By default a loopback interface only, as for a plain command.
 fn network_flag(kind: EngineKind, network: &ContainerNetwork) -> Result<String, HaltReason> {
     let ContainerNetwork::Of(namespace) = network else {
         let word = if *network == ContainerNetwork::Own {
@@ -395,7 +390,7 @@ pub(crate) fn image_arguments(image: &ImageSpec) -> Vec<String> {
     words.chain(image.args.iter().cloned()).collect()
 }
 
-/// The limits in the engine's words: its runtime writes what it is told, or its default.
+/// The limits as the engine's options: its runtime writes these, or its defaults.
 pub(crate) fn limit_flags(limits: &CgroupLimits) -> Vec<String> {
     let mut all = Vec::new();
     let mut add = |flag: &str, value: Option<String>| {

@@ -1,14 +1,16 @@
-//! From the start of an engine's client to the end of the application: who runs, since when, how it
-//! ended.
+//! From the start of an engine's client to the end of the application: its process, its start time,
+//! its end.
 //!
-//! Owns the thread that looks, and the client. The application's process is found in its cgroup, not
-//! asked for: an engine answers a tenth of a second late. Facts: runc starts a process of its own in
-//! the container's cgroup and PID namespace, which becomes the application by execve(2) (its
+//! Owns the watching thread, and the client. The application's process is found in its cgroup,
+//! because an engine answers a tenth of a second late. Facts: runc starts a process in the
+//! container's cgroup and PID namespace, which becomes the application by execve(2) (its
 //! libcontainer, nsenter); pidfd_open(2) becomes readable when the process ends.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -28,10 +30,9 @@ pub type Tell = Box<dyn Fn(ContainerEvent) + Send>;
 /// Pause between two looks for the application's process: the start is known to so much.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// A container without a process in its cgroup for so long is somewhere else.
+/// A container without a process in its cgroup for this long runs elsewhere.
 const APPEARS: Duration = Duration::from_secs(30);
 
-/// Names of the processes of runtimes before they become the application.
 const RUNTIMES: [&str; 3] = ["runc", "crun", "exe"];
 
 /// When a container was started that never was: Go's zero time, as both engines print it.
@@ -101,7 +102,6 @@ impl WatchedContainer {
         lock_state(&self.state).at_end.clone()
     }
 
-    /// Waits until the client has told how it ended; `false` when it was killed instead.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         while !lock_state(&self.state).is_over {
@@ -160,7 +160,6 @@ enum StartOutcome {
     Nowhere,
 }
 
-/// Looks until the runtime's process has become the application.
 fn await_exec(state: &Mutex<WatchState>, leaf: &ControlGroup) -> StartOutcome {
     let begin = Instant::now();
     loop {
@@ -182,16 +181,16 @@ fn await_exec(state: &Mutex<WatchState>, leaf: &ControlGroup) -> StartOutcome {
     }
 }
 
-/// The first process of the container, if it is the application already.
 fn application_process(pid: u32) -> Option<(u32, OwnedFd)> {
     let id = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let descriptor = pidfd_open(id, PidfdFlags::empty()).ok()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    is_application(&status).then_some((pid, descriptor))
+    let is_one = is_application(&status, || runs_file_of_its_root(pid));
+    is_one.then_some((pid, descriptor))
 }
 
 /// Source: proc_pid_status(5): `NSpid` has the process id in each PID namespace, its own last.
-fn is_application(status: &str) -> bool {
+fn is_application(status: &str, runs_own_file: impl Fn() -> bool) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let own = field("NSpid:").and_then(|ids| {
         ids.split_whitespace()
@@ -201,10 +200,28 @@ fn is_application(status: &str) -> bool {
     let name = field("Name:").map_or("", str::trim);
     let is_runtime =
         RUNTIMES.contains(&name) || name.starts_with("runc:[") || name.parse::<u32>().is_ok();
-    own == Some("1") && !is_runtime
+    own == Some("1") && (!is_runtime || runs_own_file())
 }
 
-/// Waits for the end of the application, and reads its group before the engine removes it.
+/// Whether what a process runs lies in its root, and that is not ours: the program of a runtime lies
+/// outside of the container, or in no file system at all.
+fn runs_file_of_its_root(pid: u32) -> bool {
+    let found = || {
+        let number = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino()));
+        let own = PathBuf::from(format!("/proc/{pid}"));
+        let (exe, root) = (own.join("exe"), own.join("root"));
+        let path = fs::read_link(&exe)?;
+        // Where its mounts are ours its root has a path, in a container none.
+        let within = path
+            .strip_prefix(fs::read_link(&root)?)
+            .map_err(io::Error::other)?;
+        let there = root.join(within);
+        let is_ours = number(&root)? == number(Path::new("/"))?;
+        Ok::<_, io::Error>(!is_ours && number(&exe)? == number(&there)?)
+    };
+    found().unwrap_or(false)
+}
+
 fn await_end(state: &Mutex<WatchState>, leaf: &ControlGroup) {
     let descriptor = match &lock_state(state).application {
         Some((_, descriptor)) => descriptor.try_clone().ok(),
@@ -263,21 +280,54 @@ fn exit_event(status: Option<ExitStatus>) -> ContainerEvent {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
 
     use super::*;
 
     #[test]
     fn the_application_is_told_from_the_runtime_that_becomes_it() {
         let status = |name: &str, ids: &str| format!("Name:\t{name}\nPid:\t7\nNSpid:\t{ids}\n");
+        let is_application = |text: &str| super::is_application(text, || false);
         assert!(is_application(&status("java", "4309\t1")));
         assert!(!is_application(&status("runc:[2:INIT]", "4309\t1")));
         assert!(!is_application(&status("crun", "4309\t1")));
-        assert!(!is_application(&status("sh", "4310\t8")), "a child of it");
+        assert!(!is_application(&status("sh", "4310\t8")), "its child");
         assert!(
             !is_application(&status("systemd", "1")),
             "the machine's own"
         );
         assert!(!is_application(""));
+        for name in ["exe", "crun", "runc", "runc:[2:INIT]", "7"] {
+            let own = status(name, "4309\t1");
+            assert!(super::is_application(&own, || true), "{name} of an image");
+            let child = status(name, "4310\t8");
+            assert!(!super::is_application(&child, || true), "a child");
+        }
+    }
+
+    #[test]
+    fn a_program_of_its_own_root_is_told_from_one_outside() {
+        assert!(!runs_file_of_its_root(std::process::id()));
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIP a_program_of_its_own_root_is_told_from_one_outside: not root");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().display();
+        let script = format!(
+            "cd /bin && cp -L --parents $(ldd /bin/sleep | grep -o '/[^ ]*') {place} && \
+             cp /bin/sleep {place}/exe && exec chroot {place} /exe 60"
+        );
+        let mut child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let comm = format!("/proc/{}/comm", child.id());
+        while fs::read_to_string(&comm).unwrap().trim() != "exe" {
+            let ended = child.try_wait().unwrap();
+            assert_eq!(ended, None, "it ended before it was looked at");
+            thread::sleep(LOOK);
+        }
+        assert!(runs_file_of_its_root(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The container of loadline's own: namespaces, a cgroup, an init, and nothing left behind.
+//! loadline's own container: namespaces, a cgroup, an init, and nothing left behind.
 //!
-//! Owns the order in which it is made. Each thing made is owned by a value that removes it when it is
-//! dropped: a step that fails leaves nothing of those before. Who starts whom:
+//! Owns the order of creation. Each object is owned by a value that removes it when dropped: a
+//! failed step removes everything before it. The processes and their parents:
 //!
 //! ```text
 //! trial-part ── holder ── init (PID 1) ── application     the cgroup holds the application only
 //! ```
+//!
 //! Facts and measurements behind the design: ARCHITECTURE.md, "Containment".
 
 pub mod init;
@@ -31,9 +32,13 @@ use crate::halt::{self, HaltReason, refusal_halt};
 use crate::pagecache;
 use crate::program::ProgramSpec;
 use crate::scratch::{self, Scratch};
+use loadline_protocol::RunSpec;
 use protocol::{FilesystemView, InitEvent, InitOrder};
 use reach::{ProgramFiles, UnreachableFile};
 use sandbox::{Sandbox, SandboxError};
+
+/// What a build reads of the home directory, below it; it can write only what it has a copy of.
+const MAVEN: &str = ".m2";
 
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
@@ -42,10 +47,10 @@ pub struct NamespaceContainerSpec<'a> {
     pub frame: &'a ContainerBase<'a>,
     pub program: &'a ProgramSpec,
     pub cpus: &'a [u32],
-    /// Directories of the machine that it sees as empty ones of its own.
+    /// Directories that it sees as empty private ones.
     pub directories: &'a [PathBuf],
-    /// Directories that it must not see.
     pub hidden: &'a [PathBuf],
+    pub run: Option<&'a RunSpec>,
     pub loadline: &'a Path,
 }
 
@@ -61,8 +66,8 @@ pub struct NamespaceContainer {
 
 impl NamespaceContainer {
     /// Makes everything but the application's process. Its output goes to `output`; remarks for the
-    /// record go to `warnings`.
-    /// Errors: [`HaltReason::Refused`] when this machine cannot; what was made is gone again.
+    /// record go to `warnings`. Errors: [`HaltReason::Refused`] when this machine cannot;
+    /// everything made so far is removed.
     pub fn prepare_in_namespaces(
         layout: &CgroupLayout,
         wanted: &NamespaceContainerSpec<'_>,
@@ -71,12 +76,21 @@ impl NamespaceContainer {
         warnings: &mut Vec<String>,
     ) -> Result<Self, HaltReason> {
         let (program, frame) = (wanted.program, wanted.frame);
-        let needs =
+        let mut needs =
             ProgramFiles::from_program(program).map_err(|error| unreachable_halt(&error))?;
+        if let Some(run) = wanted.run {
+            needs.named.extend(run.copies.iter().cloned());
+            needs
+                .named
+                .extend(run.home.iter().map(|home| home.join(MAVEN)));
+            needs.named.retain(|path| path.exists());
+        }
         let name = GroupName::new(Path::new("/proc"), frame.name)
             .map_err(|error| halt::cgroup_refusal("naming the trial's cgroup", &error))?;
-        let scratch = Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
-        let named = scratch.passwd_with_account(program.uid, program.gid);
+        let mut scratch =
+            Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
+        let home = wanted.run.and_then(|run| run.home.as_deref());
+        let named = scratch.passwd_with_account(program.uid, program.gid, home);
         let named = named.map_err(scratch::scratch_halt)?;
         let own = scratch.empty_directories(wanted.directories, program.uid, program.gid);
         let own = own.map_err(scratch::scratch_halt)?;
@@ -92,8 +106,13 @@ impl NamespaceContainer {
         let replaced = replaced.collect();
         let machine = reach::machine_paths().into_iter();
         let hidden = machine.chain(wanted.hidden.iter().cloned());
-        let view = reach::build_view(program, &needs, replaced, hidden, warnings)
+        let mut view = reach::build_view(program, &needs, replaced, hidden, warnings)
             .map_err(|error| unreachable_halt(&error))?;
+        if let Some(run) = wanted.run {
+            view.copied = scratch
+                .restore_copies(run, program)
+                .map_err(scratch::scratch_halt)?;
+        }
         if frame.evict_page_cache {
             let roots = needs.roots();
             roots
@@ -179,8 +198,6 @@ impl AppContainer for NamespaceContainer {
     }
 }
 
-/// Tries what a container is made of, without an application.
-/// Errors: What does not work, in words.
 pub fn try_sandbox(loadline: &Path) -> Result<(), String> {
     let program = ProgramSpec {
         command: vec!["/bin/true".to_owned()],

@@ -16,20 +16,15 @@ use serde::{Deserialize, Serialize};
 /// Longest line taken: a class path can be long, but not this long.
 const LINE_CAP: u64 = 16 << 20;
 
-/// All that the contained processes need to know; the first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitOrder {
-    /// Program (an absolute path) and arguments.
     pub command: Vec<String>,
-    /// Its environment, complete.
     pub env: BTreeMap<String, String>,
-    /// Its working directory, absolute.
     pub directory: PathBuf,
     pub uid: u32,
     pub gid: u32,
     /// Files to write `0` to in order to join the trial's cgroup.
     pub join: Vec<PathBuf>,
-    /// CPUs it may run on; empty leaves it as it is.
     pub cpus: Vec<u32>,
     pub open_files: u64,
     pub shm_bytes: u64,
@@ -37,22 +32,19 @@ pub struct InitOrder {
     /// Whether its supplementary groups stay: in the user namespace of a loadline that is not
     /// root they cannot be dropped.
     pub keeps_groups: bool,
-    /// What its file system looks like.
     pub view: FilesystemView,
 }
 
-/// How the application's view of the file system differs from the machine's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilesystemView {
-    /// Directories and files replaced by another: (what is seen, what it really is).
     pub replaced: Vec<(PathBuf, PathBuf)>,
-    /// Directories the application could not pass through; hidden behind an empty one that it can.
     pub masked: Vec<PathBuf>,
-    /// Directories that are made where a replacement lacks them, empty.
     pub made: Vec<PathBuf>,
     /// Files and directories below the ones above that stay visible under their own path. One may
     /// hold a hidden directory, which may hold a kept one.
     pub kept: Vec<VisiblePath>,
+    /// Directories with a private copy: (visible path, copy).
+    pub copied: Vec<(PathBuf, PathBuf)>,
 }
 
 /// What stays visible, as it was when its rights were looked at: another that has come to its path
@@ -66,7 +58,6 @@ pub struct VisiblePath {
     pub read_only: bool,
 }
 
-/// loadline to init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "command")]
 pub enum InitCommand {
@@ -77,25 +68,21 @@ pub enum InitCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum InitEvent {
-    /// The holder has made the namespaces and forked init.
     Held {
-        /// Init's process id as loadline sees it.
         init: i32,
     },
     /// Mounts and network stand; init waits for [`InitCommand::Start`].
     Prepared,
     Exec {
-        /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
     NotExecuted,
     Exited {
         code: Option<i32>,
         signal: Option<i32>,
-        /// CLOCK_MONOTONIC.
         at_ns: u64,
     },
-    /// A stage could not do its work; nothing of the application runs.
+    /// A stage failed; no process of the application runs.
     Failed {
         detail: String,
     },
@@ -105,7 +92,6 @@ pub enum InitEvent {
 pub enum ProtocolError {
     #[error("the socket between loadline and the trial's init: {0}")]
     Socket(#[source] std::io::Error),
-    /// A line is no message: the two ends are not of one version.
     #[error("a message between loadline and the trial's init is not understood: {0}")]
     Message(#[source] serde_json::Error),
 }
@@ -116,7 +102,6 @@ pub fn send_message(to: &mut impl Write, message: &impl Serialize) -> Result<(),
     to.write_all(&line).map_err(ProtocolError::Socket)
 }
 
-/// Reads one message; `None` when the other end is closed.
 pub fn receive_message<T: DeserializeOwned>(
     from: &mut impl BufRead,
 ) -> Result<Option<T>, ProtocolError> {
@@ -161,7 +146,7 @@ mod tests {
         let mut from = wire.as_slice();
         for event in events {
             assert_eq!(
-                receive_message(&mut from).expect("what was sent"),
+                receive_message(&mut from).expect("the sent message"),
                 Some(event)
             );
         }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -15,19 +16,22 @@ use crate::program::{ProgramSpec, is_script};
 const READ: u32 = 0o4;
 const WRITE: u32 = 0o2;
 const SEARCH: u32 = 0o1;
-/// In a directory with it nobody moves what is another's. Source: inode(7).
+/// Sticky bit: in such a directory only the owner of a file may move it. Source: inode(7).
 const STICKY: u32 = 0o1000;
+
+/// What is read of a start script, bytes.
+const LONGEST_SCRIPT: u64 = 64 * 1024;
 
 /// Links in a row that the kernel follows. Source: path_resolution(7).
 const LINKS: u32 = 40;
 
-/// Where the machine's services and the sessions of its users can be spoken to: all of it, because any
-/// package may listen there. Who runs as a user may ask that user's service manager for a process
-/// outside of every limit, and that user's agents for signatures; a container engine's socket is the
+/// Where services of the machine and sessions of its users listen: hidden completely, because any
+/// package may listen there. A process may ask its user's service manager for a process outside
+/// every limit, and that user's agents for signatures; a container engine's socket gives the whole
 /// machine; a resolver is a way out of a network with a loopback only. Source: file-hierarchy(7).
 const SERVICES: [&str; 3] = ["/run", "/var/run", "/dev/log"];
 
-/// What of it a program needs: its own system, where the distribution links it there (NixOS).
+/// Parts that programs need: system directories that a distribution links there (NixOS).
 const SYSTEM: &str = "/run/current-system";
 
 /// What names the servers of the machine's network; often a link to a resolver's file in `/run`.
@@ -38,8 +42,8 @@ const DEVICES: [&str; 8] = [
     "full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero",
 ];
 
-/// What is hidden of every machine: its services, and devices that its udev rules give to everybody,
-/// such as kvm, fuse and tun.
+/// Hidden on every machine: its services, and devices that its udev rules open to all, such as kvm,
+/// fuse and tun.
 pub fn machine_paths() -> Vec<PathBuf> {
     let mut hidden: Vec<PathBuf> = SERVICES.map(PathBuf::from).into();
     let mut directories = vec![PathBuf::from("/dev")];
@@ -62,28 +66,22 @@ pub fn machine_paths() -> Vec<PathBuf> {
     hidden
 }
 
-/// A file that the application cannot do without, closed to its user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {} cannot be {access} by uid {uid}", path.display())]
 pub struct UnreachableFile {
-    /// Its part: `the program`, `the working directory`.
     pub what: String,
     pub path: PathBuf,
-    /// `read`, `entered`, `found`.
     pub access: &'static str,
     pub uid: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramFiles {
-    /// The program, absolute.
     pub program: PathBuf,
     pub jdk: Option<PathBuf>,
-    /// Files and directories that arguments and JVM variables name, absolute, existing.
     pub named: BTreeSet<PathBuf>,
 }
 
-/// Environment variables that name files which a JVM reads.
 const JVM_VARIABLES: [&str; 5] = [
     "CLASSPATH",
     "JAVA_HOME",
@@ -141,7 +139,7 @@ fn installation_root(script: &Path) -> Option<PathBuf> {
     (!is_system && home.join("lib").is_dir()).then(|| home.to_owned())
 }
 
-/// The JDK whose `java` a script finds on its PATH; that of JAVA_HOME is named anyway.
+/// The JDK of the `java` on a script's PATH; JAVA_HOME is named anyway.
 fn java_home(spec: &ProgramSpec) -> Option<PathBuf> {
     let path = spec.env.get("PATH")?;
     let found = std::env::split_paths(path).map(|directory| directory.join("java"));
@@ -152,7 +150,6 @@ fn java_home(spec: &ProgramSpec) -> Option<PathBuf> {
     home.join("lib").is_dir().then(|| home.to_owned())
 }
 
-/// As execvp does, but with the application's own PATH and directory.
 fn find_program(spec: &ProgramSpec) -> Result<PathBuf, UnreachableFile> {
     let name = spec.command.first().map_or("", String::as_str);
     let missing = || UnreachableFile {
@@ -189,10 +186,10 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
     candidates.into_iter().filter_map(existing).collect()
 }
 
-/// Plans the view: `replaced` directories, and hidden ones with what must stay visible; `hidden` is
-/// closed to every account. Files that the command names and its user may not read are told to
-/// `warn`: the application may do without.
-/// Errors: When the program, a jar or the working directory is closed to the user.
+/// Plans the view: `replaced` directories, and hidden ones with visible parts; `hidden` is closed
+/// to every account. Files that the command names and its user may not read are reported to `warn`:
+/// the application may not need them. Errors: When the program, a jar or the working directory is
+/// closed to the user.
 pub fn build_view(
     spec: &ProgramSpec,
     needs: &ProgramFiles,
@@ -232,15 +229,18 @@ pub fn build_view(
             warn.push(format!("{error}; the command names it"));
         }
     }
+    for script in needs.named.iter().chain([&needs.program]) {
+        if is_script(script) {
+            plan.keep_files_of_script(script, &spec.directory);
+        }
+    }
     Ok(plan.finish_view(replaced))
 }
 
 struct Planner {
     uid: u32,
     gid: u32,
-    /// Directories covered by another anyway.
     covers: Vec<PathBuf>,
-    /// What nobody may pass through.
     hidden: BTreeSet<PathBuf>,
     masked: BTreeSet<PathBuf>,
     kept: BTreeSet<PathBuf>,
@@ -274,7 +274,6 @@ impl Planner {
         }
     }
 
-    /// Keeps a directory visible if the user may enter it at all.
     fn keep_directory(&mut self, path: &Path) {
         for path in self.both_names(path) {
             if self.may_access(&path, SEARCH) {
@@ -303,7 +302,30 @@ impl Planner {
         Ok(())
     }
 
-    /// Keeps a path if something on the way to it is closed or covered.
+    /// Keeps what a start script below a covered directory (a checkout in /tmp) can count on: the tree
+    /// that it lies in, and files below it that any script names. A path that it puts together stays
+    /// unknown.
+    fn keep_files_of_script(&mut self, script: &Path, directory: &Path) {
+        let cover = self.covers.iter().find(|c| script.starts_with(c));
+        let below = cover.and_then(|cover| script.strip_prefix(cover).ok()?.iter().next());
+        if let (Some(cover), Some(first)) = (cover, below) {
+            let tree = cover.join(first);
+            if tree.is_dir() {
+                self.keep_directory(&tree);
+            }
+        }
+        let mut text = String::new();
+        let read = fs::File::open(script).map(|file| file.take(LONGEST_SCRIPT));
+        let _ = read.and_then(|mut file| file.read_to_string(&mut text));
+        let words = text.split(|c: char| c.is_whitespace() || "\"'`()".contains(c));
+        for path in words.flat_map(|word| paths_in(word, directory)) {
+            if self.is_covered(&path) && path.is_file() {
+                // What is closed to the application would be so without loadline, too.
+                let _ = self.keep_file("the file", &path);
+            }
+        }
+    }
+
     fn keep_path(&mut self, path: PathBuf) {
         let closed = self.closed_ancestor(&path);
         if closed.is_some() || self.is_covered(&path) {
@@ -312,13 +334,11 @@ impl Planner {
         self.masked.extend(closed);
     }
 
-    /// Whether a path lies below a directory that another replaces.
     fn is_covered(&self, path: &Path) -> bool {
         let mut covers = self.covers.iter();
         covers.any(|cover| path.starts_with(cover) && path != cover)
     }
 
-    /// The topmost directory above a path that the user may not pass through.
     fn closed_ancestor(&self, path: &Path) -> Option<PathBuf> {
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.reverse();
@@ -369,8 +389,8 @@ impl Planner {
             && fs::metadata(path).is_ok_and(|metadata| has_access(account, &metadata, access))
     }
 
-    /// Drops what lies below something that is hidden or kept already. What is closed inside a kept
-    /// directory is hidden in its turn where something below it is needed.
+    /// Drops paths below a hidden or kept one. A closed directory inside a kept one is hidden as
+    /// well if a path below it is needed.
     fn finish_view(self, replaced: Vec<(PathBuf, PathBuf)>) -> FilesystemView {
         let inside = |p: &PathBuf| p.ancestors().skip(1).any(|a| self.masked.contains(a));
         // What a replaced directory covers needs no further hiding.
@@ -378,7 +398,7 @@ impl Planner {
         let outermost = self.masked.iter().filter(|p| !inside(p) && !is_covered(p));
         let mut masked: BTreeSet<PathBuf> = outermost.cloned().collect();
         let mut kept = BTreeSet::new();
-        // In the order of paths: what is around another comes first.
+        // In the order of paths: an outer directory comes first.
         for path in &self.kept {
             let around = path.ancestors().skip(1).find(|a| kept.contains(*a));
             let closed = around.map(|around| self.closed_between(around, path));
@@ -394,10 +414,11 @@ impl Planner {
             kept: kept.into_iter().filter_map(|p| self.pin_path(p)).collect(),
             masked: masked.into_iter().collect(),
             made: self.made,
+            copied: Vec::new(),
         }
     }
 
-    /// A path with what is there now; one that has gone needs no way.
+    /// A path with its present inode; a path that has gone needs no way.
     fn pin_path(&self, path: PathBuf) -> Option<VisiblePath> {
         let metadata = fs::metadata(&path).ok()?;
         Some(VisiblePath {
@@ -597,6 +618,43 @@ mod tests {
         let kept = ["closed/app", "closed/app/state/caches"];
         let kept = kept.map(str::to_owned).to_vec();
         assert_eq!(tree.view(&spec), Ok((masked, kept)));
+    }
+
+    #[test]
+    fn a_start_script_below_a_replaced_directory_brings_its_checkout_and_what_it_names() {
+        let tree = Tree::new();
+        for directory in ["checkout/scripts", "other"] {
+            fs::create_dir_all(tree.path(directory)).expect("a directory");
+        }
+        fs::write(tree.path("checkout/app.jar"), "x").expect("a file");
+        fs::write(tree.path("other/b.jar"), "x").expect("a file");
+        let script = tree.path("checkout/scripts/start.sh");
+        let named = tree.path("other/b.jar");
+        let text = format!(
+            "#!/bin/sh\ncd ..\njava -cp app.jar:\"{}\" Main\n",
+            named.display()
+        );
+        fs::write(&script, text).expect("a file");
+        for name in [
+            "checkout",
+            "checkout/scripts",
+            "checkout/scripts/start.sh",
+            "other",
+        ] {
+            tree.chmod(name, 0o755);
+        }
+        let spec = ProgramSpec {
+            command: vec![script.display().to_string()],
+            directory: PathBuf::from("/"),
+            ..tree.spec("open", &[])
+        };
+        let needs = ProgramFiles::from_program(&spec).expect("a script");
+        let replaced = vec![(tree.root.path().to_owned(), PathBuf::from("/private"))];
+        let view = build_view(&spec, &needs, replaced, std::iter::empty(), &mut Vec::new());
+        let kept = paths(view.expect("a view").kept);
+        for path in ["checkout", "other"] {
+            assert!(kept.contains(&tree.path(path)), "{path}: {kept:?}");
+        }
     }
 
     #[test]

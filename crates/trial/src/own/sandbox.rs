@@ -28,7 +28,6 @@ pub enum SandboxError {
     Protocol(#[from] ProtocolError),
     #[error("{0}")]
     Stage(String),
-    /// The holder ended without a word.
     #[error("the process that holds the trial's namespaces ended at once")]
     Silent,
 }
@@ -41,9 +40,9 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the namespaces and mounts. `output` becomes the application's output; each later
-    /// event goes to `tell` from a thread of its own, `None` when all of the trial is dead.
-    /// Errors: When a stage fails; nothing is left of it then.
+    /// Makes the namespaces and mounts. `output` becomes the application's output; each later event
+    /// goes to `tell` from a separate thread, `None` when every process of the trial is dead.
+    /// Errors: When a stage fails; nothing is left behind.
     pub fn open_sandbox(
         program: &Path,
         order: &InitOrder,
@@ -106,25 +105,22 @@ impl Sandbox {
         Ok(reader)
     }
 
-    /// Starts the application; an [`InitEvent::Exec`] or [`InitEvent::Failed`] follows.
-    /// Errors: When init is not there any more.
     pub fn send_start(&mut self) -> Result<(), ProtocolError> {
         send_message(&mut self.socket, &InitCommand::Start)
     }
 
     pub fn send_signal(&mut self, signal: rustix::process::Signal) {
         let number = signal.as_raw();
-        // A closed socket means that everything is dead: the signal has nobody to go to.
+        // A closed socket means that everything is dead: the signal has no target.
         let _ = send_message(&mut self.socket, &InitCommand::Signal { number });
     }
 
-    /// The file that stands for the application's network namespace, while init lives.
     pub fn network_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/ns/net", self.init))
     }
 
-    /// Ends init and with it everything in its namespace; waits until all of it is dead.
-    /// `false` when something was still there at the deadline.
+    /// Ends init and with it every process in its namespace; waits until all are dead. `false` if
+    /// one was left at the deadline.
     pub fn end_init(&mut self, deadline: Duration) -> bool {
         let start = Instant::now();
         // Init ends when its socket does. Already closed means already ended.
@@ -148,7 +144,6 @@ impl Sandbox {
 }
 
 impl Drop for Sandbox {
-    /// After [`Sandbox::end_init`] this finds the holder reaped and returns at once.
     fn drop(&mut self) {
         self.end_init(Duration::from_secs(5));
     }

@@ -1,7 +1,7 @@
-//! A load generator in a pod of its own: `loadline pod-generator`.
+//! A load generator in a separate pod: `loadline pod-generator`.
 //!
-//! Owns where it listens and whom it takes for its client: who knows what stands in a file that only its
-//! container has. What is said there is [`loadline_load::remote`]'s.
+//! Owns where it listens and how it recognises its client: by a secret in a file that only its
+//! container has. [`loadline_load::remote`] owns the conversation.
 
 use std::fs;
 use std::io;
@@ -15,8 +15,8 @@ use loadline_protocol::RunRefusal;
 
 const SHORTEST: usize = 32;
 
-/// Makes load for its client until `stop` is set, or none has come for so long.
-/// Errors: [`RunRefusal`] without a secret, or where it cannot listen.
+/// Makes load for its client until `stop` is set, or none has come within the given time. Errors:
+/// [`RunRefusal`] without a secret, or if it cannot listen.
 pub fn generate_load(
     secret: &Path,
     port: u16,

@@ -1,10 +1,10 @@
-//! A look from inside the application's image on a node of the cluster: what cannot be asked of the
-//! API server.
+//! Inspects the application's image on a node of the cluster: facts that the API server does not
+//! have.
 //!
-//! Owns what is looked at: the JVM in the image and its variables, what the node is, and whether its
-//! runtime enforces limits at all (gVisor does not). It runs in a container of the image with limits of
-//! [`QUOTA_MILLIS`] and [`MEMORY_MIB`], in the place of the image's program; beside it a second
-//! container takes four times its memory.
+//! Owns the facts: the JVM in the image and its variables, the node's kind, and whether its runtime
+//! enforces limits at all (gVisor does not). It runs in a container of the image with limits of
+//! [`QUOTA_MILLIS`] and [`MEMORY_MIB`], as the image's program; a second container takes four times
+//! its memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,13 +32,11 @@ pub const MEMORY_MIB: u32 = 64;
 /// Memory that is taken where the limit is [`MEMORY_MIB`], bytes.
 const FILLED: usize = (MEMORY_MIB as usize) << 22;
 
-/// The kubelet's CFS period.
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// Longest time until a node that is busy gives it more CPU than its limit.
 const SPIN: Duration = Duration::from_secs(5);
 
-/// Variables of the image that trials must know.
 const WANTED: [&str; 2] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +44,7 @@ pub struct ImageReading {
     pub machine: MachineDescription,
     pub env: BTreeMap<String, String>,
     pub jdk: Option<ImageJdk>,
-    /// Who looked: the image's own user, where nobody said another.
+    /// The account it ran as: the image's own user by default.
     #[serde(default)]
     pub account: Option<Account>,
     #[serde(default)]
@@ -54,12 +52,11 @@ pub struct ImageReading {
     /// Whether its CPU limit held it back; `None` where the node gave it no more than that anyway and no
     /// counter says why.
     pub is_limited: Option<bool>,
-    /// In how many CFS periods it was throttled until that was clear; `None` where no counter says so.
+    /// CFS periods with throttling until that was clear; `None` if no counter shows it.
     #[serde(default)]
     pub throttled_periods: Option<u64>,
 }
 
-/// A JDK of an image, by its paths there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImageJdk {
     home: PathBuf,
@@ -82,7 +79,6 @@ impl ImageJdk {
         }
     }
 
-    /// As the rest of loadline knows JDKs; `None` where its version is none.
     pub fn to_jdk(&self) -> Option<InstalledJdk> {
         let version = JdkVersion::from_version_text(&self.version)?;
         Some(InstalledJdk {
@@ -101,8 +97,6 @@ impl ImageJdk {
     }
 }
 
-/// Looks. Takes half a second.
-/// Errors: [`RunRefusal`] outside of a pod, or where it has no cgroups.
 pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
     in_pod()?;
     let site = Site::detect_site(SiteOptions::in_pod(None))?;
@@ -132,8 +126,8 @@ pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
     })
 }
 
-/// Takes [`FILLED`] of memory, which a container whose limit is enforced does not survive.
-/// Errors: [`RunRefusal`] outside of a pod.
+/// Takes [`FILLED`] of memory, which a container with an enforced limit does not survive. Errors:
+/// [`RunRefusal`] outside of a pod.
 pub fn fill_memory() -> Result<(), RunRefusal> {
     in_pod()?;
     // Pages that are never written are never there.
@@ -186,8 +180,8 @@ fn own_cpu_time() -> Duration {
     )
 }
 
-/// The most CPU that a limit lets through in so long: that of each period that has begun, and what an
-/// unused one leaves.
+/// The most CPU time that a limit allows in this wall time: the quota of each period begun, and the
+/// unused quota of one.
 fn allowed_cpu_time(wall: Duration) -> Duration {
     let periods = u32::try_from(wall.as_millis() / PERIOD.as_millis()).unwrap_or(u32::MAX);
     let each = PERIOD * QUOTA_MILLIS / 1000;

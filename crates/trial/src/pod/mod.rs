@@ -1,12 +1,13 @@
-//! The container beside loadline's own, in a pod of Kubernetes or at an engine apart: somebody else
-//! starts it, `trial-part` lets it, watches it and ends it.
+//! The application's container next to loadline's own, in a Kubernetes pod or on a remote engine:
+//! another program starts it; `trial-part` releases, watches and ends it.
 //!
-//! Owns how the application is found and reached without a right of its own: the two containers
-//! share the PID namespace, the network and a directory, and run as the same user, so that the
-//! kernel lets the one read `/proc/PID/root` and send signals to the other. Limits are the
-//! other's; they are compared, never set. What only the kubelet or the engine knows (the exit code, the
-//! output) is added by whoever ordered the trial. Facts: ptrace(2), "Ptrace access mode checking"; Kubernetes,
-//! "Container Lifecycle Hooks" (the next container starts when the hook of the one before has ended).
+//! Owns how the application is found and reached without extra privileges: the two containers share
+//! the PID namespace, the network and a directory, and run as the same user, so that the kernel
+//! lets one read the other's `/proc/PID/root` and send it signals. The other program sets limits;
+//! they are compared, never set. The client of the trial adds the facts that only the kubelet or
+//! the engine knows (the exit code, the output). Facts: ptrace(2), "Ptrace access mode checking";
+//! Kubernetes, "Container Lifecycle Hooks" (the next container starts when the hook of the one
+//! before has ended).
 
 mod generate;
 mod look;
@@ -41,27 +42,22 @@ pub use reaper::reap_until_end;
 pub use ship::{LINE, LineEffect, LineSplitter, append_line, ship};
 pub use shipped::{AS_SHIPPED, ShippedPodContainer};
 
-/// The variable that marks the application of a trial, with the trial's id.
 pub const MARK: &str = "LOADLINE_TRIAL";
 
-/// The application's private directory, as the application sees it.
 pub const TMP: &str = "/tmp";
 
-/// Between two looks at whether the application may start.
 const ARMING: Duration = Duration::from_millis(10);
 
 /// Where things lie in the container of `trial-part`.
 #[derive(Debug, Clone)]
 pub struct PodPaths {
-    /// The order, from a volume that only this container has.
     pub order: PathBuf,
     /// A directory for the event log, and for the file that says that the application may start.
     pub work: PathBuf,
     pub tmp: PathBuf,
-    /// Whether application and load generator have CPUs of their own; else who runs where is the
-    /// node's kernel's to say.
+    /// Whether application and load generator get separate CPUs; otherwise the node's kernel
+    /// schedules both.
     pub splits_cpus: bool,
-    /// Set when whoever holds the containers wants them to end.
     pub told_to_end: Arc<AtomicBool>,
 }
 
@@ -70,7 +66,6 @@ impl PodPaths {
         self.work.join("armed")
     }
 
-    /// Whether the application may start, now or within so long.
     pub fn is_armed_within(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         while !self.armed_file().exists() {
@@ -87,7 +82,6 @@ impl PodPaths {
     }
 }
 
-/// What an order has that no trial beside somebody else's container does.
 pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
     let configuration = &order.configuration;
     let is_given = [
@@ -105,14 +99,14 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
         (configuration.cache.is_some(), "a start-up cache"),
         (configuration.instances > 1, "several instances"),
         (
-            configuration.neighbour_threads.is_some(),
+            configuration.neighbour_threads.is_some() || configuration.cpu_request.is_some(),
             "a busy neighbour",
         ),
         (order.log_line.is_some(), "waiting for a line of the output"),
         (
             matches!(
                 order.readiness,
-                Readiness::LogLine { .. } | Readiness::Command { .. }
+                Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit
             ),
             "readiness by a line of the output or a command",
         ),
@@ -178,8 +172,8 @@ impl PodContainer {
         }
     }
 
-    /// Whether somebody changed what was ordered: a webhook, a policy, a resize. `None` also where
-    /// the group is gone.
+    /// Limits that differ from the ordered ones: a webhook, a policy, a resize. `None` also if the
+    /// group is gone.
     fn other_limits(&mut self) -> Option<String> {
         let (cpu, memory) = self.group.in_force().ok()?;
         if self.tampered.is_none() && (cpu, memory) != (self.given.cpu, self.given.memory) {
@@ -199,7 +193,6 @@ impl PodContainer {
 }
 
 impl AppContainer for PodContainer {
-    /// It runs already.
     fn start_application(&mut self) -> Result<(), HaltReason> {
         Ok(())
     }

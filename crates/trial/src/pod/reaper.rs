@@ -1,9 +1,7 @@
-//! The first process of a PID namespace: whatever loses its parent there becomes its child, and nobody
-//! else would reap it.
+//! The first process of a PID namespace: it inherits all orphans, and must reap them.
 //!
-//! Owns what `pod-part` does where it is that process, as at an engine apart: it starts itself once
-//! more and reaps. In a pod of Kubernetes the kubelet's own container is the first. Facts:
-//! pid_namespaces(7).
+//! Owns `pod-part` in that role, as on a remote engine: it starts itself once more and reaps. In a
+//! Kubernetes pod the kubelet's own container is the first. Facts: pid_namespaces(7).
 
 use std::io;
 use std::process::Command;

@@ -1,9 +1,8 @@
-//! The event log on its way out of a container: as lines of the standard output of `trial-part`, which
-//! the kubelet or the engine keeps and hands out, also when the container has ended.
+//! The event log on its way out of a container: as lines of the standard output of `trial-part`,
+//! which the kubelet or the engine stores and serves, even after the container has ended.
 //!
-//! Owns the line, and how a log is put together from lines. Each has the offset of its bytes in the
-//! log, so a reader goes on anywhere, drops what comes twice and sees what is missing; the log itself
-//! has the checksums.
+//! Owns the line, and how lines become a log. Each line has the offset of its bytes in the log, so
+//! a reader can resume anywhere, drop duplicates and detect gaps; the log itself has the checksums.
 //!
 //! ```text
 //! line := "LL1 " , decimal offset , " " , base64 of at most 6,000 bytes
@@ -38,7 +37,6 @@ pub struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Takes bytes, and gives each line that ends in them.
     pub fn take_bytes(&mut self, bytes: &[u8], mut tell: impl FnMut(String)) {
         for part in bytes.split_inclusive(|b| *b == b'\n') {
             let (text, is_whole) = match part.strip_suffix(b"\n") {
@@ -112,9 +110,9 @@ fn parse_shipped_line(text: &str) -> Option<ShippedLine> {
     })
 }
 
-/// Writes what is appended to a log as lines, until `is_over` is set and all of it is written; and once
-/// `armed` says so, that the application may start.
-/// Errors: A log that cannot be read, an output that cannot be written.
+/// Writes a growing log as lines, until `is_over` is set and everything is written; and, once
+/// `armed` returns it, the word that lets the application start. Errors: A log that cannot be read,
+/// an output that cannot be written.
 pub fn ship(
     log: &File,
     mut to: impl Write,
@@ -128,7 +126,7 @@ pub fn ship(
             to.write_all(format!("{LINE}armed yes\n").as_bytes())?;
             is_told = true;
         }
-        // Before the look: what was written before is seen by it.
+        // Before reading: everything written before the flag is then included.
         let is_last = is_over.load(Ordering::Acquire);
         loop {
             let length = log.read_at(&mut buffer, offset)?;
@@ -184,7 +182,7 @@ mod tests {
             append_line(&mut back, lines[0], &mut written),
             Ok(LineEffect::Armed)
         );
-        // Whatever comes twice, and whatever is nobody's.
+        // Duplicates, and foreign lines.
         for index in [1, 2, 1, 2, 3, 4] {
             let taken = append_line(&mut back, lines[index], &mut written);
             assert_eq!(taken, Ok(LineEffect::Part), "line {index}");

@@ -1,9 +1,9 @@
-//! The application of a pod that is made as it ships: its processes are nobody's to see.
+//! The application of a pod in its shipped layout: its processes are invisible.
 //!
-//! Owns when such an application counts as executed, and what is said of all that cannot be known:
-//! nothing. No counter of its cgroup is read and no signal is sent; whoever ordered the trial takes the
-//! pod away and asks the kubelet how the application ended. The network and the directory of the pod
-//! are still one: the load comes over localhost, and the JVM's own log is read as elsewhere.
+//! Owns when such an application counts as executed; everything else stays unknown. No counter of
+//! its cgroup is read and no signal is sent; the client of the trial removes the pod and asks the
+//! kubelet how the application ended. The network and the directory of the pod are still shared:
+//! the load comes over localhost, and the JVM's own log is read as usual.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,11 +20,10 @@ use crate::clock::monotonic_ns;
 use crate::container::{AppContainer, ContainerEvent, ContainerNetwork};
 use crate::halt::HaltReason;
 
-/// Pause between two looks for the JVM's log.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A JVM that was let and has not begun its log within so long will hardly: its start is asked for
-/// anyway. The image is on its node already.
+/// A JVM without a log after this long will hardly begin one: its start is probed anyway. The image
+/// is on its node already.
 const BEGINS: Duration = Duration::from_secs(20);
 
 pub const AS_SHIPPED: &str = "as shipped, without the PID namespace that the containers of other trials share: its CPU, memory and throttling, and what else used CPU on the node, were not counted; a kill of a process that is not its first one was not seen; its start counts from the begin of its JVM's log, and without one from when the kubelet was let start it";
@@ -70,7 +69,6 @@ impl ShippedPodContainer {
 }
 
 impl AppContainer for ShippedPodContainer {
-    /// It runs already.
     fn start_application(&mut self) -> Result<(), HaltReason> {
         Ok(())
     }
@@ -145,7 +143,7 @@ mod tests {
                 fs::write(directory.path().join("gc.log"), "").expect("it is written");
             });
             let log = Path::new("/tmp/gc.log");
-            let tell = move |what| tell.send(what).expect("somebody listens");
+            let tell = move |what| tell.send(what).expect("there is a receiver");
             let container = ShippedPodContainer::prepare_shipped(&place, Some(log), tell);
             let container = container.unwrap_or_else(|_| panic!("it is let"));
             assert!(!container.is_within_reach());
@@ -161,7 +159,7 @@ mod tests {
             panic!("it says something else");
         };
         assert!(at_ns - begin >= 200_000_000, "{}", at_ns - begin);
-        assert!(told.recv().is_err(), "nobody here knows its end");
+        assert!(told.recv().is_err(), "its end is unknown here");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The application's first process: found, watched until it ends, killed.
 //!
-//! Owns the look through /proc. A container's first process has no parent in the PID namespace of
-//! the pod; the application's is the one whose environment has the trial's mark. The runtime's
-//! process before the application's exec(2) cannot be looked at, so what can be is the application.
+//! Owns the scan of /proc. A container's first process has no parent in the PID namespace of the
+//! pod; the application's has the trial's mark in its environment. The runtime's process before the
+//! application's exec(2) cannot be inspected, so the first match is the application.
 
 use std::fs;
 use std::io;
@@ -24,10 +24,10 @@ use crate::clock::monotonic_ns;
 use crate::container::ContainerEvent;
 use crate::halt::HaltReason;
 
-/// Pause between two looks for the application: its start is known to so much.
+/// Pause between two scans for the application: the resolution of its start time.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// An application that was let and does not start within so long: the kubelet says why not.
+/// Time for a released application to start: beyond it, the kubelet has the reason.
 const APPEARS: Duration = Duration::from_secs(600);
 
 /// How long dying may take once killed; milliseconds as a rule.
@@ -35,7 +35,6 @@ const END: Duration = Duration::from_secs(10);
 
 pub(super) struct AppProcess {
     pub(super) group: ControlGroup,
-    /// The root of its files, within reach also when it has ended.
     pub(super) root: OwnedFd,
     pid: OwnedFd,
     at_ns: u64,
@@ -115,7 +114,8 @@ pub(super) struct WatchedProcess {
 }
 
 impl WatchedProcess {
-    /// Watches it on a thread of its own; tells its begin and its end. Gives the root of its files.
+    /// Watches it on a separate thread; reports its begin and its end. Returns the root of its
+    /// files.
     pub(super) fn watch_application(
         of: AppProcess,
         tell: Box<dyn Fn(ContainerEvent) + Send>,
@@ -162,7 +162,7 @@ impl WatchedProcess {
         last.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until its end was told; `false` when it did not end.
+    /// Waits until its end was reported; `false` if it did not end.
     pub(super) fn wait_until_told(&self) -> bool {
         let begin = Instant::now();
         while !self.thread.is_finished() {
@@ -195,7 +195,7 @@ pub(super) fn kill_group(group: &ControlGroup) {
     }
 }
 
-/// One that nobody has reaped yet stays in its group.
+/// A zombie stays in its group.
 fn is_dead(pid: u32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
         return true;

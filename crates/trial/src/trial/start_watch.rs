@@ -1,6 +1,6 @@
 //! Whether a start under way can still become ready within its deadline.
 //!
-//! Owns what is remembered between two looks; the rule is `loadline_analysis::early`'s.
+//! Owns the state between two looks; `loadline_analysis::early` has the rule.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use loadline_protocol::TrialOrder;
 use crate::clock::monotonic_ns;
 use crate::instance::Instance;
 
-/// What was seen at each look at a start: the file pages that each instance had read again.
+/// The looks at a start: the file pages that each instance had read again.
 #[derive(Default)]
 pub(super) struct StartWatch {
     refaults: Vec<Vec<u64>>,
@@ -19,7 +19,6 @@ pub(super) struct StartWatch {
 }
 
 impl StartWatch {
-    /// Why the start under way will not end; looks once in a while.
     pub(super) fn hopeless_reason(
         &mut self,
         begin: Instant,

@@ -1,6 +1,6 @@
-//! What a trial looks at behind and between its load phases: soaks, ageing and squeezes.
+//! Looks after and between load phases: soaks, ageing and squeezes.
 //!
-//! Owns when; what is read is `soaking`'s and `studying`'s.
+//! Owns their times; `soaking` and `studying` do the reading.
 
 use loadline_analysis::record::{Evidence, TrialPhase};
 
@@ -65,7 +65,6 @@ impl OngoingTrial<'_> {
         self.load.iter().map(|load| load.ok).sum()
     }
 
-    /// Whether a phase is behind the judged load, to study memory.
     pub(super) fn is_studied(&self, phase: TrialPhase) -> bool {
         let is_behind = matches!(
             phase,

@@ -11,7 +11,7 @@ use crate::generator::GeneratorProcess;
 use crate::halt::{HaltReason, refusal_halt};
 use crate::load_command::LoadTool;
 
-/// A front stands in milliseconds.
+/// A front listens within milliseconds.
 const STANDS: Duration = Duration::from_secs(10);
 
 impl OngoingTrial<'_> {
@@ -26,7 +26,7 @@ impl OngoingTrial<'_> {
         if self.site.options.is_pod {
             return Err(refusal_halt(
                 "the load command",
-                "the trial runs in a container of its own, which has no program of this machine",
+                "the trial runs in a container that has no program of this machine",
                 "let an engine of this machine run the image (--engine), or leave out the command (--load)",
             ));
         }
@@ -51,8 +51,8 @@ impl OngoingTrial<'_> {
         Ok(())
     }
 
-    /// Looks after the load command in a phase under way. One that ends too early, or sends nothing,
-    /// makes what is judged void; behind that it only ends the phase.
+    /// Watches the load command during a phase. If it ends too early, or sends nothing, the judged
+    /// phase is void; in a later phase this only ends the phase.
     pub(super) fn look_after_load_tool(
         &mut self,
         load: &LoadPhase,
@@ -87,7 +87,6 @@ impl OngoingTrial<'_> {
         }
     }
 
-    /// Ends the load command: nobody sends to an application that is asked to stop.
     pub(super) fn end_load_tool(&mut self) {
         self.front = None;
         if let Some(tool) = self.instances.load_tool.take() {

@@ -15,10 +15,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::{Lab, PORT, Part, Spec, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 25] = [
+pub const CASES: [Case; 26] = [
     ("confined", confined),
     ("unknown_service", unknown_service),
     ("served_and_measured", served_and_measured),
+    ("serves_on_ipv6_alone", serves_on_ipv6_alone),
     ("shared_cpus", shared_cpus),
     ("several_at_once", several_at_once),
     ("one_of_several_dies", one_of_several_dies),
@@ -43,8 +44,8 @@ pub const CASES: [Case; 25] = [
     ("cannot_start", cannot_start),
 ];
 
-/// SPECIFICATION "app sandbox": only descriptors 0-2, not root, no capabilities, no way to more,
-/// no cgroup file writable, a network of its own.
+/// SPECIFICATION "app sandbox": only descriptors 0-2, not root, no capabilities, no way to more, no
+/// cgroup file writable, a private network.
 fn confined() {
     let mut lab = Lab::new();
     let session = Session::make();
@@ -112,7 +113,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir(&self.0);
-        // Where nobody is logged in it was made here.
+        // Without any login session the test made it.
         let _ = std::fs::remove_dir("/run/user");
     }
 }
@@ -127,7 +128,7 @@ fn private_tmp() -> String {
     }
 }
 
-/// A service of the machine of a name that nobody thought of, open to everyone.
+/// A machine service with an unexpected name, open to everyone.
 fn unknown_service() {
     let place = std::path::PathBuf::from(format!("/run/loadline-test-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("root may");
@@ -184,6 +185,20 @@ fn served_and_measured() {
         0,
     );
     assert!(kept.count() > 25, "its samples are kept");
+    lab.assert_clean();
+}
+
+/// A service that listens at ::1 alone gets ready, and the load reaches it.
+fn serves_on_ipv6_alone() {
+    if !std::path::Path::new("/proc/net/if_inet6").exists() {
+        println!("SKIP serves_on_ipv6_alone: this kernel has no IPv6");
+        return;
+    }
+    let mut lab = Lab::new();
+    let spec = lab.spec(&["serve", "at=::1"]);
+    let trial = lab.run(&spec, Some(&load(50.0, Duration::from_secs(1))));
+    assert_eq!(trial.start.last_probe, "HTTP 200");
+    assert_eq!((trial.load[0].scheduled, trial.load[0].ok), (50, 50));
     lab.assert_clean();
 }
 
@@ -261,7 +276,7 @@ fn one_of_several_dies() {
     lab.assert_clean();
 }
 
-/// Without a quota the application may run everywhere: the generator gets a group of its own.
+/// Without a quota the application may run everywhere: the generator gets a separate group.
 fn shared_cpus() {
     let mut lab = Lab::new();
     let mut spec = lab.spec(&["serve"]);
@@ -449,7 +464,7 @@ fn never_ready() {
 
 fn answers_500() {
     let mut lab = Lab::new();
-    // It answers so until it is stopped: one that ends by itself may reset the last connection.
+    // It answers until it is stopped: an earlier exit may reset the last connection.
     let mut spec = lab.spec(&["exit", "status=500", "after_ms=600000"]);
     spec.start_deadline = Duration::from_secs(5);
     spec.stop_grace = Duration::from_secs(1);
@@ -501,7 +516,8 @@ fn planted_link() {
     lab.assert_clean();
 }
 
-/// Deeper than any path may be long, with links out of it: it goes, and what they name stays.
+/// Deeper than any path may be long, with links out of the tree: it is removed, and the targets
+/// stay.
 fn deep_tree_left() {
     let kept = tempfile::tempdir().expect("a directory");
     std::fs::write(kept.path().join("file"), "x").expect("a file");
@@ -515,7 +531,7 @@ fn deep_tree_left() {
     assert!(kept.path().join("file").is_file());
 }
 
-/// A file that is handed over, and a log, are copied only where they can be what was meant.
+/// A file that is handed over, and a log, are copied only if they can be genuine.
 fn planted_terabyte() {
     let mut lab = Lab::new();
     let mut spec = lab.spec(&["plant", "path=/tmp/app.jsa", "target=sparse"]);

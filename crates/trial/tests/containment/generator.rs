@@ -1,4 +1,4 @@
-//! A load generator that takes memory without end, as one would whose bounds a server got round.
+//! A load generator that takes memory without end, like a generator with circumvented bounds.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::runner::Case;
 
 pub const CASES: [Case; 1] = [("greedy_generator", greedy_generator)];
 
-/// How the name of a trial ends whose generator is greedy.
+/// Suffix of the names of trials with a greedy generator.
 const GREEDY: &str = "-greedy";
 
 /// Nobody's generator takes more; without a limit it ends here.
@@ -24,8 +24,8 @@ pub fn is_greedy() -> bool {
     std::env::var("LOADLINE_TRIAL").is_ok_and(|trial| trial.ends_with(GREEDY))
 }
 
-/// Memory that no limit of the process itself counts: the kernel's, of files in memory, as that of
-/// sockets would be.
+/// Memory that no limit of the process itself counts: the kernel's, for files in memory, as for
+/// sockets.
 pub fn take() -> ExitCode {
     let mut order = Vec::new();
     let read = std::io::stdin().read_to_end(&mut order);

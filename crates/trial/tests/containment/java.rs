@@ -92,7 +92,7 @@ public class Probe {
 }
 "#;
 
-/// The `java` of this machine's path, if there is one that can compile.
+/// The `java` on this machine's path, if it can compile.
 pub fn java() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let java = std::env::split_paths(&path).map(|directory| directory.join("java"));
@@ -151,8 +151,8 @@ fn jvm_beside_another() {
     assert_eq!(evidence.instances.len(), 2, "{:?}", evidence.failure);
     let heap = |i: usize| evidence.instances[i].gc.as_ref().and_then(|gc| gc.heap_max);
     assert_eq!(heap(0), heap(1));
-    // A quarter of each one's own limit, or half of a small one; where the JVM cannot see it (JDK
-    // 17 on a kernel that lists no cpuset), the trial says so.
+    // A quarter of each one's own limit, or half of a small limit; if the JVM cannot see it (JDK 17
+    // on a kernel that lists no cpuset), the trial reports that.
     let is_own = heap(0).is_some_and(|h| h <= Bytes::from_mib(128));
     let warnings = &evidence.warnings;
     let says_so = warnings
@@ -189,7 +189,7 @@ fn compile(java: &Path, classes: &Path, name: &str, program: &str) {
 }
 
 /// Every JDK here, in a trial and in a cgroup with the same limits and nothing else around it: both
-/// must see the same. Where that is not the limit, the trial must say so.
+/// must see the same. If that is not the limit, the trial must report it.
 fn jvm_sees_what_it_sees_in_a_container() {
     let mut lab = Lab::new();
     for java in javas() {
@@ -212,7 +212,8 @@ fn compare(lab: &mut Lab, java: &Path, preload: Option<&Path>) -> u64 {
     let mut spec = spec(lab, &[]);
     spec.command[0] = java.display().to_string();
     if let Some(library) = preload {
-        // It lies beside the classes, which the application can reach because the command names them.
+        // It is next to the classes, which the application can reach because the command names
+        // them.
         let path = library.display().to_string();
         spec.env.insert("LD_PRELOAD".to_owned(), path);
     }
@@ -298,7 +299,7 @@ fn cpuset_listed(scratch: &Path) -> Option<PathBuf> {
         .then_some(library)
 }
 
-/// The same where no v2 hierarchy is mounted beside v1.
+/// The same without a v2 mount besides v1.
 fn jvm_on_cgroup_v1_alone() {
     let unified = Path::new("/sys/fs/cgroup/unified");
     if !unified.join("cgroup.procs").exists() {
@@ -471,7 +472,7 @@ fn squeeze(lab: &mut Lab, java: &Path, options: &[&str]) {
     let calm = squeeze.calm_step().expect("there was room");
     assert!(calm.limit < Bytes::from_mib(320) && calm.limit > calm.unreclaimable);
     assert!(squeeze.burst_requests > 0 && squeeze.aged.is_some());
-    // What was judged before is the measure phase's alone; after it came the same load once more.
+    // The judged part is the measure phase alone; after it came the same load once more.
     let measure = evidence
         .phases
         .iter()

@@ -1,6 +1,5 @@
-//! SIGKILL in the middle of trials, for loadline, for the process of the trial, or for both:
-//! everything of it is dead within a second, and the next start removes what is left of groups and
-//! files.
+//! SIGKILL in the middle of trials, for loadline, for the process of the trial, or for both: all
+//! its processes are dead within a second, and the next start removes leftover groups and files.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -21,10 +20,10 @@ const KILLS: u32 = 24;
 /// When everything must be dead.
 const DEAD_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time between two looks at what is left.
+/// Time between two checks for leftovers.
 const POLL: Duration = Duration::from_millis(2);
 
-/// The victim: trials one after the other until it is killed, or one of them is.
+/// The victim: trials one after the other until it, or a trial, is killed.
 pub fn trials_without_end(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let Some(scratch) = arguments.next() else {
         return ExitCode::FAILURE;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::lab::Spec;
 
-/// A kind: the zoo's words, and how its trials are told.
+/// A kind: the zoo's words, and how its trials are recognised.
 pub struct Kind {
     pub words: &'static [&'static str],
     /// More than one where it is chance who comes first.
@@ -52,7 +52,11 @@ pub const KINDS: &[Kind] = &[
     kind(&["serve", "answer=endless"], NEVER_READY),
     kind(&["serve", "answer=close"], NEVER_READY),
     kind(&["serve", "answer=garbage"], NEVER_READY),
-    kind(&["serve", "answer=half", "good=3"], MISS),
+    // Where its load lasts for seconds, nothing more comes.
+    kind(
+        &["serve", "answer=half", "good=3"],
+        &["SLO_MISS", "APP_KO hang"],
+    ),
     kind(&["serve", "answer=close", "good=3"], MISS),
     kind(&["serve", "answer=garbage", "good=3"], MISS),
     kind(&["hang"], NEVER_READY),
@@ -161,27 +165,18 @@ pub const KINDS: &[Kind] = &[
 ];
 
 impl Kind {
-    /// Whether a verdict is this kind's. Where the CPU is slow, it is chance whether a server is ready
-    /// in time and keeps its rate, and whether others come to their limit while it measures.
-    pub fn is_told_by(&self, verdict: &str, is_slow: bool) -> bool {
-        let by_chance = match self.verdicts {
-            _ if !is_slow => &[],
-            PASS => RACE,
-            OOM => BOMB,
-            _ => &[],
-        };
-        self.verdicts.contains(&verdict) || by_chance.contains(&verdict)
-    }
-
     pub fn name(&self) -> String {
         self.words.join(" ")
     }
 
-    /// What its trial needs beside the words.
-    pub fn set(&self, spec: &mut Spec) {
-        // Only one that never gets ready waits for all of it.
+    pub fn set(&self, spec: &mut Spec, start_deadline: Duration) {
+        // Only an application that never becomes ready takes the whole wait.
         let waits = self.verdicts.contains(&NEVER_READY[0]);
-        spec.start_deadline = Duration::from_secs(if waits { 1 } else { 30 });
+        spec.start_deadline = if waits {
+            Duration::from_secs(1)
+        } else {
+            start_deadline
+        };
         spec.stop_grace = Duration::from_millis(200);
         if self.words.contains(&AS_GC_LOG) {
             spec.gc_log = Some(GC_LOG.into());

@@ -28,7 +28,6 @@ pub const UID: u32 = 64_123;
 /// Port of every application: each has its own network.
 pub const PORT: u16 = 8080;
 
-/// An order whose command can be changed.
 #[derive(Clone)]
 pub struct Spec {
     order: TrialOrder,
@@ -141,11 +140,10 @@ pub struct Trial {
     pub evidence: Evidence,
 }
 
-/// A directory for trials, and what was on the machine before.
 pub struct Lab {
     pub site: Site,
     pub scratch: tempfile::TempDir,
-    /// What an application may take to end; only one that does not end waits for all of it.
+    /// Time for an application to end; only a hanging one uses all this time.
     pub grace: Duration,
     count: u32,
     before: Traces,
@@ -198,8 +196,8 @@ impl Lab {
 
     pub fn traces(&self) -> Traces {
         let mut now = Traces::now(UID, self.scratch.path());
-        // What went meanwhile was there before the first trial: a mount goes with its directory, also that
-        // of a container of others.
+        // Mounts that went meanwhile existed before the first trial: a mount goes with its
+        // directory, also another container's.
         now.mounts.extend(self.before.mounts.iter().cloned());
         now
     }
@@ -209,8 +207,7 @@ impl Lab {
         self.assert_clean_after("a trial");
     }
 
-    /// The same, of a trial that is named. Threads that nobody waits for close their descriptors a
-    /// moment later.
+    /// The same for a named trial. Unjoined threads close their descriptors a moment later.
     pub fn assert_clean_after(&self, trial: &str) {
         let begin = Instant::now();
         while self.traces() != self.before && begin.elapsed() < Duration::from_secs(10) {
@@ -220,7 +217,7 @@ impl Lab {
     }
 }
 
-/// Stops the application of a trial for so long, so many seconds after it has been found.
+/// Stops the application of a trial for this length, `after` seconds after it has been found.
 pub fn stop_for(trial: &str, after: u64, length: Duration) {
     let applications = || {
         let all = std::fs::read_dir("/proc").expect("proc").flatten();
@@ -293,6 +290,8 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             as_shipped: false,
             generators: None,
             load_command: None,
+            metrics: None,
+            run: None,
         },
     }
 }

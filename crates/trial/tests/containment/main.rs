@@ -1,8 +1,9 @@
-//! Trials with hostile applications through `trial-part`, and nothing left behind.
+//! Trials with hostile applications through `trial-part`, without leftovers.
 //!
 //! One program plays all parts: the test runner, `trial-part`, `init` and `load-part` (as loadline
-//! would), and the applications (`zoo MODE`). Needs root and cgroups; without them every test is skipped by
-//! name. `containment [FILTER [--exact]] [--skip FILTER]` runs the tests whose name contains the filter.
+//! would), and the applications (`zoo MODE`). Needs root and cgroups; without them every test is
+//! skipped by name. `containment [FILTER [--exact]] [--skip FILTER]` runs the tests with names that
+//! contain the filter.
 
 // It is its own test runner: it prints what the usual one would.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -49,8 +50,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Begins anew with a mount table of its own: container engines and other tests mount meanwhile, and the
-/// table is compared whole. Without root, or `unshare`, it stays in that of the machine.
+/// Restarts with a private mount table: container engines and other tests mount meanwhile, and the
+/// table is compared whole. Without root, or `unshare`, it stays in the machine's.
 fn see_own_mounts_alone() {
     const IS_ALONE: &str = "CONTAINMENT_MOUNTS";
     if std::env::var_os(IS_ALONE).is_some() || !rustix::process::geteuid().is_root() {

@@ -134,7 +134,7 @@ fn descriptors() -> Vec<String> {
         .into_iter()
         .filter_map(target)
         .collect();
-    // The one that lists them.
+    // The listing process itself.
     all.retain(|target| !target.starts_with("/proc/"));
     all.sort();
     all

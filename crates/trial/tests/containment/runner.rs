@@ -26,7 +26,7 @@ pub fn run(wanted: &Wanted) -> ExitCode {
     run_these(&all.filter(wanted).copied().collect::<Vec<Case>>())
 }
 
-/// Runs what `uml` wants to see in its guest: so many hostile trials, or most of the others.
+/// Runs the tests that `uml` needs in its guest: this many hostile trials, or most of the others.
 pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
     if let Ok(site) = Site::detect_site(SiteOptions::default()) {
         println!("cgroup {}", site.describe_machine().cgroup);
@@ -73,7 +73,7 @@ fn run_these(cases: &[Case]) -> ExitCode {
 
 fn passes((name, test): &Case) -> bool {
     let begin = std::time::Instant::now();
-    // A panic has printed its message by itself.
+    // A panic has already printed its message.
     let passed = catch_unwind(test).is_ok();
     let word = if passed { "ok" } else { "FAILED" };
     println!(

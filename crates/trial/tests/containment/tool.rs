@@ -44,7 +44,7 @@ fn phase(phase: TrialPhase, seconds: u64) -> LoadPhase {
     phase
 }
 
-/// A trial of a server with a Python script as its load; `None` where there is no Python.
+/// A trial of a server with a Python script as its load; `None` without Python.
 fn spec(lab: &mut Lab, served: &[&str], script: &str) -> Option<Spec> {
     let python = PathBuf::from("/usr/bin/python3");
     if !python.is_file() {
@@ -62,7 +62,7 @@ fn spec(lab: &mut Lab, served: &[&str], script: &str) -> Option<Spec> {
         words,
         account: Account { uid: UID, gid: UID },
         port: PORT,
-        first_request: Duration::from_secs(8),
+        first_request: Duration::from_secs(20),
         memory: Bytes::from_mib(256),
     });
     spec.load = vec![phase(TrialPhase::WarmUp, 1), phase(TrialPhase::Measure, 3)];
@@ -112,7 +112,7 @@ fn is_timed() {
     lab.assert_clean();
 }
 
-/// A script that waits for each answer sends nothing while there is none; one that does not goes on.
+/// A script that waits for each answer sends nothing while there is none; other scripts go on.
 fn waits_in_a_stall() {
     let open = r#"
 import socket, threading, time
@@ -163,7 +163,7 @@ fn is_void() {
         ),
         (
             "import time; time.sleep(60)",
-            "sent no request to http://localhost:8080 within 8 s of its start, it said nothing; give it",
+            "sent no request to http://localhost:8080 within 20 s of its start, it said nothing; give it",
         ),
         (http2, "spoke HTTP/2 to the service, which cannot be timed"),
         (garbage, "spoke no HTTP to the service"),

@@ -13,8 +13,7 @@ pub const CASES: [Case; 2] = [
     (HOSTILE, hostile_kinds_on_cgroup_v2),
 ];
 
-/// How many hostile trials in the guest: what it makes of them is told of every kind in the
-/// machine's own groups.
+/// How many hostile trials in the guest: in the machine's own groups every kind is tested.
 const TRIALS: &str = "LOADLINE_HOSTILE_V2";
 
 /// Seconds until the guest is killed.
@@ -23,10 +22,10 @@ const MOST: u64 = 1500;
 /// The same for each hostile trial: a dozen on a machine with much else to do.
 const MOST_OF_A_TRIAL: u64 = 40;
 
-/// Each kind needs seconds on the guest's slow CPU, so all of them are a long form.
+/// Each kind needs seconds on the guest's slow CPU, so running all kinds is a long form.
 fn hostile_kinds_on_cgroup_v2() {
     let Ok(count) = std::env::var(TRIALS) else {
-        println!("SKIP {HOSTILE}: long; {TRIALS}=COUNT runs so many trials");
+        println!("SKIP {HOSTILE}: long; {TRIALS}=COUNT runs COUNT trials");
         return;
     };
     let seconds = MOST + MOST_OF_A_TRIAL * count.parse::<u64>().expect("a number of trials");
@@ -53,7 +52,9 @@ fn on_cgroup_v2() {
     let nested = nested(text.as_bytes());
     assert!(passed >= crate::cases::CASES.len(), "{nested}");
     let has_java = crate::java::java().is_some();
-    assert!(!has_java || !text.contains("SKIP"), "{nested}");
+    // The guest's kernel has no IPv6; that test runs in the machine's own groups.
+    let is_unwanted = |line: &str| line.contains("SKIP") && !line.contains("no IPv6");
+    assert!(!has_java || !text.lines().any(is_unwanted), "{nested}");
     let seen = text.lines().filter(|line| line.contains("sees "));
     for line in seen {
         println!("{MOST_OF_IT}: {line}");
@@ -61,7 +62,7 @@ fn on_cgroup_v2() {
     println!("{MOST_OF_IT}: {passed} tests passed");
 }
 
-/// What this binary says there, where all went well; `None` where there is no such guest.
+/// The output of this binary there, if all went well; `None` without such a guest.
 fn in_guest(test: &str, arguments: &[&str], seconds: u64) -> Option<String> {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/uml/run.sh");
     let output = Command::new(run)

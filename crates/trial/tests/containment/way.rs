@@ -13,7 +13,7 @@ pub const CASES: [Case; 2] = [
     ("named_file_is_read_only", named_file_is_read_only),
 ];
 
-/// A home as root's is, with an application's directory that it may write, and secrets beside it.
+/// A home like root's, with a writable directory for the application, and secrets next to it.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -85,7 +85,7 @@ fn planted_way() {
     fs::rename(home.path("private"), &way).expect("an own directory");
     let seen = home.said(&mut lab, script);
     assert!(!has_secret(&seen), "a moved directory was opened: {seen:?}");
-    // What is neither was meant: it stands where the application cannot write.
+    // Anything else was intended: the application cannot write there.
     home.mode("app", 0o755);
     let seen = home.said(&mut lab, script);
     assert!(

@@ -8,21 +8,18 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::super::{Ended, Programs, Whole, call, copy, empty};
-use super::{Fault, Outcome, Point};
+use super::{Calls, Fault, Outcome, Point};
 use crate::error::Error;
 use crate::process::stdout_of;
 
-/// The exit code of fault.c where something of the program outlived it.
 const ALIVE: i32 = 120;
 
-/// A result as `export` wrote it, whose application is a jar: what `emit` ships.
+/// A result as `export` wrote it, with a jar as application: input for `emit`.
 const KEPT: &str = "records/2026-11-20-spring-web-size/result.json.gz";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scenario {
-    /// The first trial in a directory where there is no store yet.
     First,
-    /// A result whose first trial is finished goes on.
     Resume,
     Report,
     Emit,
@@ -45,7 +42,6 @@ pub(super) struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    /// Builds what breaks calls, and makes what the commands begin with.
     pub fn new(programs: &'a Programs) -> Result<Self, Error> {
         let root = crate::root();
         let beside = programs.loadline.parent().unwrap_or(Path::new("."));
@@ -68,7 +64,7 @@ impl<'a> Lab<'a> {
         Ok(lab)
     }
 
-    /// A store with a finished result, and one whose loadline died in its second trial.
+    /// A store with a finished result, and a result with a loadline that died in its second trial.
     fn templates(&self) -> Result<(), Error> {
         let whole = self.base.join("whole");
         empty(&whole)?;
@@ -90,7 +86,6 @@ impl<'a> Lab<'a> {
         Err(Error::Usage(what))
     }
 
-    /// loadline with these arguments on this store.
     fn words(&self, arguments: &[String], state: &Path) -> Vec<String> {
         let (subcommand, rest) = arguments.split_at(1);
         let state = ["--state".to_owned(), state.display().to_string()];
@@ -101,13 +96,14 @@ impl<'a> Lab<'a> {
             .collect()
     }
 
-    /// The same below what breaks a call of it, or lists them.
-    fn broken(&self, report: &Path, fault: Option<&Fault>, words: &[String]) -> Vec<String> {
-        let Some(fault) = fault else {
-            return self.below(report, &[], words);
-        };
+    fn broken(&self, report: &Path, fault: &Fault, words: &[String]) -> Vec<String> {
         let at = fault.at.to_string();
-        self.below(report, &["--at", &at, "--with", fault.kind], words)
+        let at = ["--at", &at, "--with", fault.kind];
+        self.below(
+            report,
+            &[counted(fault.calls), at.as_slice()].concat(),
+            words,
+        )
     }
 
     fn below(&self, report: &Path, fault: &[&str], words: &[String]) -> Vec<String> {
@@ -160,12 +156,11 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// All calls of a command that nobody disturbs, and what it writes.
-    pub fn points(&self, scenario: Scenario) -> Result<Vec<Point>, Error> {
+    pub fn points(&self, scenario: Scenario, calls: Calls) -> Result<Vec<Point>, Error> {
         let directory = self.base.join(format!("{scenario:?}"));
         self.prepare(scenario, &directory)?;
         let list = self.base.join("points");
-        let words = self.broken(&list, None, &self.command(scenario, &directory));
+        let words = self.below(&list, counted(calls), &self.command(scenario, &directory));
         expect(&call(&directory, &words)?, "a command that nobody disturbs")?;
         let mut points = points(&list)?;
         if scenario == Scenario::First {
@@ -181,7 +176,7 @@ impl<'a> Lab<'a> {
         self.prepare(fault.scenario, &directory)?;
         let list = self.base.join(format!("points-{worker}"));
         let command = self.command(fault.scenario, &directory);
-        let ended = call(&directory, &self.broken(&list, Some(fault), &command))?;
+        let ended = call(&directory, &self.broken(&list, fault, &command))?;
         let point = points(&list)?.pop();
         let mut wrong = told(&ended, fault);
         match fault.scenario {
@@ -196,7 +191,7 @@ impl<'a> Lab<'a> {
         Ok(Outcome { point, wrong })
     }
 
-    /// Nothing finished is lost, and the answer is that of a run that nobody disturbed.
+    /// No finished trial is lost, and the answer equals an undisturbed run's.
     fn after_trials(
         &self,
         fault: &Fault,
@@ -258,7 +253,6 @@ impl<'a> Lab<'a> {
         Ok(wrong)
     }
 
-    /// Each file is the old one or the new one, and no other is there.
     fn after_writing(
         &self,
         fault: &Fault,
@@ -270,7 +264,7 @@ impl<'a> Lab<'a> {
         let old = ["an older report", "an older one"];
         for (name, bytes) in contents(&directory.join("to"))? {
             let is_old = old.iter().any(|old| old.as_bytes() == bytes);
-            // A writer that was killed leaves one beside its place, which the next one removes.
+            // A killed writer leaves a temporary file, which the next one removes.
             let is_beside = name.starts_with(".loadline-") && name.ends_with(".part");
             if !is_old && !is_beside && whole.get(&name) != Some(&bytes) {
                 wrong.push(format!("half of a file is left: to/{name}"));
@@ -292,7 +286,7 @@ impl<'a> Lab<'a> {
         Ok(wrong)
     }
 
-    /// The result is there whole or not at all; a second removal leaves nothing of it.
+    /// The result exists whole or not at all; a second removal leaves nothing behind.
     fn after_removal(&self, directory: &Path, command: &[String]) -> Result<Vec<String>, Error> {
         let state = directory.join("state");
         let mut wrong = Vec::new();
@@ -315,8 +309,8 @@ impl<'a> Lab<'a> {
         Ok(wrong)
     }
 
-    /// Control groups of trials that nobody owns, and that `clean` leaves. What runs beside this lab makes
-    /// such groups too, later ones among them: what was there before counts.
+    /// Control groups of trials without an owner that `clean` leaves. Processes parallel to this
+    /// lab make such groups too, also later: only new ones count.
     pub fn left(&self) -> Result<Vec<String>, Error> {
         let mut left = ownerless()?;
         let whole = self.base.join("whole");
@@ -328,7 +322,6 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Control groups of trials whose owner is gone.
 fn ownerless() -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
     let root = Path::new("/sys/fs/cgroup");
@@ -347,7 +340,13 @@ fn ownerless() -> Result<Vec<String>, Error> {
     Ok(all)
 }
 
-/// What a command that was disturbed must say itself.
+fn counted(calls: Calls) -> &'static [&'static str] {
+    match calls {
+        Calls::Changes => &[],
+        Calls::Reads => &["--reads", "1"],
+    }
+}
+
 fn told(ended: &Ended, fault: &Fault) -> Vec<String> {
     let mut wrong = Vec::new();
     if ended.code == ALIVE {
@@ -411,7 +410,6 @@ fn names(directory: &Path) -> Result<BTreeSet<String>, Error> {
     Ok(read.flatten().map(name).collect())
 }
 
-/// Files by their names; of a file itself, under no name.
 fn contents(place: &Path) -> Result<BTreeMap<String, Vec<u8>>, Error> {
     let mut found = BTreeMap::new();
     if place.is_file() {

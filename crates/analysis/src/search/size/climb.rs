@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::warmer::is_cold;
-use super::{SearchedBase, SizeEnd, SizeSearch, SmallestMemory, at_size, proof_ask};
+use super::{SearchedBase, SizeEnd, SizeSearch, SmallestMemory, proof_ask};
 use crate::proof::{COUNTED_STARTS, ProofStanding, distances, starts_by_distance};
 use crate::record::{TrialPurpose, TrialRecord};
 use crate::search::ascent::Ascent;
@@ -17,9 +17,10 @@ pub(super) struct ProvedBase {
     pub(super) base: usize,
     pub(super) is_proven: bool,
     pub(super) answer: MemoryFound,
-    /// The fresh starts at every size that was tested, in order.
     pub(super) trials: Vec<Arc<TrialRecord>>,
     pub(super) is_cold: bool,
+    /// Its starts missed although they had memory to spare.
+    pub(super) lacks_cpu: bool,
 }
 
 pub(super) struct Climb {
@@ -44,7 +45,7 @@ impl Climb {
             let size = t.configuration.memory?;
             Some((size, TrialOutcome::from(t.verdict)))
         };
-        // The limit of a squeezed start was not the one that it was given.
+        // The limit of a squeezed start changed during the trial.
         let trials = searched.trials.iter();
         let trials = trials
             .filter(|t| t.purpose != TrialPurpose::Squeeze)
@@ -98,10 +99,12 @@ impl Climb {
         }
     }
 
-    /// Reads the fresh starts at one size; opens those that are missing.
+    /// Reads the fresh starts at one size; opens the missing ones.
     pub(super) fn test_size(&mut self, searched: &SearchedBase, seen: &SeenTrials) -> Next<()> {
         let size = self.ascent.current_size();
-        let configuration = at_size(&searched.base, size);
+        let configuration = searched.at_size(size);
+        // Elsewhere only a squeezed start tells which miss memory cures.
+        let tells_blind = self.squeezed.is_some() || searched.more_cpu.is_some();
         let mut repeat = 1;
         while let ProofStanding::More(more) = self.standing()
             && self.ascent.current_size() == size
@@ -116,7 +119,7 @@ impl Climb {
                 });
             };
             match TrialOutcome::from(record.verdict) {
-                TrialOutcome::Fail if self.squeezed.is_some() && !lacked_memory(record) => {
+                TrialOutcome::Fail if tells_blind && !lacked_memory(record) => {
                     self.ascent.record_blind_miss();
                 }
                 outcome => self.ascent.record_start(outcome),
@@ -131,9 +134,12 @@ impl Climb {
 
 pub(super) fn conclude_climb(base: usize, mut climbs: Vec<Option<Climb>>) -> Option<ProvedBase> {
     let climb = climbs[base].take()?;
+    let has_missed = |t: &TrialRecord| TrialOutcome::from(t.verdict) == TrialOutcome::Fail;
+    let is_blind = |t: &Arc<TrialRecord>| has_missed(t) && !lacked_memory(t);
     Some(ProvedBase {
         base,
         is_proven: climb.standing() == ProofStanding::Proven,
+        lacks_cpu: climb.standing() == ProofStanding::Refuted && climb.trials.iter().any(is_blind),
         answer: climb.current_answer(),
         trials: climb.trials,
         is_cold: climb.is_cold,

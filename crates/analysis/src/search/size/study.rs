@@ -1,7 +1,7 @@
-//! R and A: one start with room and one that is squeezed, and what becomes of the search then.
+//! R and A: one start with room and one squeezed start, and how the search continues.
 //!
-//! Owns when a start with room is repeated, with which heap the next one runs, and when the wall that it
-//! found is an answer. What a squeeze means for a limit is [`crate::budget`]'s.
+//! Owns when a start with room is repeated, which heap the next start gets, and when its memory
+//! wall is an answer. [`crate::budget`] turns a squeeze into a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::budget::{
     Budget, HeapPolicy, MemoryWall, allowed_heap, answer_budget, choose_heap, heap_options,
-    live_set, named_heap, room_need, study_limit,
+    live_set, named_heap, need_beside_heap, room_need, study_limit,
 };
 use crate::record::{
     AppKo, Configuration, Evidence, InstanceEvidence, SqueezeEnd, TrialPhase, TrialPurpose,
@@ -24,15 +24,15 @@ use crate::search::ahead::SearchMachine;
 use crate::search::expected::ExpectedSize;
 use crate::search::min_memory::{MemoryFound, MemoryParameters};
 use crate::search::{Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, read_records};
-use crate::verdict::{VerdictThresholds, judge_trial};
+use crate::verdict::{VerdictThresholds, judge_trial, lacked_memory};
 
-/// A squeezed start that missed its SLO before the squeeze gets so much more, once.
+/// Factor on the limit of a squeezed start that missed its SLO before the squeeze, applied once.
 const MORE_ROOM: (u64, u64) = (3, 2);
-/// An answer whose aged start missed its SLO moves up by so much.
+/// Factor on an answer if its aged start missed its SLO.
 const AGED_MISS: (u64, u64) = (104, 100);
 const LAST_LINES: usize = 3;
 
-enum Room {
+pub(super) enum Room {
     Measured(Arc<TrialRecord>),
     TooEarly,
     Ended(SizeEnd),
@@ -40,32 +40,28 @@ enum Room {
 
 enum Study {
     Wall(Arc<TrialRecord>),
-    /// No wall was found; whether it kept its SLO at this limit.
     NoWall(Option<Bytes>),
     Ended(SizeEnd),
 }
 
-struct Course<'a> {
+pub(super) struct Course<'a> {
     search: &'a SmallestMemory,
     seen: &'a SeenTrials,
     base: Configuration,
-    trials: Vec<Arc<TrialRecord>>,
-    spent: Duration,
+    pub(super) trials: Vec<Arc<TrialRecord>>,
+    pub(super) spent: Duration,
     start_deadline: Duration,
+    beside_heap: Option<Bytes>,
 }
 
 impl TrialSearch for SmallestMemory {
     type Answer = SearchedBase;
 
     fn next(&self, seen: &SeenTrials) -> Next<SearchedBase> {
-        let mut course = Course {
-            search: self,
-            seen,
-            base: self.base.clone(),
-            trials: Vec::new(),
-            spent: Duration::ZERO,
-            start_deadline: self.start_deadline,
-        };
+        if let Some(range) = self.cpu {
+            return self.next_of_cpus(range, seen);
+        }
+        let mut course = Course::new(self, seen);
         let room = match course.room()? {
             Room::Measured(room) => room,
             Room::TooEarly => return course.begin_again(),
@@ -77,6 +73,7 @@ impl TrialSearch for SmallestMemory {
             Err(end) => return Ok(course.ended(end, None)),
         };
         course.set_heap(heap, &evidence, &room);
+        course.follow_limit(heap, &room)?;
         let limit = study_limit(&evidence, heap, self.parameters.step);
         let mut passed = Some(room.configuration.memory.unwrap_or(self.parameters.high));
         if let Some(limit) = limit.filter(|_| self.is_squeezable) {
@@ -91,20 +88,11 @@ impl TrialSearch for SmallestMemory {
 }
 
 impl SmallestMemory {
-    /// Tries one size after the other, from the largest or below one that `passed`.
+    /// Tries one size after the other, from the largest or below one known to pass.
     pub(in crate::search) fn bisect(&self, seen: &SeenTrials) -> Next<SearchedBase> {
-        let course = Course {
-            search: self,
-            seen,
-            base: self.base.clone(),
-            trials: Vec::new(),
-            spent: Duration::ZERO,
-            start_deadline: self.start_deadline,
-        };
-        course.bisect(None, None)
+        Course::new(self, seen).bisect(None, None)
     }
 
-    /// The heap that ships; `None` leaves it to the JVM.
     fn heap_of(&self, room: &Evidence) -> Result<Option<Bytes>, SizeEnd> {
         match (self.heap, live_set(room)) {
             (HeapPolicy::Keep, _) => Ok(None),
@@ -121,10 +109,27 @@ impl SmallestMemory {
     }
 }
 
-impl Course<'_> {
-    fn start(&mut self, size: Bytes, purpose: TrialPurpose, repeat: u32) -> Next<Arc<TrialRecord>> {
+impl<'a> Course<'a> {
+    pub(super) fn new(search: &'a SmallestMemory, seen: &'a SeenTrials) -> Self {
+        Self {
+            search,
+            seen,
+            base: search.base.clone(),
+            trials: Vec::new(),
+            spent: Duration::ZERO,
+            start_deadline: search.start_deadline,
+            beside_heap: None,
+        }
+    }
+
+    pub(super) fn start(
+        &mut self,
+        size: Bytes,
+        purpose: TrialPurpose,
+        repeat: u32,
+    ) -> Next<Arc<TrialRecord>> {
         let ask = TrialAsk {
-            configuration: at_size(&self.base, size),
+            configuration: at_size(&self.base, self.beside_heap, size),
             purpose,
             repeat,
             start_deadline: self.start_deadline,
@@ -148,7 +153,7 @@ impl Course<'_> {
 
     /// R: the largest size, twice as much where memory may be what lacks. What fails twice for another
     /// reason would fail at every size.
-    fn room(&mut self) -> Next<Room> {
+    pub(super) fn room(&mut self) -> Next<Room> {
         let parameters = &self.search.parameters;
         let max = parameters.max.max(parameters.high);
         let has_longer = self.search.with_longer_warm_up().is_some();
@@ -166,6 +171,8 @@ impl Course<'_> {
                 TrialVerdict::Invalid(_) => {
                     return Ok(Room::Ended(could_not_measure(size, &record)));
                 }
+                // A run that takes too long may lack CPU: its counters tell.
+                TrialVerdict::SloMiss if record.evidence.run.is_some() => lacked_memory(&record),
                 TrialVerdict::SloMiss | TrialVerdict::AppKo(AppKo::CgroupOom | AppKo::JavaOom) => {
                     true
                 }
@@ -190,7 +197,6 @@ impl Course<'_> {
         Ok(searched)
     }
 
-    /// Later trials run with this heap.
     fn set_heap(&mut self, heap: Option<Bytes>, evidence: &Evidence, room: &TrialRecord) {
         self.base = self.search.base.clone();
         if let Some(heap) = heap {
@@ -199,7 +205,22 @@ impl Course<'_> {
         }
     }
 
-    /// A: a start with the options that ship, aged and squeezed.
+    /// For a run with one JVM: one more run with this heap, fully touched, shows the JVM's memory
+    /// outside the heap. From then on the heap is the rest of each size.
+    fn follow_limit(&mut self, heap: Option<Bytes>, room: &TrialRecord) -> Next<()> {
+        let is_chosen = matches!(self.search.heap, HeapPolicy::Auto | HeapPolicy::Grow);
+        let Some(heap) = heap.filter(|_| is_chosen && self.search.has_one_jvm) else {
+            return Ok(());
+        };
+        let size = room
+            .configuration
+            .memory
+            .unwrap_or(self.search.parameters.high);
+        let pinned = self.start(size, TrialPurpose::Room, 1)?;
+        self.beside_heap = need_beside_heap(&pinned.evidence, heap);
+        Ok(())
+    }
+
     fn study(&mut self, limit: Bytes, heap: Option<Bytes>, room: &TrialRecord) -> Next<Study> {
         let most = room.configuration.memory.unwrap_or(limit);
         let (mut limit, mut repeat) = (limit.min(most), 1);
@@ -207,7 +228,7 @@ impl Course<'_> {
             let record = self.start(limit, TrialPurpose::Squeeze, repeat)?;
             let squeeze = record.evidence.squeeze.as_ref();
             let has_wall = MemoryWall::of_start(&record.evidence).is_some();
-            // A kill in the squeeze is one that was looked for.
+            // A kill in the squeeze is expected.
             let was_killed = squeeze.is_some_and(|squeeze| squeeze.end == SqueezeEnd::Killed);
             let has_missed = match record.verdict {
                 TrialVerdict::Pass | TrialVerdict::Invalid(_) => false,
@@ -221,7 +242,7 @@ impl Course<'_> {
                 let passed = record.verdict == TrialVerdict::Pass;
                 return Ok(Study::NoWall(passed.then_some(limit)));
             }
-            if repeat > 1 {
+            if repeat > 1 || self.search.has_more_cpu && !lacked_memory(&record) {
                 return Ok(Study::Ended(missed_with_room(limit, &record)));
             }
             repeat += 1;
@@ -262,7 +283,7 @@ impl Course<'_> {
                 reason: format!("the parts of its memory add up to {size}"),
             };
         }
-        // Steps of a squeeze are whole pages; nobody asks for so many.
+        // Steps of a squeeze are whole pages; people ask for whole MiB.
         let calm = wall.calm.limit.round_up(Bytes::from_mib(1));
         let counted = self
             .trials
@@ -279,7 +300,7 @@ impl Course<'_> {
         })
     }
 
-    /// Where no limit can be lowered: one size after the other, below one that passed.
+    /// Without a way to lower limits: one size after the other, below one known to pass.
     fn bisect(mut self, passed: Option<Bytes>, need: Option<Bytes>) -> Next<SearchedBase> {
         let own = &self.search.parameters;
         let parameters = MemoryParameters {
@@ -289,7 +310,7 @@ impl Course<'_> {
             ..*own
         };
         let base = self.base.clone();
-        let mut steps = SizeSteps::new(&base, parameters, self.start_deadline);
+        let mut steps = SizeSteps::new((&base, self.beside_heap), parameters, self.start_deadline);
         for trial in self
             .trials
             .iter()
@@ -316,7 +337,7 @@ impl Course<'_> {
         Ok(self.ended(end, None))
     }
 
-    fn ended(self, end: SizeEnd, squeezed: Option<Arc<TrialRecord>>) -> SearchedBase {
+    pub(super) fn ended(self, end: SizeEnd, squeezed: Option<Arc<TrialRecord>>) -> SearchedBase {
         SearchedBase {
             base: self.base,
             end,
@@ -326,7 +347,10 @@ impl Course<'_> {
             squeezed,
             step: self.search.parameters.step,
             heap: self.search.heap,
+            beside_heap: self.beside_heap,
             longer: self.search.with_longer_warm_up().map(Box::new),
+            of_other_cpus: Vec::new(),
+            more_cpu: None,
         }
     }
 }
@@ -335,7 +359,6 @@ fn more(size: Bytes) -> Bytes {
     size.mul_ratio(MORE_ROOM.0, MORE_ROOM.1)
 }
 
-/// Of several instances the one with the most alive.
 fn of_one_instance(evidence: &Evidence) -> Evidence {
     let live = |instance: &&InstanceEvidence| instance.gc.as_ref().and_then(|gc| gc.heap_after_max);
     let Some(most) = evidence.instances.iter().max_by_key(live) else {
@@ -397,14 +420,13 @@ fn has_missed_aged(squeezed: &TrialRecord) -> bool {
     judged.verdict.is_evidence() && judged.verdict != TrialVerdict::Pass
 }
 
-fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {
+pub(super) fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {
     SizeEnd::CouldNotMeasure {
         size,
         reason: format!("{}: {}", record.verdict, record.reason),
     }
 }
 
-/// A start with room that failed, with what the application said last.
 fn infeasible(largest: Bytes, record: &TrialRecord) -> SizeEnd {
     let mut reason = format!("{}: {}", record.verdict, record.reason);
     let lines = &record.evidence.last_output;
@@ -415,7 +437,6 @@ fn infeasible(largest: Bytes, record: &TrialRecord) -> SizeEnd {
     SizeEnd::Infeasible { largest, reason }
 }
 
-/// A start with room to spare that missed twice.
 fn missed_with_room(limit: Bytes, record: &TrialRecord) -> SizeEnd {
     let reason = format!(
         "{}: {}; it had room, so more memory does not cure it",

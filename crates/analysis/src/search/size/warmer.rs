@@ -1,6 +1,6 @@
-//! When a search for a warm JVM begins again, and with which warm-up.
+//! When a search for a warm JVM restarts, and with which warm-up.
 //!
-//! Owns how many starts say so; what one start says is [`crate::warming`]'s.
+//! Owns how many cold starts trigger it; [`crate::warming`] judges each start.
 
 use std::sync::Arc;
 
@@ -9,11 +9,10 @@ use crate::record::{Configuration, TrialRecord};
 use crate::text;
 use crate::warming::{self, FEW};
 
-/// Begins the word of a label that tells a longer warm-up.
 const WARM_UP: &str = "warm-up=";
 
-/// Whether the search must begin again with a longer warm-up. The first start shows it alone, also
-/// one that missed: what it missed may be what a warm JVM keeps.
+/// Whether the search must restart with a longer warm-up. The first start alone shows it, even if
+/// it missed: a warm JVM might have kept the SLO.
 pub(super) fn is_too_early(trials: &[Arc<TrialRecord>]) -> bool {
     match trials {
         [first] => first.verdict.is_evidence() && warming::is_warming(first),
@@ -22,7 +21,6 @@ pub(super) fn is_too_early(trials: &[Arc<TrialRecord>]) -> bool {
 }
 
 impl SmallestMemory {
-    /// The same search with a longer warm-up; `None` where that is not asked or none is longer.
     pub(super) fn with_longer_warm_up(&self) -> Option<Self> {
         let longer = warming::longer_warm_up(self.warm_up?)?;
         let given = match self.base.label.rsplit_once(WARM_UP) {
@@ -48,8 +46,7 @@ impl SmallestMemory {
     }
 }
 
-/// Whether most starts at the size that ran last were judged while they were warming up, where they
-/// are enough to say so.
+/// Whether most starts at the last size were judged while warming up, given enough starts.
 pub(super) fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
     let last = trials.last().map(|t| t.configuration.memory);
     let same = trials
@@ -65,7 +62,7 @@ mod tests {
     use crate::record::{InvalidReason, TrialVerdict};
     use crate::warming::tests::start;
 
-    /// A start with so many MiB; of a cold one requests get cheaper while it is judged.
+    /// A start with this many MiB; in a cold start requests get cheaper while it is judged.
     fn of(is_cold: bool, size: u64, verdict: TrialVerdict) -> Arc<TrialRecord> {
         let falls = if is_cold { 60 } else { 0 };
         let mut record = start(|second| 800 - falls * second as u64);

@@ -18,7 +18,6 @@ use crate::search::refine::MemoryRefinement;
 
 const LENGTH: Duration = Duration::from_secs(50);
 
-/// Three CPU rows of two memories, one or two ways to run in each.
 fn example_purchase(variants: &[&str], budget: Option<Duration>) -> Purchase {
     let mut bought = purchase(budget);
     let price = bought.pricing.offer.price.clone();

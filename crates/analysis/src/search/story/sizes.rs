@@ -13,13 +13,13 @@ use crate::search::TrialAsk;
 use crate::search::min_memory::MemoryParameters;
 use crate::search::size::{SizeAnswer, SizeEnd, SizeSearch, SizedLevel, SmallestMemory};
 
+mod cpus;
 mod squeezed;
 
 fn ask_mib(ask: &TrialAsk) -> u64 {
     ask.configuration.memory.expect("it has one").as_bytes() >> 20
 }
 
-/// From 64Mi to 1Gi, two confirmations more than one.
 fn example_search(label: &str) -> SmallestMemory {
     let mib = Bytes::from_mib;
     SmallestMemory {
@@ -37,6 +37,9 @@ fn example_search(label: &str) -> SmallestMemory {
         warm_up: None,
         heap: Default::default(),
         is_squeezable: true,
+        has_one_jvm: false,
+        cpu: None,
+        has_more_cpu: false,
     }
 }
 
@@ -112,7 +115,7 @@ fn tell_sizes(sized: &SizeAnswer) -> String {
     text
 }
 
-/// Starts pass from so many MiB on.
+/// Starts pass from this many MiB on.
 fn from(needs: u64) -> impl FnMut(&TrialAsk) -> (TrialVerdict, u64) {
     move |ask| (if ask_mib(ask) >= needs { PASS } else { MISS }, needs)
 }

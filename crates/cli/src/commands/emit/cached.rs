@@ -1,6 +1,6 @@
-//! The start-up cache of what is emitted: which one, and where there can be none.
+//! The start-up cache of emitted files: which one, and the refusals.
 //!
-//! Owns the refusals. The stage that makes it is crate `report`'s.
+//! Crate `report` owns the stage that makes it.
 
 use loadline_analysis::record::StartCache;
 use loadline_report::ResultView;
@@ -9,7 +9,7 @@ use loadline_sizing::cache::CacheKind;
 
 use crate::error::{Error, FailureKind};
 
-/// The start-up cache that is asked for, else the one that was measured; trained as that was.
+/// The requested start-up cache, else the measured one, trained the same way.
 pub(super) fn asked_for(asked: Option<CacheKind>, view: &ResultView) -> Option<StartCache> {
     let recommendation = view.recommendation.as_ref();
     let measured = recommendation.and_then(|r| r.configuration.cache);
@@ -23,8 +23,8 @@ pub(super) fn asked_for(asked: Option<CacheKind>, view: &ResultView) -> Option<S
     }))
 }
 
-/// A variable of a manifest takes the place of the image's, so the cache must be the image's before
-/// it is measured: then its option is known as one of the image's own.
+/// A variable of a manifest replaces the image's, so the image must have the cache before it is
+/// measured: then its option is known as one of the image's.
 pub(super) fn refuse_cache_of_image(application: &ProductionApplication) -> Result<(), Error> {
     let has_cache = application.measured_image.is_some() && application.cache.is_some();
     if !has_cache {
@@ -38,7 +38,6 @@ pub(super) fn refuse_cache_of_image(application: &ProductionApplication) -> Resu
     .with_hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
 }
 
-/// A cache that the JVM of the image cannot make.
 pub(super) fn refuse_cache_of_another_jvm(
     asked: Option<CacheKind>,
     jdk: u32,

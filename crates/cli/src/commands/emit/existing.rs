@@ -1,6 +1,6 @@
-//! What `emit` writes for an application that has its manifest or chart already: only what changes.
+//! `emit` for an application with an existing manifest or chart: only the changes.
 //!
-//! Owns the flags of it, and what is said about the files. The files are `loadline_report`'s.
+//! Owns its flags, and the messages about the files. `loadline_report` owns the files.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use crate::error::{Error, FailureKind};
 /// Flags of files that patch instead of replacing.
 #[derive(Args)]
 pub struct PatchFlags {
-    /// Manifest of yours (Deployment, StatefulSet; - is standard input): write a patch of it and a
+    /// Your manifest (Deployment, StatefulSet; - is standard input): write a patch for it and a
     /// Kustomize component instead of new files
     #[arg(long, value_name = "FILE", conflicts_with_all = ["values", "purposes", "name", "base_image", "replicas", "max_rate", "max_replicas", "plain", "cache"])]
     manifest: Option<PathBuf>,
@@ -45,6 +45,10 @@ pub struct PatchFlags {
 }
 
 impl PatchFlags {
+    pub fn is_given(&self) -> bool {
+        self.manifest.is_some() || self.values.is_some()
+    }
+
     pub fn for_container(manifest: PathBuf, workload: String, container: String) -> Self {
         Self {
             manifest: Some(manifest),
@@ -143,13 +147,18 @@ impl PatchFlags {
 fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
     let container = parse_container(&patched.container);
     let measured = MeasuredNeeds {
-        // Results of before there were budgets do not tell it: then only a heap that does not fit by
-        // itself is a kill for certain.
+        // Old results have no budget: then only a heap that is too large alone is a certain kill.
         rest: patched.rest.or(Some(Bytes::default())),
         ..MeasuredNeeds::default()
     };
     let Some(found) = over_commitment(&container, measured) else {
         return Ok(());
+    };
+    // The heap that fits leaves room for what a typical service needs.
+    let typical = || over_commitment(&container, MeasuredNeeds::default());
+    let found = match patched.rest {
+        Some(_) => found,
+        None => typical().unwrap_or(found),
     };
     let options = container.jvm.join(" ");
     let refusal = format!(
@@ -160,7 +169,6 @@ fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
     Err(Error::new(FailureKind::Usage, redact::redact_line(&refusal)).with_hint(found.hint))
 }
 
-/// A refusal with the file that it is about.
 fn error_in_file(path: &Path, error: EmitError) -> Error {
     match error {
         EmitError::Manifest { why, hint } => {

@@ -1,7 +1,7 @@
-//! What a record from elsewhere would have production run beside the application.
+//! Commands and agents that a foreign record would start in production.
 //!
-//! Facts: options of HotSpot and OpenJ9 that start a command or load code; a file of options may hold any
-//! (one that is named by `@` is refused for every result).
+//! Facts: options of HotSpot and OpenJ9 that start a command or load code; a file of options may
+//! hold any (`@` files are refused for every result).
 
 use loadline_engine::experiment::Experiment;
 use loadline_report::ResultView;
@@ -18,7 +18,7 @@ const COMMANDS: [&str; 6] = [
     "-Xdump:tool",
 ];
 
-/// Options that load code of their own into the JVM.
+/// Options that load code into the JVM.
 const AGENTS: [&str; 5] = [
     "-javaagent:",
     "-agentlib:",
@@ -53,7 +53,6 @@ pub(super) fn refuse_foreign_commands(
     Ok(())
 }
 
-/// The words from which JVM options may come: command, configuration and variables.
 fn shipped_words(view: &ResultView, experiment: &Experiment) -> Vec<String> {
     let mut words = experiment.app.command.clone();
     let mut values: Vec<&String> = experiment.app.env.values().collect();

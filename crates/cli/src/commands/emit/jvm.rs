@@ -12,17 +12,15 @@ use loadline_sizing::jdk::JavaVersion;
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct JvmIdentity {
-    /// Who built it, as [`loadline_report::emit::BaseImage`] takes it; empty where nothing says so.
+    /// Its vendor, in the form of [`loadline_report::emit::BaseImage`]; empty if unknown.
     pub vendor: String,
-    /// All of its version; empty where nothing says so.
     pub version: String,
-    /// Its feature release; `None` where nothing says so.
+    /// Its feature release; `None` if unknown.
     pub feature: Option<u32>,
     pub is_openj9: bool,
 }
 
 impl JvmIdentity {
-    /// That of the recommended configuration, or of the last trial.
     pub fn from_view(view: &ResultView) -> Self {
         let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
         let trials = || recommended_trials(view);
@@ -36,7 +34,6 @@ impl JvmIdentity {
         )
     }
 
-    /// Whether its trials saw a JVM: its log, or its counters.
     pub fn is_seen(view: &ResultView) -> bool {
         let has_classes = |t: &TrialRecord| t.evidence.start.classes.is_some();
         recommended_trials(view).any(|t| t.evidence.gc.is_some() || has_classes(t))
@@ -85,7 +82,6 @@ impl JvmIdentity {
     }
 }
 
-/// The trials of the recommended JDK and application, or all; the last one first.
 fn recommended_trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
     let recommended = view.recommendation.as_ref().map(|r| &r.configuration);
     let level = |c: &Configuration| (c.jdk.clone(), c.application.clone());
@@ -94,7 +90,6 @@ fn recommended_trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {
     view.trials.iter().rev().filter(is_of)
 }
 
-/// The vendor of IBM's builds.
 const SEMERU: &str = "semeru";
 
 /// An entry of the machine's list: `17 debian 17.0.15+6-Debian-1deb12u1`,
@@ -120,7 +115,6 @@ impl<'a> ListedJdk<'a> {
         })
     }
 
-    /// The JDK of an image was not started on this machine, so it has no build behind it.
     fn is_openj9(&self) -> bool {
         self.build.starts_with("OpenJ9 ") || [OPENJ9, SEMERU].contains(&self.vendor)
     }

@@ -1,6 +1,6 @@
-//! What the user has to do with the files that `emit` wrote.
+//! The user's next steps with the emitted files.
 //!
-//! Owns the commands that it prints; runs none of them.
+//! Owns the commands that it prints; runs none.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -28,7 +28,6 @@ impl ShippingSteps<'_> {
         parts.filter(|part| *part != Component::CurDir).collect()
     }
 
-    /// What may be missing in the image, or be another thing than was measured.
     pub(super) fn doubts(&self) -> Vec<String> {
         if !self.has("Dockerfile") {
             return Vec::new();
@@ -75,6 +74,17 @@ impl ShippingSteps<'_> {
                 )
             }));
             steps.push(format!("kubectl apply -f {to}/kubernetes.yaml"));
+        }
+        if self.has("dashboard.json") {
+            steps.push(format!(
+                "in Grafana: Dashboards, New, Import: {to}/dashboard.json"
+            ));
+        }
+        for name in ["alerts.yaml", "keda.yaml"]
+            .into_iter()
+            .filter(|name| self.has(name))
+        {
+            steps.push(format!("kubectl apply -f {to}/{name}"));
         }
         steps
     }

@@ -1,6 +1,7 @@
-//! `explain --try`: the advised configuration beside the old one, in turn, and what it did.
+//! `explain --try`: runs the advised configuration and the old one in turn, and shows the effect.
 //!
-//! Owns the experiment that this is: the trial's own, with exactly the two configurations. It is an ordinary result: listed, shown and resumed like any other.
+//! Owns its experiment: the trial's own, with exactly the two configurations. It is an ordinary
+//! result: listed, shown and resumed like any other.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -121,8 +122,8 @@ fn try_experiment(
     )
 }
 
-/// Takes the number of GC threads out of the user's own options, which would win on both sides, and
-/// gives the one that counted: the last.
+/// Removes the number of GC threads from the user's own options, which would win on both sides, and
+/// returns the effective one: the last.
 fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
     let is_threads = |word: &String| GC_THREADS.iter().any(|option| word.starts_with(option));
     let text = command.iter().rfind(|word| is_threads(word)).cloned();
@@ -142,8 +143,6 @@ fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Refuses to compare a configuration with itself: something that wins over loadline's option may
-/// set the number of GC threads.
 fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
     match before.first() {
         Some(same) if before == after => Err(Error::new(

@@ -32,7 +32,7 @@ pub struct ExplainDocument {
     explained: u64,
     /// Of them, at least in part in a gap of the sampler.
     in_gaps: u64,
-    /// All of them together.
+    /// All together.
     total_seconds: f64,
     /// The time of all pauses by class.
     classes: ClassSeconds,
@@ -42,7 +42,7 @@ pub struct ExplainDocument {
     sampler: Option<SamplerForm>,
     /// What would help, the most effective first.
     advice: Vec<AdviceForm>,
-    /// What trying one of them showed; null without --try.
+    /// The result of trying one; null without --try.
     tried: Option<TryForm>,
 }
 
@@ -72,7 +72,7 @@ struct PauseForm {
     start_ns: u64,
     /// Its end.
     end_ns: u64,
-    /// The class with most of it.
+    /// The class with the largest part.
     dominant: &'static str,
     /// Share with a known class, 0 to 1.
     covered: f64,
@@ -113,7 +113,7 @@ struct SamplerForm {
     cpu_share: Option<f64>,
     /// Times at which samples that were due are missing.
     gaps: u64,
-    /// The longest of them.
+    /// The longest gap.
     longest_gap_seconds: f64,
 }
 
@@ -151,7 +151,7 @@ struct TryForm {
 struct TriedSide {
     /// Trials that could be counted.
     trials: usize,
-    /// Pauses over 50 ms in all of them.
+    /// Pauses over 50 ms in total.
     pauses: usize,
     /// The same for a minute.
     pauses_per_minute: f64,

@@ -29,7 +29,7 @@ use crate::ui::text::short;
 /// Say why a trial paused: collection, CPU throttling or something else
 #[derive(Args)]
 pub struct ExplainArguments {
-    /// Id of a trial (or the start of it); of a result, `last` too, or a file that `export` wrote:
+    /// Id of a trial, or a unique prefix; for a result (also `last`, or a file that `export` wrote)
     /// its trial that paused most
     #[arg(default_value = "last")]
     id: String,
@@ -114,7 +114,6 @@ fn explain_exported(view: &ResultView) -> Result<TrialExplanation, Error> {
 }
 
 impl TrialExplanation {
-    /// The collector's pauses that the record has, on the trial's clock.
     fn recorded_pauses(&self) -> &[(u64, u64)] {
         let gc = self.record.evidence.gc.as_ref();
         gc.map_or(&[], |gc| &gc.pause_spans_ns)
@@ -158,7 +157,7 @@ pub fn explain_trial(store: &Store, id: &str) -> Result<TrialExplanation, Error>
     })
 }
 
-/// A trial by its id, or of a result the one that paused most.
+/// A trial by its id, or the trial of a result that paused most.
 fn find_trial(store: &Store, id: &str) -> Result<TrialRecord, Error> {
     let row = match store.result_by_prefix(id) {
         Ok(row) => row,

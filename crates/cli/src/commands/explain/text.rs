@@ -56,7 +56,6 @@ pub fn explanation_text(told: &TrialExplanation) -> String {
     out.trim_end().to_owned()
 }
 
-/// Who saw the pauses and how well the throttling among them is known.
 fn describe_observer(told: &TrialExplanation) -> String {
     let explanation = &told.explanation;
     let by = match &explanation.seen_by {
@@ -113,7 +112,6 @@ fn pause_line(number: usize, pause: &Attribution, start: u64) -> String {
     )
 }
 
-/// Fewer steps than this are no picture.
 const FEW: usize = 8;
 
 /// `CPU ▇▇▁▁▇▇`: what the cgroup used, from a quarter of the pause before it to a quarter after.

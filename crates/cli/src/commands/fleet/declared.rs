@@ -1,7 +1,7 @@
-//! The workloads of a cluster as their manifests have them.
+//! The workloads of a cluster from their manifests.
 //!
-//! Owns the way from the API server's objects to what a fleet takes of them. What is a JVM in a
-//! manifest and what is wrong with it is `lint`'s; the API server is `loadline_kubernetes`'s.
+//! Owns the way from the API server's objects to a fleet's workloads. `lint` decides which
+//! containers run a JVM and finds their problems; `loadline_kubernetes` talks to the API server.
 
 use std::path::PathBuf;
 

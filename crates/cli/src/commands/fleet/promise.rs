@@ -37,7 +37,7 @@ pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<NamedPromis
 pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWorkload, Error> {
     let workloads = fleet.workloads.iter();
     let mut found: Vec<&FleetWorkload> = workloads.filter(|w| w.name.is_meant_by(text)).collect();
-    // A sidecar is not what somebody means by the workload's name.
+    // A workload's name does not mean its sidecar.
     if found.iter().any(|w| w.jvm.is_some() || w.traffic.is_some()) {
         found.retain(|w| w.jvm.is_some() || w.traffic.is_some());
     }

@@ -1,6 +1,6 @@
-//! Manifests checked on paper: what of them is a JVM, what the rules object to, what it costs.
+//! Manifests checked on paper: which containers run a JVM, the rules' objections, the price.
 //!
-//! Owns the text and the JSON of it. The rules are `loadline_analysis::lint`'s.
+//! Owns its text and JSON. `loadline_analysis::lint` owns the rules.
 
 use std::path::{Path, PathBuf};
 
@@ -31,8 +31,8 @@ struct CheckedContainer {
 }
 
 impl PaperCheck {
-    /// Reads and checks files, directories and standard input.
-    /// Errors: When one cannot be read, or none of them has a container with a JVM.
+    /// Reads and checks files, directories and standard input. Errors: When a file cannot be read,
+    /// or no file has a container with a JVM.
     pub fn check_manifests(
         paths: &[PathBuf],
         measured: MeasuredNeeds,
@@ -224,7 +224,7 @@ struct JudgedContainer {
 struct JudgedFinding {
     /// `error`, `warning` or `note`.
     severity: String,
-    /// What is wrong, with the numbers.
+    /// The problem, with the numbers.
     problem: String,
     /// What to do about it.
     hint: String,
@@ -242,7 +242,6 @@ fn severity_word(severity: Severity) -> &'static str {
     }
 }
 
-/// What is paid for: what the pod may use, else what it asks for.
 fn paid_size(container: &LintedContainer) -> Option<InstanceSize> {
     let (cpu, memory) = container.pod_size();
     let (cpu, memory) = (cpu?, memory?);
@@ -253,7 +252,7 @@ fn paid_size(container: &LintedContainer) -> Option<InstanceSize> {
 /// `not looked at: Kafka/orders: ...`
 fn custom_resources_text(names: &[String]) -> String {
     format!(
-        "not looked at: {}: custom resources, whose pods an operator makes\n  hint: kubectl get pods -o yaml | loadline lint -",
+        "not looked at: {}: custom resources; their operators make the pods\n  hint: kubectl get pods -o yaml | loadline lint -",
         text::one_line(&names.join(", "))
     )
 }
@@ -263,7 +262,7 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
     let paths = paths.join(", ");
     if all.is_empty() && !custom.is_empty() {
         let refusal = format!(
-            "{paths}: nothing in it has containers; not looked at: {} (custom resources, whose pods an operator makes)",
+            "{paths}: nothing in it has containers; not looked at: {} (custom resources; their operators make the pods)",
             text::one_line(&custom.join(", "))
         );
         return Error::new(FailureKind::Usage, refusal)

@@ -127,7 +127,6 @@ fn advice_row<'a>(
     }
 }
 
-/// One instance in the smallest size billed that holds it.
 pub fn instance_cost(offer: &Offer, size: InstanceSize, rate: f64) -> DeploymentCost {
     deployment_cost(&offer.price, offer.billed_size(size), 1, rate)
 }

@@ -1,7 +1,7 @@
 //! The files that `loadline load` writes.
 //!
-//! Owns that no result is lost with them: all are opened before the load, and one that cannot be
-//! written any more is left alone and told of at the end.
+//! Owns that they never cost a result: all are opened before the load, and a file that can no
+//! longer be written is skipped and reported at the end.
 
 use std::fs::File;
 use std::io::Write;
@@ -67,13 +67,11 @@ impl<'a> LoadFiles<'a> {
     }
 }
 
-/// When the load began that a second belongs to: connecting and waiting for `--start-at` are over.
 fn load_start(second: &LoadSecond) -> SystemTime {
     let since_its_end = Duration::from_nanos(clock_ns().saturating_sub(second.at_ns));
     SystemTime::now() - since_its_end - second.length - Duration::from_secs(second.index)
 }
 
-/// A file that may be written, or was not asked for, or has failed.
 struct OutputFile<'a> {
     path: &'a Path,
     state: Result<Option<File>, Error>,

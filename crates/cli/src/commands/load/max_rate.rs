@@ -15,8 +15,8 @@ use crate::signals::Signals;
 const CRITICAL: [&str; 5] = ["p99<10ms", "p99<25ms", "p99<50ms", "p99<75ms", "p99<100ms"];
 const DEFAULT_TRIAL: Duration = Duration::from_secs(10);
 
-/// Searches and prints; exit code 1 when an SLO is kept at no rate, 4 when the search could not
-/// be finished, that of the signal when one ended it.
+/// Searches and prints; exit code 1 when an SLO is kept at no rate, 4 when the search could not be
+/// finished, the signal's code when a signal ended it.
 pub(super) fn run(
     arguments: &LoadArguments,
     plan: &LoadPlan,

@@ -2,7 +2,6 @@
 
 use loadline_load::LoadPart;
 
-/// Reads `0/4`: the first of four parts.
 pub(super) fn parse_part(text: &str) -> Result<LoadPart, String> {
     let read = text.split_once('/').and_then(|(index, of)| {
         Some(LoadPart {
@@ -14,7 +13,6 @@ pub(super) fn parse_part(text: &str) -> Result<LoadPart, String> {
         .ok_or_else(|| "it is no part; the first of four is 0/4, the last 3/4".to_owned())
 }
 
-/// CPU numbers, from `1` or `0,2-3`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CpuList(pub(super) Vec<u32>);
 

@@ -42,7 +42,7 @@ pub struct PlannedTrials {
 pub struct PlannedSearch {
     /// Version of this form.
     schema: u32,
-    /// What is searched, without the memory.
+    /// The configurations searched, without the memory.
     configurations: Vec<Configuration>,
     /// Starts, its proof included: half of all searches take no more.
     starts: u32,
@@ -85,7 +85,7 @@ pub struct DeploymentChoices {
     schema: u32,
     /// Sizes of one replica, for each variant of the options.
     cells: Vec<CellForm>,
-    /// What is not looked at, in words.
+    /// Omissions, in words.
     left_out: Vec<String>,
     /// Expected length of one trial.
     trial_seconds: f64,
@@ -138,7 +138,7 @@ impl PlanDocument {
         })
     }
 
-    /// Of a search; its trials take `each`, all of it `longest` seconds.
+    /// The plan of a search; its trials take `each`, all together `longest` seconds.
     pub fn for_deployments(ground: &MachineLattice, each: f64, longest: f64) -> Self {
         let cells = ground.cells.iter().map(|c| CellForm {
             variant: c.variant,

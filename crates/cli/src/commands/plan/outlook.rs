@@ -15,21 +15,22 @@ use loadline_report::format::count_of;
 use crate::measuring::{open_store_to_read, state_directory};
 use crate::ui::text::format_span;
 
-/// Starts of a proof that are simulated; each further one only adds itself.
 const MOST_SIMULATED: u32 = 60;
 
-/// The outlook of a search, and where the length of its trials is from.
 pub struct SearchOutlook {
     pub outlook: Outlook,
-    /// Whether start and stop take as long as this application's took here before.
     pub is_seen: bool,
+    is_run: bool,
     question: JvmQuestion,
 }
 
-/// The outlook with what the store of this directory knows; makes none.
+/// Starts with which the CPU limit is found, usually and at most.
+const USUAL_CPU_STARTS: u32 = 6;
+const MOST_CPU_STARTS: u32 = 9;
+
 pub fn outlook_from_state(experiment: &Experiment, state: Option<&Path>) -> SearchOutlook {
     let is_there = Store::is_in(&state_directory(state));
-    // What cannot be read is told by `size`, which needs it.
+    // `size` reports an unreadable store, because it needs one.
     let store = is_there.then(|| open_store_to_read(state).ok()).flatten();
     outlook_from_store(experiment, store.as_ref())
 }
@@ -50,9 +51,16 @@ pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> Sea
     outlook.starts_95 += beyond;
     outlook.time += outlook.each * beyond;
     outlook.time_95 += outlook.each * beyond;
+    if experiment.searches_cpu() {
+        outlook.starts += USUAL_CPU_STARTS;
+        outlook.starts_95 += MOST_CPU_STARTS;
+        outlook.time += outlook.each * USUAL_CPU_STARTS;
+        outlook.time_95 += outlook.each * MOST_CPU_STARTS;
+    }
     SearchOutlook {
         outlook,
         is_seen: seen.is_some(),
+        is_run: experiment.app.run.is_some(),
         question: experiment.search.question,
     }
 }
@@ -67,6 +75,13 @@ impl SearchOutlook {
             time,
             time_95,
         } = self.outlook;
+        if self.is_run {
+            return format!(
+                "a search takes about {starts} runs, {} if each takes {}; 95 in 100 searches take at most {starts_95} runs",
+                minutes(time),
+                format_span(each),
+            );
+        }
         let source = match self.is_seen {
             true => "as this application's took here before".to_owned(),
             false => format!("if it starts and stops within {}", format_span(START_GUESS)),
@@ -100,8 +115,12 @@ pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
         Some(_) => "",
         None => ", more where that fails",
     };
+    let cpu = match experiment.searches_cpu() {
+        true => "the smallest CPU limit, and there ",
+        false => "",
+    };
     format!(
-        "`size`: the smallest memory from {} to {}{more}, of {}: {}\n{}\n{}",
+        "`size`: {cpu}the smallest memory from {} to {}{more}, of {}: {}\n{}\n{}",
         search.min_memory,
         largest.unwrap_or(search.min_memory),
         count_of(bases.len(), "configuration"),

@@ -1,7 +1,7 @@
 //! The logs: files, or standard input, plain or compressed.
 //!
-//! Owns how they are opened (gzip and zstd by what they begin with, not by their names), and the
-//! order they are read in: that of their first requests, because rotated logs are named backwards.
+//! Owns how they are opened (gzip and zstd by their magic numbers, not their names), and the
+//! reading order: by their first requests, because rotated logs are named backwards.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use crate::load_flags::report_bodiless;
+use loadline_load::har::RecordedRequests;
 use loadline_load::profile::{
     ClassAnswers, DetectedFormat, Distribution, LoadProfile, LogObservations,
 };
@@ -12,6 +13,12 @@ use loadline_report::format::date;
 
 pub fn report_format(found: &DetectedFormat) {
     talk!("format: {}", found.name);
+    if let Some(unread) = &found.unread {
+        talk!(
+            "not read, from the end of the first line: {unread}; if a duration is in it, say the whole \
+             format with --format"
+        );
+    }
     if found.lacks_unit {
         talk!(
             "the lines end in a number: if it is %D, --server says whether that is us (httpd, \
@@ -24,7 +31,6 @@ pub fn report_rejected_line(place: &str) {
     talk!("not understood: {place}");
 }
 
-/// The stretch that is kept, in seconds since 1970.
 pub fn report_window(window: &Range<f64>, share: f64) {
     talk!(
         "busiest stretch: {} to {}, {:.1} % of all requests",
@@ -48,6 +54,36 @@ pub fn report_answers(seen: &[ClassAnswers], left_out: u64) {
         "a log has no bodies: each is as many bytes as the mean; write body or body-file, and headers, \
          where the application reads them"
     );
+}
+
+pub fn report_recording(recorded: &RecordedRequests) {
+    let share = |count: u64| 100.0 * count as f64 / recorded.requests as f64;
+    let sent = recorded.requests - recorded.left_out.values().sum::<u64>();
+    talk!(
+        "HAR file: {sent} of {} requests, those to {}; it has no rate: give one with --rate",
+        recorded.requests,
+        recorded.host
+    );
+    for (why, count) in &recorded.left_out {
+        talk!("left out: {count} {why} ({:.0} %)", share(*count));
+    }
+    if recorded.with_credentials > 0 {
+        talk!(
+            "{} requests had a cookie or credentials in a header, which are not kept: give \
+             --bearer '{{env:NAME}}', --header or --basic",
+            recorded.with_credentials
+        );
+    }
+    if !recorded.references.is_empty() {
+        let names: Vec<&str> = recorded.references.iter().map(String::as_str).collect();
+        talk!(
+            "secrets became environment variables, set them before a replay: {}",
+            names.join(", ")
+        );
+    }
+    if recorded.profile.requests.iter().any(|r| r.method != "GET") {
+        talk!("it has other methods than GET: a replay changes data");
+    }
 }
 
 pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
@@ -146,7 +182,6 @@ fn not_replayed(seen: &LogObservations, profile: &LoadProfile) {
     }
 }
 
-/// `unit` of the values are 1 in the text.
 fn quantiles(values: &Distribution, unit: f64, digits: usize, name: &str) -> String {
     let at = |value: f64| format!("{:.digits$}{name}", value / unit);
     format!(

@@ -1,8 +1,8 @@
-//! `size --try`: no size is proven and memory is not what lacks; what may cure it is tried once.
+//! `size --try`: no size is proven and memory is not the cause; tries the likely cure once.
 //!
-//! Owns the experiment that this is: starts at the largest size with the lever applied, as many as
-//! a proof has. It is an ordinary result. Causes and levers are `loadline_analysis::obstacle`'s,
-//! what is said to pauses is `explain`'s.
+//! Owns its experiment: starts at the largest size with the lever applied, as many as a proof has.
+//! It is an ordinary result. `loadline_analysis::obstacle` owns causes and levers, `explain` the
+//! words about pauses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,6 @@ use crate::output::AnswerPrinter;
 
 const WARM: Duration = Duration::from_secs(30);
 
-/// Tries the lever of a result, and prints what it changed.
-/// Errors: When its trials cannot be run, or none could be measured.
 pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) -> Result<(), Error> {
     let store = open_store(flags.state.as_deref())?;
     let trials = store
@@ -55,7 +53,6 @@ pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) ->
     out.print_answer(&lever_sentence(&flat, &what, &trials, &after))
 }
 
-/// The misses at every size alike, among the trials of the configuration that was tested last.
 fn flat_misses(trials: &[TrialRecord]) -> Option<FlatMisses> {
     let last = trials.iter().rfind(|t| t.purpose == TrialPurpose::Prove);
     find_flat_misses(same_but_memory(
@@ -140,7 +137,6 @@ fn warmed_load(load: &ExperimentLoad) -> Result<ExperimentLoad, Error> {
     ExperimentLoad::new(spec).map_err(load_error)
 }
 
-/// Twice the limit, within the machine.
 fn more_cpu(limit: Option<Cpus>, cpus: u32) -> Result<Cpus, Error> {
     let all = Cpus::from_whole(cpus);
     let twice = limit.map(|cpu| Cpus::from_millis(cpu.as_millis().saturating_mul(2)).min(all));
@@ -175,7 +171,6 @@ fn lever_sentence(
     )
 }
 
-/// Starts that kept the SLO, of those that count.
 fn count_kept<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> (usize, usize) {
     let counted: Vec<TrialVerdict> = trials
         .map(|t| t.verdict)
@@ -195,6 +190,9 @@ mod tests {
         assert_eq!(of(500), Some(Cpus::from_whole(1)));
         assert_eq!(of(1500), Some(Cpus::from_whole(2)));
         assert_eq!(of(2000), None);
-        assert!(more_cpu(None, 2).is_err(), "no limit: all of it was used");
+        assert!(
+            more_cpu(None, 2).is_err(),
+            "no limit: the whole machine was used"
+        );
     }
 }

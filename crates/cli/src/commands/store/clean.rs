@@ -1,7 +1,7 @@
-//! `loadline clean`: what killed loadlines left, and results that are no longer wanted.
+//! `loadline clean`: leftovers of killed loadlines, and unwanted results.
 //!
-//! Owns what is shown before anything of a result goes, and that nothing does unless it was asked
-//! for. What belongs to a result is the store's.
+//! Owns the listing before any result is deleted, and that nothing is deleted without a request.
+//! The store knows which files belong to a result.
 
 use std::path::PathBuf;
 
@@ -26,8 +26,8 @@ use crate::say::width;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// Remove what a killed loadline left: cgroups, containers, files of trials; with --kubernetes Jobs of
-/// a cluster. Results stay, but for those that --older names
+/// Remove leftovers of killed loadlines: cgroups, containers, files of trials; with --kubernetes
+/// Jobs of a cluster. Results stay, except those selected by --older
 #[derive(Args)]
 pub struct CleanArguments {
     /// Also results begun before: a time ago (12h, 30d) or a day in UTC (2026-11-20). They are
@@ -92,8 +92,7 @@ pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<Command
     not_removed(&[swept.failures, apart].concat())
 }
 
-/// Removes what was left at engines where the application's container had one beside it, and the image
-/// that loadline made of itself there; gives what could not be removed.
+/// Removes leftovers from remote engines, and loadline's own image there; returns the failures.
 fn clean_engines_apart(
     engines: &[ContainerEngine],
     out: &mut AnswerPrinter,
@@ -198,7 +197,6 @@ fn results_table(rows: &[(u64, ResultRow)]) -> Table {
     table
 }
 
-/// One that somebody works on stays and is named; the others go.
 fn remove_results(
     store: &Store,
     rows: &[(u64, ResultRow)],

@@ -18,7 +18,7 @@ const MS_A_DAY: u64 = 86_400_000;
 /// Flags that choose results; a result must fit all that are given.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResultFilter {
-    /// Only results whose title, as listed, has this text in it
+    /// Only results with this text in their title, as listed
     #[arg(long, value_name = "TEXT")]
     service: Option<String>,
     /// Only results that ended, or stand, like this
@@ -35,9 +35,9 @@ pub struct ResultFilter {
 /// How a result ended, or where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StatusWord {
-    /// A search whose answer fresh starts prove
+    /// A search with an answer that fresh starts prove
     Proven,
-    /// A search whose answer they do not prove
+    /// A search with an answer that they do not prove
     NotProven,
     /// A search that ended without an answer
     NoAnswer,
@@ -88,7 +88,6 @@ pub enum PointInTime {
 }
 
 impl PointInTime {
-    /// The same in milliseconds since 1970-01-01 UTC.
     pub fn unix_ms(self, now_unix_ms: u64) -> u64 {
         match self {
             Self::Ago(time) => {

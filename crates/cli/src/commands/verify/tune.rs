@@ -48,8 +48,7 @@ impl TunePlan {
     }
 }
 
-/// Searches where there is reason to, and writes the patch.
-/// Errors: Those of the search and of the files.
+/// Searches if there is reason to, and writes the patch. Errors: The search's and the files'.
 pub fn tune(
     plan: TunePlan,
     statement: &VerifyStatement,

@@ -1,9 +1,9 @@
-//! Compose files: the services that an experiment takes of one, in loadline's own terms.
+//! Compose files: services as parts of an experiment.
 //!
-//! Owns which services are taken, in which order they start, and what of a service loadline can do:
-//! whatever it cannot is refused by its name, and never left out in silence. Runs no compose tool: a
-//! dependency has a cgroup of its own, is measured, and is gone with its trial, which such a tool
-//! cannot promise. Facts: the Compose Specification (compose-spec), `05-services.md` and
+//! Owns which services are used, their start order, and which features loadline supports: it
+//! refuses every unsupported feature by name, and never ignores one. Runs no compose tool: a
+//! dependency has its own cgroup, is measured, and ends with its trial, which such a tool cannot
+//! promise. Facts: the Compose Specification (compose-spec), `05-services.md` and
 //! `12-interpolation.md`.
 
 mod ports;
@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 
 use service::RefusalCollector;
 pub use service::{ComposeService, ServicePort, ServiceReadiness};
+pub(crate) use service::{memory_text, scalar};
 use variables::ComposeVariables;
 
 use crate::manifest;
@@ -29,8 +30,8 @@ pub struct ComposeServices {
     pub dependencies: Vec<ComposeService>,
 }
 
-/// Takes a service with all that it depends on, and these besides.
-/// Errors: [`RunRefusal`] names the service and what of it cannot be done.
+/// Takes a service with all its dependencies, and `others` too. Errors: [`RunRefusal`] names the
+/// service and the unsupported key.
 pub fn take_services(
     path: &Path,
     application: Option<&str>,
@@ -50,7 +51,7 @@ pub fn take_services(
     };
     let mut problems = Vec::new();
     for name in &order {
-        let service = RefusalCollector(&mut problems).value(file.read_service(name));
+        let service = file.read_service(name, &mut problems);
         match application == Some(name.as_str()) {
             true => taken.application = Some(service),
             false => taken.dependencies.push(service),
@@ -63,8 +64,8 @@ pub fn take_services(
     Ok(taken)
 }
 
-/// The value of one variable of a service: for credentials, which stand in no experiment.
-/// Errors: [`RunRefusal`] where it is not there any more.
+/// The value of one variable of a service: for credentials, which no experiment may hold. Errors:
+/// [`RunRefusal`] if it no longer exists.
 pub fn service_variable(path: &Path, service: &str, name: &str) -> Result<String, RunRefusal> {
     let file = ComposeFile::read(path)?;
     let all = service::service_environment(
@@ -82,8 +83,7 @@ pub fn service_variable(path: &Path, service: &str, name: &str) -> Result<String
     })
 }
 
-/// Any text as a compose file all of whose services are taken, for the fuzzer: services, or what is
-/// refused of them.
+/// Parses any text as a compose file and takes all its services, for the fuzzer.
 #[cfg(fuzzing)]
 pub fn parse_anything(text: &str) {
     let path = Path::new("/fuzzed/compose.yaml");
@@ -94,9 +94,7 @@ pub fn parse_anything(text: &str) {
     };
     for name in file.services.keys() {
         let _ = file.after_its_dependencies(name, &mut Vec::new(), &mut Vec::new());
-        let _ = file
-            .read_service(name)
-            .map_err(|refusal| refusal.to_string());
+        let _ = file.read_service(name, &mut Vec::new());
     }
 }
 
@@ -182,11 +180,14 @@ impl<'a> ComposeFile<'a> {
         })
     }
 
-    fn read_service(&self, name: &str) -> Result<ComposeService, RunRefusal> {
-        ComposeService::read(self.service_table(name)?, &self.service_location(name))
+    fn read_service(&self, name: &str, problems: &mut Vec<RunRefusal>) -> ComposeService {
+        let table = RefusalCollector(problems).value(self.service_table(name).map(Some));
+        let place = self.service_location(name);
+        table.map_or_else(ComposeService::default, |table| {
+            ComposeService::read(table, &place, problems)
+        })
     }
 
-    /// Appends a service behind all that it depends on.
     fn after_its_dependencies(
         &self,
         name: &str,
@@ -211,7 +212,6 @@ impl<'a> ComposeFile<'a> {
         Ok(())
     }
 
-    /// All services of a trial share one network, and none shares files with another.
     fn refuse_shared(&self, taken: &ComposeServices) -> Result<(), RunRefusal> {
         let all: Vec<&ComposeService> = taken
             .application
@@ -240,7 +240,7 @@ impl<'a> ComposeFile<'a> {
         match named.iter().find(is_external) {
             None => Ok(()),
             Some(name) => Err(self.refuse_file(
-                format!("the volume `{name}` is `external`: it holds what no trial can begin with anew"),
+                format!("the volume `{name}` is `external`: no trial can start with a fresh copy"),
                 "let the service begin empty, and fill it: [[dependency]] with a `seed` in an experiment file",
             )),
         }

@@ -1,6 +1,6 @@
 //! Ports of a service, in the short and the long form, with ranges.
 //!
-//! Owns which of them a trial can ask at: those of TCP. Source: compose-spec, `05-services.md`, `ports`.
+//! Owns which ports a trial can use: TCP only. Source: compose-spec, `05-services.md`, `ports`.
 
 use loadline_protocol::RunRefusal;
 use serde_json::Value;
@@ -63,14 +63,12 @@ fn short_ports(text: &str, is_published: bool) -> Option<Vec<ServicePort>> {
     Some(targets.into_iter().enumerate().map(port).collect())
 }
 
-/// `8080` or `8080-8089`.
 fn port_range(text: &str) -> Option<Vec<u16>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (first <= last && last - first < MOST_PORTS).then(|| (first..=last).collect())
 }
 
-/// Most ports of a range.
 const MOST_PORTS: u16 = 1000;
 
 fn port_of(one: &Table, at: &ServiceLocation<'_>) -> Result<Option<Vec<ServicePort>>, RunRefusal> {

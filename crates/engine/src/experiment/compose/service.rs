@@ -1,7 +1,7 @@
-//! One service: what loadline takes of it, what means nothing in a trial, what it cannot do.
+//! One service: its supported keys, the keys without effect in a trial, and the unsupported ones.
 //!
-//! Owns the keys. A key that is neither taken nor without meaning is refused by its name: what runs
-//! in a trial is what the file says, or nothing.
+//! Owns the keys. An unsupported key is refused by its name: a trial runs exactly what the file
+//! says, or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,7 +37,6 @@ const TAKEN: [&str; 18] = [
     "scale",
 ];
 
-/// Keys that change nothing of what is measured in a trial.
 const WITHOUT_MEANING: [&str; 15] = [
     "annotations",
     "attach",
@@ -56,21 +55,19 @@ const WITHOUT_MEANING: [&str; 15] = [
     "tty",
 ];
 
-/// A service in loadline's terms. Texts are as they stand in an experiment.
+/// A service in loadline's terms. Texts are as in an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComposeService {
     pub name: String,
     pub image: String,
     pub command: Vec<String>,
-    /// Variables; a credential is a reference to this file.
     pub env: BTreeMap<String, String>,
-    /// What it sees of the machine and cannot change: `PATH:/SEEN`.
+    /// Host paths mounted read-only: `PATH:/SEEN`.
     pub volumes: Vec<String>,
     /// Volumes with a name; each is empty when a trial begins.
     pub named: BTreeSet<String>,
     pub ports: Vec<ServicePort>,
     pub ready: Option<ServiceReadiness>,
-    /// When it counts as unhealthy, where its check says so.
     pub start_deadline: Option<Duration>,
     pub cpu: Option<String>,
     pub cpuset: Option<String>,
@@ -82,13 +79,11 @@ pub struct ComposeService {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
     pub target: u16,
-    /// The machine's, which a trial does not open.
     pub published: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceReadiness {
-    /// A command in its container ends with 0.
     Command(Vec<String>),
     Tcp(u16),
 }
@@ -125,12 +120,11 @@ impl ServiceLocation<'_> {
         filled.map_err(|why| {
             self.refuse_service(
                 format!("{key}: {why}"),
-                "set it where loadline is called, or in the file .env beside the compose file",
+                "set it where loadline is called, or in the file .env next to the compose file",
             )
         })
     }
 
-    /// A text that may not be a credential: it is stored with the result.
     pub(super) fn check_plain_text(&self, key: &str, value: &Value) -> Result<String, RunRefusal> {
         let text = scalar(value)
             .ok_or_else(|| self.refuse_service(format!("{key} is no text"), "write one"))?;
@@ -146,14 +140,18 @@ impl ServiceLocation<'_> {
 }
 
 impl ComposeService {
-    pub(super) fn read(table: &Table, at: &ServiceLocation<'_>) -> Result<Self, RunRefusal> {
-        let Some(image) = table.get("image") else {
+    /// What cannot be read of a service is added to the problems.
+    pub(super) fn read(
+        table: &Table,
+        at: &ServiceLocation<'_>,
+        problems: &mut Vec<RunRefusal>,
+    ) -> Self {
+        let mut noted = RefusalCollector(problems);
+        let image = table.get("image").ok_or_else(|| {
             let why = "it has no `image`, and loadline builds none";
             let hint = "build it (docker compose build) and name the result: image: NAME:TAG";
-            return Err(at.refuse_service(why, hint));
-        };
-        let mut problems = Vec::new();
-        let mut noted = RefusalCollector(&mut problems);
+            at.refuse_service(why, hint)
+        });
         noted.value(refuse_unknown(table, at));
         let ports: Vec<ServicePort> = noted.value(ports(table, at));
         let (volumes, named) = noted.value(volumes(table, at));
@@ -169,9 +167,9 @@ impl ComposeService {
             plain(own, table.get(own).or_else(|| limits?.get(of_deploy)))
         };
         let memory = |text: Option<String>| text.map(|text| memory_text(&text));
-        let service = Self {
+        Self {
             name: at.name.to_owned(),
-            image: noted.value(at.check_plain_text("image", image)),
+            image: noted.value(image.and_then(|image| at.check_plain_text("image", image))),
             command: noted.value(service_command("command", table.get("command"), at)),
             env: noted.value(references(table, at)),
             ready: noted.value(service_readiness(table, &ports, at)),
@@ -184,19 +182,13 @@ impl ComposeService {
             memory: memory(noted.value(limit("mem_limit", "memory"))),
             shm: memory(noted.value(plain("shm_size", table.get("shm_size")))),
             user: noted.value(plain("user", table.get("user"))),
-        };
-        match join_refusals(at.file, problems) {
-            Some(refusal) => Err(refusal),
-            None => Ok(service),
         }
     }
 }
 
-/// Refusals of one file, so that one run names all of them.
 pub(super) struct RefusalCollector<'a>(pub(super) &'a mut Vec<RunRefusal>);
 
 impl RefusalCollector<'_> {
-    /// The value, or nothing in its place.
     pub(super) fn value<T: Default>(&mut self, result: Result<T, RunRefusal>) -> T {
         result.unwrap_or_else(|refusal| {
             self.0.push(refusal);
@@ -205,7 +197,6 @@ impl RefusalCollector<'_> {
     }
 }
 
-/// One refusal of several; `None` where there is none.
 pub(super) fn join_refusals(file: &Path, mut all: Vec<RunRefusal>) -> Option<RunRefusal> {
     if all.len() < 2 {
         return all.pop();
@@ -243,7 +234,6 @@ fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefu
     Ok(())
 }
 
-/// The services that it needs, running before it.
 pub(super) fn depends_on(
     table: &Table,
     at: &ServiceLocation<'_>,
@@ -288,14 +278,14 @@ fn service_command(
     }
 }
 
-/// The variables as they run, in order; a later one wins.
 pub(super) fn service_environment(
     table: &Table,
     at: &ServiceLocation<'_>,
 ) -> Result<Vec<(String, FilledText)>, RunRefusal> {
     let mut all: BTreeMap<String, FilledText> = BTreeMap::new();
     for path in env_files(table.get("env_file"), at)? {
-        for (name, value) in pairs(&path_beside_compose(at, &path))? {
+        let file = pairs(&path_beside_compose(at, &path));
+        for (name, value) in file.map_err(|e| at.refuse_service(e.to_string(), &e.hint))? {
             all.insert(name, at.fill_key("env_file", &value)?);
         }
     }
@@ -346,11 +336,15 @@ fn references(
 }
 
 fn env_files(value: Option<&Value>, at: &ServiceLocation<'_>) -> Result<Vec<String>, RunRefusal> {
+    let is_there = |path: &String| path_beside_compose(at, path).is_file();
     let path = |value: &Value| match value {
-        Value::Object(one) => one
-            .get("path")
-            .map(|path| at.check_plain_text("env_file", path))
-            .transpose(),
+        Value::Object(one) => {
+            let path = one.get("path");
+            let path = path.map(|path| at.check_plain_text("env_file", path));
+            let is_required = one.get("required") != Some(&Value::Bool(false));
+            let path = path.transpose()?;
+            Ok(path.filter(|path| is_required || is_there(path)))
+        }
         text => at.check_plain_text("env_file", text).map(Some),
     };
     let all: Vec<&Value> = match value {
@@ -362,13 +356,11 @@ fn env_files(value: Option<&Value>, at: &ServiceLocation<'_>) -> Result<Vec<Stri
     Ok(all?.into_iter().flatten().collect())
 }
 
-/// Paths of a compose file are relative to it.
 fn path_beside_compose(at: &ServiceLocation<'_>, path: &str) -> std::path::PathBuf {
     let base = at.file.parent().unwrap_or(Path::new(""));
     base.join(path).components().collect()
 }
 
-/// Files of the machine, and the names of the rest.
 fn volumes(
     table: &Table,
     at: &ServiceLocation<'_>,
@@ -395,7 +387,6 @@ fn volumes(
     Ok((files, named))
 }
 
-/// Source, target, and whether it is only read; `None` for one without a source, which is empty.
 fn volume(
     value: &Value,
     at: &ServiceLocation<'_>,
@@ -469,8 +460,8 @@ fn service_readiness(
     })
 }
 
-/// The time after which compose calls it unhealthy: its start period, then so many checks. Defaults:
-/// compose-spec, `healthcheck`.
+/// The time after which compose calls it unhealthy: its start period plus the time of all retries.
+/// Defaults: compose-spec, `healthcheck`.
 fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Duration>, RunRefusal> {
     const INTERVAL: Duration = Duration::from_secs(30);
     const RETRIES: u32 = 3;
@@ -519,15 +510,22 @@ fn parse_chained_duration(text: &str) -> Option<Duration> {
 }
 
 /// Memory as loadline reads it: compose writes `512m` and `512mb`.
-fn memory_text(text: &str) -> String {
+/// An amount of memory in loadline's notation; `1.5g` becomes bytes.
+pub(crate) fn memory_text(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let unit = lower
         .strip_suffix('b')
         .filter(|plain| plain.ends_with(['k', 'm', 'g']));
-    unit.unwrap_or(&lower).to_owned()
+    let text = unit.unwrap_or(&lower);
+    let scales = [("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
+    let scaled = scales.iter().find_map(|(unit, scale)| {
+        let number = text.strip_suffix(unit).filter(|n| n.contains('.'))?;
+        Some(number.parse::<f64>().ok()? * f64::from(*scale))
+    });
+    scaled.map_or(text.to_owned(), |bytes| format!("{bytes:.0}"))
 }
 
-pub(super) fn scalar(value: &Value) -> Option<String> {
+pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

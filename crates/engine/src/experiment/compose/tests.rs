@@ -1,4 +1,4 @@
-//! What is taken of compose files, and what of them is refused.
+//! Compose features that loadline supports, and refusals of others.
 
 use std::fs;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     (directory, path)
 }
 
-/// What is told of this text in the place of the file's, without the place of the file.
+/// The refusal after replacing `from` by `to` in the file, without the file's path.
 fn told(from: &str, to: &str, others: &[&str]) -> String {
     assert!(SHOP.contains(from), "{from}");
     let (directory, path) = file(&SHOP.replacen(from, to, 1));
@@ -101,6 +101,23 @@ fn one_run_names_all_problems_and_their_services() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // Those of each service are in one list.
+    assert_eq!(said.matches("problems:").count(), 1, "{said}");
+}
+
+#[test]
+fn a_file_of_variables_may_be_optional_and_a_missing_one_names_its_service() {
+    let with = |required: &str| {
+        let text = format!(
+            "services: {{a: {{image: a, expose: [1], env_file: [{{path: x.env, required: {required}}}]}}}}"
+        );
+        let (_directory, path) = file(&text);
+        take_services(&path, Some("a"), &[]).map(|_| ())
+    };
+    assert!(with("false").is_ok());
+    let refused = with("true").unwrap_err().to_string();
+    assert!(refused.contains("`a` of"), "{refused}");
+    assert!(refused.contains("x.env"), "{refused}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! `${NAME}` in a compose file, and where its value comes from.
+//! `${NAME}` in a compose file, and the source of its value.
 //!
-//! Owns the forms of it: `$NAME`, `${NAME}`, with `:-` or `-` and a default, with `:?` or `?` and a
-//! complaint, with `:+` or `+` and a replacement; `$$` is a dollar. Values are loadline's own
-//! environment's, then those of the file `.env` beside the compose file. Facts: compose-spec,
+//! Owns the forms: `$NAME`, `${NAME}`, with `:-` or `-` and a default, with `:?` or `?` and a
+//! message, with `:+` or `+` and a replacement; `$$` is a dollar. Values come from loadline's own
+//! environment, then from the file `.env` next to the compose file. Facts: compose-spec,
 //! "Interpolation"; the format of environment files is compose's.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,6 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilledText {
     pub text: String,
-    /// Whether one of its variables holds a credential, by its name.
     pub is_secret: bool,
 }
 
@@ -29,8 +28,8 @@ pub struct ComposeVariables {
 }
 
 impl ComposeVariables {
-    /// Those of `.env` beside a compose file.
-    /// Errors: [`RunRefusal`] for a file that is there and cannot be read.
+    /// The variables of `.env` next to a compose file. Errors: [`RunRefusal`] for a file that
+    /// exists and cannot be read.
     pub fn from_env_beside(compose: &Path) -> Result<Self, RunRefusal> {
         let path = compose.with_file_name(".env");
         let file = match path.exists() {

@@ -2,7 +2,6 @@
 //!
 //! Facts: compose-spec, `command`; POSIX shell, "Quoting".
 
-/// The words; `None` where a quote is not closed.
 pub fn split_words(text: &str) -> Option<Vec<String>> {
     let (mut all, mut word) = (Vec::new(), None::<String>);
     let mut quote = None;

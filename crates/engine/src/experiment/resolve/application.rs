@@ -18,7 +18,7 @@ pub(super) fn check_version(
     };
     let Some(name) = version_name(said.inner_value()) else {
         let problem = format!(
-            "that is no name of a version: it has 1 to {LONGEST_VERSION} characters, none of which moves the cursor"
+            "that is no name of a version: it has 1 to {LONGEST_VERSION} characters and no control characters"
         );
         return Err(source.error_at(said.origin(), problem, "write version = \"1.4.2\""));
     };

@@ -9,8 +9,8 @@ use super::super::checked::Checked;
 use crate::experiment::Experiment;
 use crate::experiment::error::ExperimentSource;
 
-/// Refuses a burst that the kernel would refuse after other trials have run. With prices the search
-/// chooses the quota: then nothing is known yet.
+/// Refuses a burst that the kernel would refuse only after other trials have run. With prices the
+/// search chooses the quota, so it is not known yet.
 pub(super) fn check_bursts(experiment: &Experiment, source: &ExperimentSource<'_>) -> Checked<()> {
     if experiment.search.pricing.is_some() {
         return Ok(());

@@ -9,7 +9,7 @@ use crate::experiment::load::refuse_foreign_url;
 use crate::experiment::said::Text;
 use crate::experiment::wire::CacheTable;
 
-/// Requests of a training run when nobody says how many.
+/// Default number of requests of a training run.
 const CACHE_REQUESTS: u64 = 20;
 
 pub(super) fn check_cache_level(

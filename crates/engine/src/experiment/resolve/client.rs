@@ -1,11 +1,10 @@
-//! Commands that hand the application to somebody else: limits would hold for the client only.
+//! Container clients: limits would apply to the client only.
 
 use std::path::Path;
 
 use super::super::checked::Checked;
 use crate::experiment::error::ExperimentSource;
 
-/// Clients of container engines, and what of theirs starts an application.
 const CLIENTS: [&str; 6] = [
     "docker",
     "podman",
@@ -36,7 +35,7 @@ pub(super) fn refuse_client_command(
     ))
 }
 
-/// Flags of `run` whose value is the next word, of those that people give.
+/// Common flags of `run` that take the next word as their value.
 const VALUED: [&str; 17] = [
     "-p",
     "--publish",

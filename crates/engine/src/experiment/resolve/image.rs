@@ -1,4 +1,4 @@
-//! `app.image`: an application that an engine starts, and what cannot be varied of it.
+//! `app.image`: an application that an engine starts, and the factors that it excludes.
 
 use super::super::checked::Checked;
 use crate::experiment::Experiment;

@@ -10,8 +10,8 @@ use crate::experiment::said::{Text, ValueWithOrigin};
 use crate::experiment::{Experiment, ExperimentError};
 use loadline_protocol::NetworkMode;
 
-/// Each instance has namespaces, a cgroup and a load generator of its own; more than this says
-/// more about the machine than about the application.
+/// Each instance has its own namespaces, cgroup and load generator; more instances would measure
+/// the machine rather than the application.
 const RANGE: Range<u32> = 1..65;
 
 pub(super) fn plain_instances(text: &Text, source: &ExperimentSource<'_>) -> Checked<u32> {
@@ -48,7 +48,7 @@ fn instances_refusal(
     if lists > 1 && lists != instances as usize {
         return Some((
             format!("the cpuset has {lists} lists of CPUs for {instances} instances"),
-            "give one list for all of them (0-3), or one for each, with ; between (0-1;2-3)",
+            "give one list for all instances (0-3), or one for each, with ; between (0-1;2-3)",
         ));
     }
     if instances == 1 {
@@ -69,7 +69,7 @@ fn instances_refusal(
     if connections < instances {
         return Some((
             format!("{connections} connections cannot be spread over {instances} instances"),
-            "give at least one for each of them: connections = 64 (--connections 64)",
+            "give at least one for each instance: connections = 64 (--connections 64)",
         ));
     }
     experiment.search.pricing.as_ref().map(|_| {

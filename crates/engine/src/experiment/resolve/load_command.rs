@@ -6,7 +6,6 @@ use super::super::checked::Checked;
 use crate::experiment::Experiment;
 use crate::experiment::error::ExperimentSource;
 
-/// Refuses what needs a load that loadline makes.
 pub(super) fn check_load_command(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,
@@ -36,7 +35,7 @@ pub(super) fn check_load_command(
         ),
         (
             experiment.search.soak.is_some(),
-            "a soak, whose rest is without load",
+            "a soak, which rests without load",
             "describe the requests in a profile (loadline profile), or leave out the soak",
         ),
         (
@@ -50,11 +49,5 @@ pub(super) fn check_load_command(
             "write {rate} where the command names its rate",
         ),
     ];
-    match refused.into_iter().find(|(is_asked, ..)| *is_asked) {
-        None => Ok(()),
-        Some((_, what, hint)) => Err(source.experiment_error(
-            format!("load.command makes the load, and the experiment asks for {what}"),
-            hint,
-        )),
-    }
+    source.refuse_asked("load.command makes the load", &refused)
 }

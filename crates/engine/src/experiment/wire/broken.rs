@@ -1,4 +1,4 @@
-//! What is wrong with a dependency, or on the way to it, as it stands in a file.
+//! Faults of a dependency or its connection, in a file.
 //!
 //! Owns the schema of outages and toxics; [`super::super::toxic`] turns them into types.
 
@@ -14,12 +14,12 @@ pub struct OutageTable {
     /// Name of the dependency.
     #[schemars(with = "String")]
     pub dependency: Text,
-    /// `down`: connections are refused, those that stand are reset (the default); `timeout`: a black
-    /// hole, no byte arrives in either direction.
+    /// `down`: connections are refused, open ones are reset (the default); `timeout`: a black hole,
+    /// no byte arrives in either direction.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub kind: Option<Text>,
-    /// Begin, from that of the measured load: `20s`.
+    /// Begin, from the start of the measured load: `20s`.
     #[schemars(with = "String")]
     pub at: Text,
     /// How long: `10s`.
@@ -28,8 +28,8 @@ pub struct OutageTable {
     pub lasts: Text,
 }
 
-/// One toxic, named and shaped as Toxiproxy's; units are written out. Which keys belong to which
-/// type stands in the guide about outages.
+/// One toxic, named and shaped as Toxiproxy's; units are written out. The guide about outages lists
+/// the keys of each type.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ToxicTable {
@@ -45,7 +45,7 @@ pub struct ToxicTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub toxicity: Option<ValueWithOrigin<f64>>,
-    /// Begin, from that of the measured load: `20s`; default: always.
+    /// Begin, from the start of the measured load: `20s`; default: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub at: Option<Text>,
@@ -61,7 +61,7 @@ pub struct ToxicTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub jitter: Option<Text>,
-    /// Of `latency`: `uniform` (the default where there is jitter), `normal`, or `pareto`.
+    /// For `latency`: `uniform` (the default with jitter), `normal`, or `pareto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub distribution: Option<Text>,

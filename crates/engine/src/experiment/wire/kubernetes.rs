@@ -1,4 +1,4 @@
-//! Trials as pods of a cluster, as they stand in a file.
+//! Trials as pods of a cluster, in a file.
 //!
 //! Owns the schema of `[kubernetes]`; [`super::super::cluster`] turns it into types.
 
@@ -30,26 +30,30 @@ pub struct KubernetesTable {
     /// Labels that nodes must have: trials of unlike nodes are not compared.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// The RuntimeClass of its pods, as `gvisor`; default: that of `from`, else the cluster's. Trials of
-    /// two are not compared.
+    /// The RuntimeClass of its pods, as `gvisor`; default: the workload's (`from`), else the
+    /// cluster's. Trials with different ones are not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_class: Option<String>,
-    /// The workload that runs there whose pods trials are made after, as `deployment/orders`; `--from`
-    /// writes it, with `container` and `app.image`.
+    /// The running workload that trial pods copy, as `deployment/orders`; `--from` writes it, with
+    /// `container` and `app.image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The container of that workload that is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// How many trials run at once, each on a node of its own: a number, or `auto` for as many as
-    /// there are nodes of one kind with room for one, at most 64; default: 1.
+    /// Whether trials may use what leads to production in that workload: its secrets, its service
+    /// account, its init containers; default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_production: bool,
+    /// How many trials run at once, each on a separate node: a number, or `auto` for as many nodes
+    /// of one kind as have room, at most 64; default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
-    /// How many of them may share a node; default: 1.
+    /// How many trials may share a node; default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_nodes: Option<NonZeroU32>,
-    /// From how many pods of their own the load of each trial comes, on nodes without a trial (with
-    /// `share-nodes` above 1 on any); default: from the trial's own pod, over localhost.
+    /// The number of separate pods that generate the load of each trial, on nodes without a trial
+    /// (with `share-nodes` above 1 on any); default: the trial's own pod, over localhost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generators: Option<NonZeroU32>,
 }

@@ -69,7 +69,8 @@ pub struct LevelTable {
     /// An image that runs in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Which engine starts that image: `podman` or `docker`; default: the one that has it.
+    /// Which engine starts that image: `podman` or `docker`; default: the engine that has the
+    /// image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// Arguments it appends to the command.
@@ -87,8 +88,8 @@ pub struct LevelTable {
     /// CFS period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_period: Option<String>,
-    /// Busy threads in a cgroup of their own beside the application, for the whole trial, with
-    /// the default weight of 1024 shares.
+    /// Busy threads in a separate cgroup next to the application, for the whole trial, with the
+    /// default weight of 1024 shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour_threads: Option<u8>,
     /// Quota that idle periods may save up, at most the quota of a period: `50ms`.

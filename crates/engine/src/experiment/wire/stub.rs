@@ -1,7 +1,7 @@
-//! What stands in for an HTTP dependency, as it stands in a file.
+//! Stubs of HTTP dependencies, in a file.
 //!
-//! Owns the schema of a stub's file and of its answers; [`super::super::stub`] turns them into types.
-//! Latency has the keys of a `latency` toxic, a pattern those of a profile's templates.
+//! Owns the schema of a stub's file and of its answers; [`super::super::stub`] turns them into
+//! types. Latency has the keys of a `latency` toxic, a pattern those of a profile's templates.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,8 +57,8 @@ impl StubFile {
     }
 }
 
-/// An answer of a stub. Of those whose `match` fits a request the first counts; several with the same
-/// `match` are drawn by their weights.
+/// An answer of a stub. The first `match` that fits a request counts; among several with the same
+/// `match` the weights decide at random.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AnswerTable {
@@ -66,7 +66,7 @@ pub struct AnswerTable {
     /// everything; the path counts as it is and with its identifiers replaced, `GET /prices/{id}`.
     #[schemars(with = "String")]
     pub r#match: Text,
-    /// How often, beside others with the same `match`; default 1.
+    /// How often, relative to others with the same `match`; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub weight: Option<ValueWithOrigin<f64>>,
@@ -85,7 +85,7 @@ pub struct AnswerTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<PathBuf>")]
     pub body_file: Option<ValueWithOrigin<PathBuf>>,
-    /// A body of so many bytes that mean nothing.
+    /// A body of this many meaningless bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]
     pub body_bytes: Option<ValueWithOrigin<u64>>,
@@ -97,7 +97,7 @@ pub struct AnswerTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub jitter: Option<Text>,
-    /// `uniform` (the default where there is jitter), `normal`, or `pareto`.
+    /// `uniform` (the default with jitter), `normal`, or `pareto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub distribution: Option<Text>,

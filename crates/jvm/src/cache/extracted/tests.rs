@@ -34,7 +34,7 @@ fn boot(entries: &[(&str, &[u8])]) -> Vec<u8> {
     stored(&all)
 }
 
-/// Two libraries and one that the index leaves out, in another order than the index.
+/// Two libraries, and a library that the index leaves out, in a different order from the index.
 const LIBRARIES: [(&str, &[u8]); 3] = [
     ("BOOT-INF/lib/left-out.jar", b"3"),
     ("BOOT-INF/lib/b-2.jar", b"2"),

@@ -1,6 +1,6 @@
-//! Lines of a classic log that say nothing that is counted: details of a pause, heap tables.
+//! Lines of a classic log without counted data: details of a pause, heap tables.
 //!
-//! Owns the list by which such a line is told from what is no GC log at all.
+//! Owns the list that distinguishes such a line from foreign text.
 
 const BEGINS: [&[u8]; 31] = [
     b"Heap",

@@ -3,7 +3,6 @@
 use super::super::event::{GcLogEvent, HeaderFact};
 use super::super::{GarbageCollector, number};
 
-/// Reads a line of the header; `false` when it is none.
 pub(super) fn parse_header_line(line: &[u8], emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
     if let Some(flags) = line.strip_prefix(b"CommandLine flags: ") {
         for flag in flags.split(|b| *b == b' ') {

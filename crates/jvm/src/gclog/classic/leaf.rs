@@ -6,13 +6,12 @@ use std::time::Duration;
 use super::super::event::{GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime};
 use super::super::{GarbageCollector, number};
 
-/// Length of the text up to its closing bracket, when no other bracket opens before.
 pub(super) fn leaf_length(inner: &[u8]) -> Option<usize> {
     let position = memchr::memchr2(b'[', b']', inner)?;
     (inner[position] == b']').then_some(position)
 }
 
-/// Reads it; `false` when it is none of a GC log.
+/// Reads it; `false` for text outside a GC log.
 pub(super) fn parse_leaf(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
     let inner = inner.trim_ascii();
     if inner.starts_with(b"Eden: ") {
@@ -64,7 +63,7 @@ fn g1_heap(inner: &[u8]) -> Option<HeapChange> {
 }
 
 /// `CMS-concurrent-mark: 23.751/40.476 secs` (CPU / wall), `GC concurrent-mark-end, 0.0049 secs`.
-/// The stamp of CMS is the end; that of G1's `-end` too. `-start` has no duration.
+/// The stamp is the end, for CMS and for G1's `-end`. `-start` has no duration.
 fn emit_concurrent(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) {
     let Some(text) = inner
         .strip_suffix(b" secs")

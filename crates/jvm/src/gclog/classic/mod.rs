@@ -23,7 +23,6 @@ const DATE_LENGTH: usize = 28;
 
 const RECORD_LINES: u32 = 20_000;
 
-/// Reader of classic logs; holds the record that is open.
 #[derive(Debug, Default)]
 pub(super) struct ClassicReader {
     open: Option<ClassicRecord>,
@@ -32,7 +31,6 @@ pub(super) struct ClassicReader {
     pub(super) unfinished: u64,
     /// The translation of the record's kind and cause into the words of unified logs.
     words: Vec<u8>,
-    /// A concurrent phase of CMS has ended after the last record: CPU times that follow are its.
     is_phase_last: bool,
     /// CPU times of the pause inside, which those of the record around it contain.
     nested_cpu: GcCpuTimes,
@@ -41,7 +39,7 @@ pub(super) struct ClassicReader {
 }
 
 impl ClassicReader {
-    /// Reads one line; `false` when it is nothing of a classic log.
+    /// Reads one line; `false` for text outside a classic log.
     pub(super) fn parse_classic_line(
         &mut self,
         line: &[u8],
@@ -62,7 +60,6 @@ impl ClassicReader {
         known | last_known
     }
 
-    /// Walks over the brackets of a line.
     fn scan(&mut self, line: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
         let mut known = false;
         let mut done = 0;
@@ -111,7 +108,6 @@ impl ClassicReader {
         }
     }
 
-    /// A closing bracket: of a record inside the open one, or of the open one itself.
     fn close_bracket(&mut self, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(record) = &mut self.open else { return };
         if !record.ascend() {
@@ -144,7 +140,6 @@ impl ClassicReader {
         }
     }
 
-    /// A bracket pair without another one inside.
     fn read_leaf(
         &mut self,
         inner: &[u8],
@@ -162,7 +157,6 @@ impl ClassicReader {
         leaf::parse_leaf(inner, at, emit)
     }
 
-    /// CPU times belong to what ended last. Those of concurrent phases are of no collection.
     fn report_cpu_times(&mut self, cpu: GcCpuTimes, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         if std::mem::take(&mut self.is_phase_last) {
             return;
@@ -184,7 +178,6 @@ impl ClassicReader {
         }
     }
 
-    /// The log is over: a record that is still open was cut.
     pub(super) fn finish_record(&mut self) {
         self.unfinished += u64::from(self.open.take().is_some());
         self.unfinished += u64::from(self.outer.take().is_some());
@@ -195,8 +188,8 @@ pub(super) fn time_of(line: &[u8]) -> LogTime {
     ClassicStamp::at_start(line).at
 }
 
-/// `Total time for which application threads were stopped: ...`; it may stand behind a record of
-/// another thread. Its time stamp is the end of the stop.
+/// `Total time for which application threads were stopped: ...`; it may follow a record of another
+/// thread. Its time stamp is the end of the stop.
 fn parse_stopped(line: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)) -> bool {
     let Some(position) = memchr::memmem::find(line, b"Total time for which") else {
         return memchr::memmem::find(line, b"Application time: ").is_some();
@@ -208,7 +201,7 @@ fn parse_stopped(line: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'_>)
     true
 }
 
-/// `  12:   3456   78900  [Ljava.lang.String;`: a class histogram, with brackets of its own kind.
+/// `  12:   3456   78900  [Ljava.lang.String;`: a class histogram, with unrelated brackets.
 fn is_histogram_row(line: &[u8]) -> bool {
     let rest = line.trim_ascii_start();
     rest.len() < line.len()
@@ -218,7 +211,6 @@ fn is_histogram_row(line: &[u8]) -> bool {
         && memchr::memmem::find(line, b"GC").is_none()
 }
 
-/// The time stamps before a record: `2016-04-14T22:30:09.108+0200: 1.053: `.
 #[derive(Debug, Clone, Copy, Default)]
 struct ClassicStamp {
     at: LogTime,
@@ -240,7 +232,6 @@ impl ClassicStamp {
         Self { at }
     }
 
-    /// Directly before a bracket: `...secs]1901.217: [`, a date, or a date and an uptime.
     fn before_bracket(text: &[u8]) -> Option<LogTime> {
         let text = text.strip_suffix(b": ")?;
         let uptime = Self::uptime_at_end(text);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::super::event::{HeapChange, LogTime};
 use super::super::number;
 
-/// The begin of the text has the cause, its end has heap and duration. What is between is
-/// dropped when there is more than this.
+/// The begin of the text has the cause, its end has heap and duration. The middle is dropped beyond
+/// this size.
 const TEXT_LIMIT: usize = 4096;
 const HEAD: usize = 512;
 const TAIL: usize = 512;
@@ -28,15 +28,12 @@ const NO_PAUSE: [&[u8]; 5] = [
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordOpener {
-    /// `[GC`
     Young,
-    /// `[Full GC`
     Full,
     /// `[GC remark` (G1)
     Remark,
     /// `[GC cleanup` (G1)
     Cleanup,
-    /// `[GC pause` (G1)
     Evacuation,
 }
 
@@ -77,9 +74,7 @@ pub(super) struct ClassicRecord {
     opener: RecordOpener,
     start: LogTime,
     pub(super) lines: u32,
-    /// Open brackets, its own one included.
     depth: u32,
-    /// Text directly inside its brackets, after the opener.
     text: Vec<u8>,
     /// `CMS-initial-mark` or `CMS-remark` stood inside.
     cms_phase: Option<&'static [u8]>,
@@ -89,7 +84,7 @@ pub(super) struct ClassicRecord {
     is_concurrent_failure: bool,
     /// CMS has begun its remark, which may have a young collection inside.
     is_remark_begun: bool,
-    /// Time of the pause inside, which has been reported by itself.
+    /// Time of the pause inside, which is reported separately.
     pub(super) nested: Option<Duration>,
 }
 
@@ -115,7 +110,6 @@ impl ClassicRecord {
         self.is_remark_begun && self.depth == 1 && self.nested.is_none()
     }
 
-    /// Takes text between brackets.
     pub(super) fn append(&mut self, text: &[u8]) {
         if memchr::memmem::find(text, b"concurrent mode").is_some() {
             self.is_concurrent_failure = true;
@@ -131,13 +125,11 @@ impl ClassicRecord {
         }
     }
 
-    /// An opening bracket inside, `[Tenured: ...`.
     pub(super) fn descend(&mut self, inner: &[u8]) {
         self.note_leaf(inner);
         self.depth = (self.depth + 1).min(DEPTH_LIMIT);
     }
 
-    /// A closing bracket; `true` when it is the record's own.
     pub(super) fn ascend(&mut self) -> bool {
         self.depth -= 1;
         self.depth == 0
@@ -165,12 +157,11 @@ impl ClassicRecord {
         Some(whole.saturating_sub(self.nested.unwrap_or_default()))
     }
 
-    /// Its end: its begin, the pause inside, its own time.
     pub(super) fn end_time(&self, own: Duration) -> LogTime {
         self.start.later_by(self.nested.unwrap_or_default() + own)
     }
 
-    /// The last `a->b(c)`: the whole heap stands behind its parts.
+    /// The last `a->b(c)`: the whole heap follows its parts.
     pub(super) fn whole_heap(&self) -> Option<HeapChange> {
         memchr::memmem::rfind_iter(&self.text, b"->").find_map(|arrow| {
             let left = &self.text[..arrow];

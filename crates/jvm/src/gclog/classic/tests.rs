@@ -97,8 +97,8 @@ fn interleaved_records() {
     ");
 }
 
-/// A young collection inside the remark: both are told, and their sum is the time that the
-/// application stood.
+/// A young collection inside the remark: both are reported, and their sum is the time that the
+/// application was stopped.
 #[test]
 fn scavenge_before_remark() {
     let text = "\
@@ -218,7 +218,7 @@ fn dates_and_uptimes_are_both_kept_and_never_mixed() {
     assert_eq!(log.summary.logged.as_millis(), 2_010);
 }
 
-/// CMS writes CPU times after its concurrent phases too, on their line or on one of their own.
+/// CMS also writes CPU times after its concurrent phases, on the same line or on the next.
 #[test]
 fn cpu_of_concurrent_phases_is_no_cpu_of_collections() {
     let text = "\

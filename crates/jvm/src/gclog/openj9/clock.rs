@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::super::event::LogTime;
 
-/// Stamps that disagree by more than this are of another clock: the wall clock was set and nobody
-/// saw it, or a part of the log is missing. Less than that a thread may have waited for CPU before it wrote.
+/// Stamps that disagree by more use another clock: the wall clock was set without being noticed, or
+/// a part of the log is missing. Up to this a thread may have waited for CPU before it wrote.
 const STEP_US: i64 = 1_000_000;
 
 const CUT_US: i64 = 1_000;
@@ -26,7 +26,6 @@ const ZONE_MS: i64 = 15 * 60 * 1_000;
 pub struct WallClock {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC when the JVM was started, ns.
     pub ahead_ns: i64,
-    /// Each time that it was set since then, in order.
     pub set: Vec<ClockAdjustment>,
     /// CLOCK_REALTIME when the JVM was started, ms since 1970: its first stamp is a few minutes later
     /// at most, whatever its time zone.
@@ -35,9 +34,7 @@ pub struct WallClock {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockAdjustment {
-    /// The last look at it before that and the first one after it, on CLOCK_MONOTONIC, ns.
     pub between: (u64, u64),
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC from then on, ns.
     pub ahead_ns: i64,
 }
 
@@ -56,13 +53,11 @@ impl WallClock {
     }
 }
 
-/// The chain of intervals and where it lies.
 #[derive(Debug, Default)]
 pub(super) struct StopClock {
     wall: Option<WallClock>,
     /// What its time zone adds, ms; known from the first stamp on.
     zone_ms: Option<i64>,
-    /// Begin of the last stop on the chain, us.
     chain: i64,
     /// Stamp minus chain, the smallest one, us.
     base: Option<i64>,
@@ -74,7 +69,6 @@ impl StopClock {
         self.wall = Some(wall);
     }
 
-    /// A stamp of any line: the first one tells the time zone.
     pub fn note_stamp(&mut self, stamp_ms: i64) {
         let Some(wall) = self.wall.as_ref().filter(|_| self.zone_ms.is_none()) else {
             return;
@@ -84,7 +78,6 @@ impl StopClock {
         self.zone_ms = Some(quarters.saturating_mul(ZONE_MS));
     }
 
-    /// A stop begins, this long after the one before it; `None` while no stamp says where.
     pub fn place_stop(&mut self, stamp_ms: i64, interval: Duration) -> Option<LocalMoment> {
         let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
         self.chain = self.chain.saturating_add(interval);
@@ -105,8 +98,8 @@ impl StopClock {
         self.begin_of_last()
     }
 
-    /// A stamp by the wall clock as it was when the JVM was started, us; `None` for one that may be
-    /// of either side of a moment at which the clock was set.
+    /// A stamp by the wall clock as it was when the JVM was started, us; `None` if the stamp may be
+    /// from before or after a clock change.
     fn as_at_start(&self, stamp_ms: i64) -> Option<i64> {
         let stamp_us = stamp_ms.saturating_mul(1_000);
         let Some(wall) = self.wall.as_ref().filter(|wall| !wall.set.is_empty()) else {
@@ -139,12 +132,10 @@ impl StopClock {
         ))
     }
 
-    /// The moment of a stamp that is no part of the chain.
     pub fn of_stamp(&self, stamp_ms: i64) -> Option<LocalMoment> {
         self.as_at_start(stamp_ms).map(LocalMoment)
     }
 
-    /// The same as the log's other readers have it.
     pub fn at_stamp(&self, stamp_ms: i64) -> LogTime {
         let moment = self.of_stamp(stamp_ms);
         moment.map_or_else(LogTime::default, |moment| {
@@ -152,7 +143,6 @@ impl StopClock {
         })
     }
 
-    /// A moment as the log's other readers have it, so much later.
     pub fn log_time(&self, moment: LocalMoment, later: Duration) -> LogTime {
         let later = i64::try_from(later.as_micros()).unwrap_or(i64::MAX);
         let local_us = moment.0.saturating_add(later);
@@ -191,8 +181,8 @@ mod tests {
         clock
     }
 
-    /// Begins of stops, us after the day's begin, seen late by so many us, through stamps that are
-    /// cut: the largest error of where they are placed.
+    /// Begins of stops, us after the day's begin, each with its delay in us, as truncated stamps:
+    /// returns the largest placement error.
     fn worst(zone_hours: i64, stops: &[(i64, i64)]) -> i64 {
         let mut clock = clock(zone_hours);
         let mut last = 0;

@@ -27,7 +27,6 @@ pub(super) fn emit_attribute(tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<
     }
 }
 
-/// `-Xgcpolicy:gencon`.
 fn policy(text: &[u8]) -> Option<GarbageCollector> {
     let name = text.strip_prefix(b"-Xgcpolicy:")?;
     let all = [

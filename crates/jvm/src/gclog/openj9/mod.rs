@@ -1,9 +1,9 @@
 //! Verbose GC logs of OpenJ9 and IBM's J9 2.6 and later (`-Xverbosegclog`, `-verbose:gc`).
 //!
-//! XML, a tag a line. All threads stand from `exclusive-start` to `exclusive-end`; what is between
-//! them says why and what was collected. Such a stop is a pause when a collector worked in it, and a
-//! safepoint always. When it was: [`clock`]. Facts: omr `gc/verbose` (`schema.xsd`,
-//! `VerboseHandlerOutput*.cpp`), logs of J9 2.6 to 2.8 and of OpenJ9 25.
+//! XML, a tag a line. All threads are stopped from `exclusive-start` to `exclusive-end`; the tags
+//! in between give the cause and the collections. Such a stop is a pause if a collector worked in
+//! it, and always a safepoint. [`clock`] determines its time. Facts: omr `gc/verbose`
+//! (`schema.xsd`, `VerboseHandlerOutput*.cpp`), logs of J9 2.6 to 2.8 and of OpenJ9 25.
 
 mod clock;
 mod header;
@@ -19,15 +19,13 @@ use clock::StopClock;
 use stop::{HeapMemory, JvmStop};
 use tag::XmlTag;
 
-/// Concurrent work that has begun; more at once there is not.
 const OPEN_LIMIT: usize = 8;
 
-/// Longest name of a concurrent phase that is told from others.
+/// Longest distinct name of a concurrent phase.
 const NAME_LENGTH: usize = 60;
 
 #[derive(Debug, Default)]
 pub(super) struct OpenJ9 {
-    /// A `verbosegc` was opened, so a line that begins with `<` is of this log.
     is_on: bool,
     is_told: bool,
     clock: StopClock,
@@ -47,7 +45,7 @@ impl OpenJ9 {
         self.clock.set_wall(wall);
     }
 
-    /// Reads one line; `false` when it is nothing of such a log.
+    /// Reads one line; `false` for text outside such a log.
     pub(super) fn parse_openj9_line(
         &mut self,
         line: &[u8],
@@ -118,8 +116,8 @@ impl OpenJ9 {
         let Some(duration) = tag.attribute_millis(b"durationms") else {
             return;
         };
-        // The begin of a log may be lost, and with it the begin of its first stop: then nobody knows
-        // what was done in it.
+        // The begin of a log may be lost, and with it the begin of its first stop: then its work is
+        // unknown.
         let stop = self.open.take();
         let begin = stop.as_ref().and_then(|stop| stop.begin);
         let end = match (begin, tag.stamp()) {
@@ -170,8 +168,8 @@ impl OpenJ9 {
         }
     }
 
-    /// Work beside the application: `concurrent-start` to `concurrent-end`, and for the mark of a
-    /// global collection from its kick-off to what ends it.
+    /// Concurrent work: `concurrent-start` to `concurrent-end`, and for the mark of a global
+    /// collection from its kick-off to its end.
     fn read_concurrent(&mut self, tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         const MARK: &[u8] = b"Concurrent global mark";
         let Some(stamp) = tag.stamp() else { return };
@@ -222,7 +220,6 @@ fn is_stop(name: &[u8]) -> bool {
     matches!(name, b"exclusive-start" | b"exclusive-end" | b"gc-start")
 }
 
-/// A part of a collection: mark, sweep, compact, scavenge.
 fn emit_phase(tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<'_>)) {
     if let (Some(name), Some(duration)) =
         (tag.attribute_text(b"type"), tag.attribute_millis(b"timems"))
@@ -236,7 +233,6 @@ pub fn stamp_ms(line: &str) -> Option<i64> {
     XmlTag::from_line(line.as_bytes())?.stamp()
 }
 
-/// The wall clock of the first line that has a stamp, as it stands.
 pub(super) fn time_of(line: &[u8]) -> Option<LogTime> {
     let stamp = XmlTag::from_line(line)?.stamp()?;
     Some(LogTime {

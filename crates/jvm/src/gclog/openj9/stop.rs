@@ -8,25 +8,21 @@ use super::tag::XmlTag;
 
 const CAUSE_LENGTH: usize = 60;
 
-/// What a collector did in a stop; one that stands later says more.
+/// The work of a collector in a stop; a later variant is more specific.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum StopKind {
-    /// A cycle was begun whose work is done beside the application.
     Start,
-    /// The nursery of gencon.
     Scavenge,
-    /// A set of regions of balanced.
     Partial,
     /// An increment of balanced's global mark.
     Mark,
     Other,
-    /// The end of a global collection whose mark ran beside the application.
     Final,
     Global,
 }
 
 impl StopKind {
-    /// The words of a pause, as they stand behind `Pause` in unified logs.
+    /// The words after `Pause` in unified logs.
     fn pause_words(self) -> &'static [u8] {
         match self {
             Self::Start => b"Global Start",
@@ -44,9 +40,7 @@ impl StopKind {
 pub(super) struct JvmStop {
     pub number: u64,
     pub begin: Option<LocalMoment>,
-    /// How long threads took to stand, before it began.
     pub reaching: Option<Duration>,
-    /// Objects found no room where they were to be copied.
     pub copy_failed: bool,
     kind: Option<StopKind>,
     cause: Option<Vec<u8>>,
@@ -76,7 +70,6 @@ impl JvmStop {
         self.kind.is_some()
     }
 
-    /// Why; the first reason counts.
     pub fn set_cause(&mut self, text: &[u8]) {
         let text = &text[..text.len().min(CAUSE_LENGTH)];
         self.cause.get_or_insert_with(|| text.to_vec());
@@ -94,7 +87,6 @@ impl JvmStop {
         self.raise(StopKind::Start);
     }
 
-    /// What was marked beside the application is finished here.
     pub fn finishes_concurrent(&mut self) {
         self.finishes_concurrent = true;
         self.set_cause(b"Concurrent");
@@ -115,7 +107,6 @@ impl JvmStop {
         self.kind = self.kind.max(Some(kind));
     }
 
-    /// CPU of the whole process while the collection ran.
     pub fn add_process_cpu(&mut self, tag: &XmlTag<'_>) {
         let (Some(user), Some(system)) = (
             tag.attribute_millis(b"usertimems"),
@@ -129,7 +120,6 @@ impl JvmStop {
         sum.real += tag.attribute_millis(b"durationms").unwrap_or_default();
     }
 
-    /// The heap before a collection; of several in one stop the first one counts.
     pub fn set_heap_before(&mut self, memory: &HeapMemory) {
         self.before = self.before.or(memory.used_bytes());
     }
@@ -142,7 +132,6 @@ impl JvmStop {
         self.kind.map(StopKind::pause_words)
     }
 
-    /// Tells it as a pause, where a collector worked.
     pub fn emit_pause(
         &self,
         end: LogTime,

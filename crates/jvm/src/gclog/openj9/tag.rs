@@ -1,8 +1,8 @@
 //! One line of OpenJ9's log: an XML tag and its attributes.
 //!
-//! Owns the splitting. No XML parser: the JVM writes each tag on a line of its own, a log that is
-//! cut is no XML, and a reader must go on behind damage. Entities stay as they are; no value that is
-//! kept has any.
+//! Owns the splitting. Uses no XML parser: the JVM writes each tag on a separate line, a truncated
+//! log is no XML, and a reader must continue after damage. Entities stay as they are; no stored
+//! value has any.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ pub(super) struct XmlTag<'a> {
 }
 
 impl<'a> XmlTag<'a> {
-    /// Reads a line; `None` when it is no tag.
     pub fn from_line(line: &'a [u8]) -> Option<Self> {
         let inner = line.trim_ascii_start().strip_prefix(b"<")?;
         let is_name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'/' | b'?');
@@ -63,7 +62,6 @@ impl<'a> XmlTag<'a> {
     }
 }
 
-/// See [`XmlTag::attribute_number`].
 pub(super) fn parse_whole(text: &[u8]) -> Option<u64> {
     if let Some(digits) = text.strip_prefix(b"0x") {
         return u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();

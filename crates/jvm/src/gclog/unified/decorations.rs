@@ -1,7 +1,7 @@
 //! The bracketed fields before a message: `[0.008s][1269316683872ns][info][gc,start ] `.
 //!
-//! Any subset of the twelve decorations, in any locale, padded or not. They are told apart by
-//! their form, because a log does not say which ones it has.
+//! Any subset of the twelve decorations, in any locale, padded or not. They are recognised by their
+//! form, because a log does not declare them.
 
 use super::super::event::LogTime;
 use super::super::number;
@@ -16,7 +16,6 @@ const MONOTONIC_FROM_NS: u64 = 1_000_000_000;
 /// JVM starts so early after boot that the monotonic clock is this near.
 const SAME_CLOCK_NS: u64 = 10_000_000;
 
-/// No log has more fields; what follows is the message.
 const FIELDS_LIMIT: usize = 14;
 
 /// First words of a classic record: `[Times: ...]`, `[GC ...]`, `[CMS-concurrent-mark-start]`.
@@ -30,8 +29,8 @@ pub(in super::super) struct Decorations<'a> {
 }
 
 impl<'a> Decorations<'a> {
-    /// Splits a line; `None` when it is no line of a unified log. Without any field only a
-    /// message that nobody else writes is one.
+    /// Splits a line; `None` for text outside a unified log. Without any field only an unmistakable
+    /// message counts.
     pub(in super::super) fn split_line(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut found = Self::default();
         let mut rest = line;
@@ -60,7 +59,6 @@ impl<'a> Decorations<'a> {
         Some((found, rest.strip_prefix(b" ").unwrap_or(rest)))
     }
 
-    /// Takes one field in; `false` when it cannot be a decoration.
     fn take_field(&mut self, field: &'a [u8]) -> bool {
         let field = field.trim_ascii_end();
         match field.first() {

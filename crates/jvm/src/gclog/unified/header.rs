@@ -13,7 +13,6 @@ const COLLECTORS: [(&[u8], GarbageCollector); 7] = [
     (b"Epsilon", GarbageCollector::Epsilon),
 ];
 
-/// Reads a line of the header; `None` when it is none.
 pub(super) fn parse_header(text: &[u8]) -> Option<GcLogEvent<'_>> {
     fact(text).map(GcLogEvent::Fact)
 }

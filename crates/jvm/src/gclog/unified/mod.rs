@@ -1,8 +1,8 @@
 //! Unified logging of JDK 9 and later (`-Xlog`, JEP 158 and 271).
 //!
-//! Owns the grammar of one line: decorations, then a message. A line stands alone, so there is
-//! no state here. Facts: openjdk/jdk:src/hotspot/share/logging/logDecorators.hpp (decorations
-//! always stand in one order) and real logs of JDK 9 to 25.
+//! Owns the grammar of one line: decorations, then a message. Each line can be parsed alone, so
+//! there is no state here. Facts: openjdk/jdk:src/hotspot/share/logging/logDecorators.hpp
+//! (decorations always have one order) and real logs of JDK 9 to 25.
 
 mod decorations;
 mod header;
@@ -13,13 +13,11 @@ pub(super) use message::stopped_event;
 
 use super::event::GcLogEvent;
 
-/// What a line was, beside the event that it may have emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnifiedLine {
     None,
     /// Of other tags (`-Xlog:all`): no loss, no evidence.
     Other,
-    /// Of a GC log, with the collection it belongs to.
     Gc(Option<u64>),
 }
 

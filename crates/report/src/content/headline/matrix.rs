@@ -1,9 +1,10 @@
-//! The headline of a matrix: how many of its configurations keep the SLO, and the smallest of them.
+//! The headline of a matrix: how many configurations keep the SLO, and the smallest of these.
 
 use loadline_analysis::record::Configuration;
 
 use super::{Headline, slo_words};
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
+use crate::content::runs::{is_of_runs, under_load};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
@@ -18,18 +19,18 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
     let sentence = match good.len() {
         _ if judged == 1 => single_configuration(view, &groups),
         1.. => format!(
-            "{} of {} keep {} under {}{}.",
+            "{} of {} keep {}{}{}.",
             good.len(),
             format::count_of(judged, "configuration"),
             slo_words(view),
-            view.load_of_all(),
+            under_load(view, view.load_of_all()),
             smallest_words(view, &good),
         ),
         0 => format!(
-            "None of {} keeps {} under {}.",
+            "None of {} keeps {}{}.",
             format::count_of(judged, "configuration"),
             slo_words(view),
-            view.load_of_all()
+            under_load(view, view.load_of_all())
         ),
     };
     Headline {
@@ -52,7 +53,6 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
     }
 }
 
-/// What one configuration came to: there is nothing to compare it with.
 fn single_configuration(view: &ResultView, groups: &[ConfigurationGroup]) -> String {
     let Some(group) = groups.iter().find(|g| g.evidence_trials().next().is_some()) else {
         return String::new();
@@ -67,15 +67,15 @@ fn single_configuration(view: &ResultView, groups: &[ConfigurationGroup]) -> Str
         false => "does not keep",
     };
     format!(
-        "{}{size} {keeps} {} under {}: {kept} of {} did.",
+        "{}{size} {keeps} {}{}: {kept} of {} did.",
         view.title,
         slo_words(view),
-        view.load_of_all(),
-        format::count_of(of, "start"),
+        under_load(view, view.load_of_all()),
+        format::count_of(of, if is_of_runs(view) { "run" } else { "start" }),
     )
 }
 
-/// `; the smallest of them is 212Mi`, all instances together; empty where no size is the smallest.
+/// `; the smallest of them is 212Mi`, all instances together; empty without a smallest one.
 fn smallest_words(view: &ResultView, good: &[&ConfigurationGroup]) -> String {
     let size = |g: &&&ConfigurationGroup| {
         let c = g.configuration;

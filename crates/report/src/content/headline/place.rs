@@ -14,7 +14,6 @@ use crate::format;
 use crate::text;
 use crate::view::ResultView;
 
-/// The nodes that its trials ran on; before trials said so, the one that was looked at.
 fn nodes(view: &ResultView, looked: &str) -> String {
     let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
     let mut names: BTreeSet<&str> = of_trials.map(|node| node.name.as_str()).collect();
@@ -28,7 +27,6 @@ fn nodes(view: &ResultView, looked: &str) -> String {
     }
 }
 
-/// How the nodes held limits before their first trials, where they were looked at.
 fn limits_held(view: &ResultView) -> Option<String> {
     let first = view.machine.first_node();
     let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
@@ -57,7 +55,7 @@ fn limits_held(view: &ResultView) -> Option<String> {
     ))
 }
 
-/// Where the load came from, in a cluster; records of before it could come from elsewhere do not say it.
+/// Where the load came from, in a cluster; old records do not have it.
 fn load_from(view: &ResultView) -> Option<String> {
     let loads = view.trials.iter().flat_map(|t| &t.evidence.load);
     let loads: Vec<&LoadFrom> = loads.filter_map(|load| load.load_from.as_ref()).collect();
@@ -98,7 +96,6 @@ fn load_from(view: &ResultView) -> Option<String> {
     ))
 }
 
-/// What made the load in the place of loadline, and whether it waited for answers.
 fn load_command(loads: &[&LoadFrom]) -> Option<String> {
     let commands = loads.iter().filter_map(|from| match from {
         LoadFrom::Command { command } => Some(command.as_ref()),
@@ -133,7 +130,7 @@ fn load_command(loads: &[&LoadFrom]) -> Option<String> {
     ))
 }
 
-/// How many trials ran in the pod that ships.
+/// How many trials ran in the shipped pod layout.
 fn as_shipped(view: &ResultView) -> Option<String> {
     let count = view.trials.iter().filter(|t| t.evidence.as_shipped).count();
     (count > 0).then(|| {
@@ -144,7 +141,6 @@ fn as_shipped(view: &ResultView) -> Option<String> {
     })
 }
 
-/// An image by its digest, and which configurations run it where others do not.
 fn image_words(view: &ResultView, image: &ImageIdentity) -> String {
     let name = image.pinned.as_ref().unwrap_or(&image.reference);
     let runs = |trial: &&TrialRecord| {

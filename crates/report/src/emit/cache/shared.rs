@@ -1,9 +1,9 @@
-//! The stage that fills OpenJ9's shared class cache: with room, then anew with the limits of what it
-//! held, as `loadline cache --kind scc` does it.
+//! The stage that fills OpenJ9's shared class cache: first with room, then again with the size of
+//! its content as limit, like `loadline cache --kind scc`.
 //!
-//! Owns its script and where the image has the cache. The base image may have a cache of that name
-//! there: then a layer is made above it. Sources: Open Liberty, populate_scc.sh; OpenJ9 documentation
-//! (-Xshareclasses: createLayer, destroy; cacheDirPerm).
+//! Owns its script and the cache's place in the image. If the base image already has a cache of
+//! that name, a layer is added above it. Sources: Open Liberty, populate_scc.sh; OpenJ9
+//! documentation (-Xshareclasses: createLayer, destroy; cacheDirPerm).
 
 use loadline_sizing::cache::shared::{IN_IMAGE, NAME};
 

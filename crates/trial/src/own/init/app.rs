@@ -22,7 +22,6 @@ use crate::own::protocol::{InitEvent, InitOrder, send_message};
 /// Preferred victim when the whole machine runs out of memory: the application, not loadline.
 const OOM_SCORE_ADJ: &str = "500";
 
-/// Becomes the application; returns only when that failed.
 pub fn execute(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitError> {
     join_cgroup(order)?;
     reset_cpu_mask(order)?;
@@ -86,7 +85,7 @@ fn set_descriptors() -> Result<(), InitError> {
 }
 
 fn give_up_rights(order: &InitOrder) -> Result<(), InitError> {
-    // Every bit, also those that this program has no name for yet; EINVAL: this kernel neither.
+    // Every bit, including unnamed new ones; EINVAL: this kernel does not know it either.
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match thread::remove_capability_from_bounding_set(capability) {

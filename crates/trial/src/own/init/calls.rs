@@ -1,11 +1,11 @@
-//! The system calls that an application does not get.
+//! The system calls that an application may not use.
 //!
-//! Owns the list and the filter made of it (seccomp(2)). An application without a capability could
-//! still make a user namespace and have every one inside it, which opens much of the kernel to it;
-//! it could use the keys of its account, and load programs into the kernel where a machine lets
-//! everyone. Refused calls give EPERM, as in containers. Source of the list: what the profile of
-//! container engines (moby, `profiles/seccomp/default.json`) gives to nobody, or only with a
-//! capability that the application does not have.
+//! Owns the list and its seccomp(2) filter. An application without a capability could still make a
+//! user namespace and have every capability inside it, which opens much of the kernel to it; it
+//! could use the keys of its account, and load programs into the kernel if a machine allows that
+//! for all. Refused calls give EPERM, as in containers. Source of the list: the calls that the
+//! profile of container engines (moby, `profiles/seccomp/default.json`) always refuses, or allows
+//! only with a capability that the application lacks.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +76,8 @@ const NAMESPACE_BITS: u32 = 32;
 /// rights any more (`no_new_privs`).
 /// Errors: A kernel without seccomp, a machine that the filter is not made for.
 pub fn install_filter() -> Result<(), InitError> {
-    // The flags of clone3 are in memory, where no filter reads. To ENOSYS the C library answers
-    // with clone, whose flags are in a register.
+    // The flags of clone3 are in memory, which a filter cannot read. On ENOSYS the C library falls
+    // back to clone, with its flags in a register.
     apply_filter(denied_calls()?, libc::EPERM)?;
     apply_filter(
         BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
@@ -85,8 +85,12 @@ pub fn install_filter() -> Result<(), InitError> {
     )
 }
 
-/// The calls, and what of `clone` and `socket`: vsock(7), the way to the hypervisor and its other guests,
-/// knows no network namespace.
+/// What a process may be for the kernel, where it asks: Linux, that of 32 bits, with the name of an old one,
+/// or what it is. The others turn protections of its memory off.
+const PERSONALITIES: [u64; 5] = [0, 8, 0x2_0000, 0x2_0008, 0xffff_ffff];
+
+/// The calls, and what of `clone`, `personality` and `socket`: vsock(7), the way to the hypervisor and its
+/// other guests, knows no network namespace.
 fn denied_calls() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
     let mut rules: BTreeMap<_, _> = REFUSED.map(|call| (call, Vec::new())).into();
     let mut clone = Vec::new();
@@ -108,7 +112,14 @@ fn denied_calls() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
     );
     let machine = machine.and_then(|condition| SeccompRule::new(vec![condition]));
     rules.insert(libc::SYS_socket, vec![machine.map_err(filter_error)?]);
-    // The same calls by the numbers of the x32 interface, which a kernel may offer beside its own.
+    let others = PERSONALITIES.map(|known| {
+        let operator = SeccompCmpOp::Ne;
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, operator, known)
+    });
+    let others = others.into_iter().collect::<Result<Vec<_>, _>>();
+    let others = others.and_then(SeccompRule::new).map_err(filter_error)?;
+    rules.insert(libc::SYS_personality, vec![others]);
+    // The same calls by the numbers of the x32 interface, which a kernel may also offer.
     #[cfg(target_arch = "x86_64")]
     {
         const X32: c_long = 0x4000_0000;
@@ -142,7 +153,7 @@ mod tests {
 
     #[test]
     fn namespaces_are_refused_and_threads_are_not() {
-        // A thread of its own: a filter is never taken away.
+        // A separate thread: a filter cannot be removed.
         let seen = std::thread::spawn(|| {
             rustix::thread::set_no_new_privs(true).expect("always allowed");
             install_filter().expect("the kernel has seccomp");

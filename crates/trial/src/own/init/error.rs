@@ -12,7 +12,6 @@ pub enum InitError {
     NotForPeople,
     #[error(transparent)]
     Line(ProtocolError),
-    /// A system call with unsafe code.
     #[error(transparent)]
     Sys(#[from] SysError),
     #[error("making the filter of system calls (seccomp): {0}")]

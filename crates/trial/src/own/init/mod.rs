@@ -1,10 +1,10 @@
 //! The processes between loadline and the application: `loadline init-part`.
 //!
-//! One program start, then two forks. The *holder* makes the namespaces and dies with loadline;
-//! its child is *init*, PID 1 of the new PID namespace: it makes the mounts, reaps orphans, sends
+//! One program start, then two forks. The *holder* makes the namespaces and dies with loadline; its
+//! child is *init*, PID 1 of the new PID namespace: it makes the mounts, reaps orphans, sends
 //! signals and takes everything down with it when it ends; init's child becomes the *application*
-//! (module `app`). Holder and init stay outside the application's cgroup. None of them ever has more
-//! than one thread when it forks. Facts: pid_namespaces(7), PR_SET_PDEATHSIG(2const).
+//! (module `app`). Holder and init stay outside the application's cgroup. Each has only one thread
+//! when it forks. Facts: pid_namespaces(7), PR_SET_PDEATHSIG(2const).
 
 mod app;
 mod calls;
@@ -51,7 +51,7 @@ pub fn run() -> Result<(), InitError> {
     let done = hold_namespaces(&order, &mut line);
     if let Err(error) = &done {
         let detail = error.to_string();
-        // loadline may be gone; then nobody is left to tell.
+        // loadline may be gone; then there is no receiver.
         let _ = send_message(&mut line.writer, &InitEvent::Failed { detail });
     }
     done
@@ -140,11 +140,11 @@ fn run_init(order: &InitOrder, line: &mut ParentSocket) -> Result<(), InitError>
     }
 }
 
-/// Only a namespace of its own has a loopback interface that is down.
+/// Only a new namespace has a loopback interface that is down.
 fn loopback_up() -> Result<(), InitError> {
     loadline_sys::set_interface_up("lo")?;
-    // As container engines do: in a network of its own any port is free for anyone. Kernels
-    // before 4.11 do not have the file; there ports below 1024 stay root's.
+    // As container engines do: in a separate network any port is free for any user. Kernels before
+    // 4.11 do not have the file; there ports below 1024 need root.
     let _ = std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
     Ok(())
 }
@@ -170,7 +170,6 @@ fn tend_application(app: Pid, line: &mut ParentSocket) -> Result<(), InitError> 
     Ok(())
 }
 
-/// Waits for every child there ever is: the application, and orphans that became init's.
 fn reap_children(app: Pid, events: &mut UnixStream) {
     let mut was_executed = false;
     loop {

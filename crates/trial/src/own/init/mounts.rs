@@ -17,9 +17,9 @@ use crate::own::protocol::{FilesystemView, VisiblePath};
 
 const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Files and directories of the kernel that say or change something about the machine: nobody in a
-/// container has a use for them. Source: the list of masked paths that container engines give runc
-/// (moby, `oci/defaults.go`).
+/// Kernel files and directories that reveal or change something about the machine; no container
+/// needs them. Source: the list of masked paths that container engines give runc (moby,
+/// `oci/defaults.go`).
 const HIDDEN: [&str; 11] = [
     "/proc/acpi",
     "/proc/asound",
@@ -53,6 +53,7 @@ pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError>
     .at_step("letting no mount out")?;
     // What stays is opened before anything is covered.
     let replacements = open_handles(view.replaced.iter().map(|(_, real)| real))?;
+    let copies = open_handles(view.copied.iter().map(|(_, real)| real))?;
     let kept: Vec<OwnedFd> = view
         .kept
         .iter()
@@ -84,10 +85,13 @@ pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError>
             }
         }
     }
+    for ((seen, _), copy) in view.copied.iter().zip(&copies) {
+        make_mount_point(seen, copy)?;
+        bind(copy, seen)?;
+    }
     Ok(())
 }
 
-/// Hides what the machine has, with what every program may count on in it.
 fn hide_path(path: &Path) -> Result<(), InitError> {
     const LOCKS: &str = "/run/lock";
     hide(path)?;
@@ -99,8 +103,8 @@ fn hide_path(path: &Path) -> Result<(), InitError> {
     mount_new("tmpfs", LOCKS, MountFlags::NOEXEC, rights)
 }
 
-/// Covers a directory with an empty one, a file or socket with the null device. What is not there
-/// (other kernels, other machines) needs no cover.
+/// Covers a directory with an empty one, a file or socket with the null device. Missing paths
+/// (other kernels, other machines) need no cover.
 fn hide(path: &Path) -> Result<(), InitError> {
     match fs::metadata(path) {
         Err(_) => Ok(()),
@@ -122,7 +126,8 @@ fn open_handle(path: &Path) -> Result<OwnedFd, InitError> {
         .at_step(format!("opening {}", path.display()))
 }
 
-/// What is kept, and nothing that has come to its place since its rights were looked at.
+/// A handle to the kept path, refused if another file has replaced it since its rights were
+/// checked.
 fn pinned_handle(kept: &VisiblePath) -> Result<OwnedFd, InitError> {
     let handle = open_handle(&kept.path)?;
     let step = || format!("looking at {}", kept.path.display());
@@ -167,7 +172,6 @@ fn mount_new(
         .at_step(format!("mounting {kind} on {}", onto.display()))
 }
 
-/// Shared memory and message queues that end with the trial and start empty.
 fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
     let shm = format!("mode=1777,size={}", shm_bytes);
     let shm = CString::new(shm)
@@ -185,7 +189,6 @@ fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Makes an empty file or directory to bind onto; its ancestors are passable for everyone.
 fn make_mount_point(path: &Path, handle: &OwnedFd) -> Result<(), InitError> {
     let step = || format!("making a place for {}", path.display());
     let stat = rustix::fs::fstat(handle).at_step(step())?;

@@ -1,4 +1,4 @@
-//! Stories of searches whose limits can be lowered: R, A and F.
+//! Stories of searches on hosts that can lower a limit: R, A and F.
 
 use loadline_sizing::Bytes;
 
@@ -13,7 +13,7 @@ use crate::search::TrialAsk;
 use crate::search::size::{SizeSearch, SmallestMemory};
 use crate::search::story::{play, record_of_ask};
 
-/// A service that needs 140 MiB beside its heap; 25 MiB of that stay alive.
+/// A service that needs 140 MiB outside its heap and has a live set of 25 MiB.
 fn service(ask: &TrialAsk, verdict: TrialVerdict) -> TrialRecord {
     let mut record = record_of_ask(ask, verdict, Bytes::from_mib(200));
     let heap = named_heap(&ask.configuration).unwrap_or(Bytes::from_mib(60));

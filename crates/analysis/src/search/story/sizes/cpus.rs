@@ -1,0 +1,62 @@
+//! Searches that choose the CPU limit too.
+
+use loadline_sizing::Cpus;
+
+use super::*;
+use crate::search::size::cpu::{CpuPolicy, CpuRange};
+
+fn over_cpus(machine: u32) -> SmallestMemory {
+    let mut search = example_search("");
+    search.base.cpu = None;
+    search.cpu = Some(CpuRange::of_machine(machine, CpuPolicy::Limit));
+    search
+}
+
+fn millis(ask: &TrialAsk) -> u32 {
+    ask.configuration.cpu.map_or(0, Cpus::as_millis)
+}
+
+#[test]
+fn the_smallest_cpu_is_found_with_room_and_the_memory_there() {
+    insta::assert_snapshot!(story(vec![over_cpus(2)], |ask| {
+        let is_enough = millis(ask) >= 400 && ask_mib(ask) >= 300;
+        (if is_enough { PASS } else { MISS }, 300)
+    }));
+}
+
+#[test]
+fn starts_that_miss_with_memory_to_spare_get_more_cpu() {
+    let search = SizeSearch {
+        bases: vec![over_cpus(2)],
+        prove: 3,
+        is_counted: true,
+    };
+    let (story, sized) = play(&search, |ask| {
+        let needed = match ask.purpose {
+            TrialPurpose::Prove => 450,
+            _ => 400,
+        };
+        let verdict = match millis(ask) >= needed {
+            true if ask_mib(ask) >= 300 => PASS,
+            _ => MISS,
+        };
+        let mut record = record_of_ask(ask, verdict, Bytes::from_mib(300));
+        // Nothing says that memory lacked.
+        record.evidence.gc = None;
+        record.evidence.cgroup.file_refaults = Some(0);
+        record
+    });
+    insta::assert_snapshot!(story + &tell_sizes(&sized));
+}
+
+#[test]
+fn what_cannot_be_measured_at_some_cpu_ends_the_search() {
+    insta::assert_snapshot!(story(vec![over_cpus(2)], |ask| {
+        (if millis(ask) < 600 { NOISE } else { PASS }, 300)
+    }));
+}
+
+#[test]
+fn more_than_the_machine_has_is_no_answer() {
+    insta::assert_snapshot!(story(vec![over_cpus(2)], |_| (MISS, 300)));
+}

@@ -1,0 +1,259 @@
+//! The verdict about a run.
+//!
+//! Owns the differences from a service: there are no requests, the exit is expected, and other
+//! programs on the machine excuse a miss of wall time, but never a miss of CPU time. A run that
+//! passed next to other programs has passed: they make it longer, never shorter. Slowdown is then
+//! compared by CPU time alone.
+
+use std::time::Duration;
+
+use crate::app_ko;
+use crate::noise;
+use crate::record::{
+    Configuration, Evidence, ObjectiveResult, RunEvidence, TrialVerdict, VerdictReason,
+};
+use crate::slo::{Objective, RunObjective, Slo};
+use crate::text;
+
+use super::{
+    VerdictThresholds, bound_text, causes_behind, is_thrash, met_sentence, objective_result,
+};
+
+pub(super) fn objective_results(
+    (slo, run): (&Slo, &RunEvidence),
+    evidence: &Evidence,
+    thresholds: &VerdictThresholds,
+) -> Vec<ObjectiveResult> {
+    let is_noisy = noise::why_too_noisy(&evidence.noise, &thresholds.noise).is_some();
+    let measured = |objective| measured_value(objective, run, evidence, is_noisy);
+    slo.run_objectives()
+        .map(|of| objective_result(None, Objective::Run(of), measured(of)))
+        .collect()
+}
+
+/// `None` if the run did not end as expected.
+fn measured_value(
+    objective: RunObjective,
+    run: &RunEvidence,
+    evidence: &Evidence,
+    is_noisy: bool,
+) -> Option<f64> {
+    let start = &evidence.start;
+    let time = start.ready?;
+    match objective {
+        RunObjective::Time { .. } => Some(time.as_secs_f64()),
+        RunObjective::Cpu { .. } => start.cpu.map(|cpu| cpu.as_secs_f64()),
+        // The run at the largest memory is compared with itself.
+        RunObjective::Slower { .. } => Some(run.reference.map_or(0.0, |reference| {
+            let longer = |time: Duration, than: Duration| {
+                time.as_secs_f64() / than.as_secs_f64().max(f64::MIN_POSITIVE) - 1.0
+            };
+            let cpu = start
+                .cpu
+                .zip(reference.cpu)
+                .map(|(cpu, than)| longer(cpu, than));
+            let wall = Some(longer(time, reference.time)).filter(|_| !is_noisy || cpu.is_none());
+            wall.into_iter().chain(cpu).fold(0.0, f64::max)
+        })),
+        RunObjective::Exit { .. } => evidence.exit.code.map(f64::from),
+    }
+}
+
+pub(super) fn decide_verdict(
+    configuration: &Configuration,
+    (objectives, run): (&[ObjectiveResult], &RunEvidence),
+    evidence: &Evidence,
+    thresholds: &VerdictThresholds,
+) -> (TrialVerdict, VerdictReason) {
+    if let Some(failure) = &evidence.failure {
+        let reason = failure.detail.clone().into();
+        return (TrialVerdict::Invalid(failure.cause), reason);
+    }
+    let noisy = || noise::why_too_noisy(&evidence.noise, &thresholds.noise);
+    let behind = causes_behind(evidence, thresholds);
+    // The hang of a service has no meaning here: that threshold is never reached.
+    if let Some(mut ko) = app_ko::classify_failure(configuration, evidence, thresholds.hang_after) {
+        if let Some((cause, noise)) = noisy().filter(|_| ko.timed) {
+            let reason = format!("{noise}, so it does not count that {}", ko.reason);
+            return (TrialVerdict::Invalid(cause), reason.into());
+        }
+        ko.reason.extend(behind);
+        return (TrialVerdict::AppKo(ko.cause), ko.reason);
+    }
+    let misses: Vec<&ObjectiveResult> = objectives.iter().filter(|o| !o.met).collect();
+    if misses.is_empty() && evidence.ended_early.is_none() {
+        return (TrialVerdict::Pass, pass_reason(objectives, run, evidence));
+    }
+    // CPU-time objectives count even with other programs running.
+    let is_excused = |miss: &&ObjectiveResult| {
+        let is_wall = matches!(miss.objective, Objective::Run(RunObjective::Time { .. }));
+        is_wall || miss.measured.is_none()
+    };
+    // Re-reads come from the memory limit, whatever else runs.
+    let excused = misses.iter().all(is_excused) && !is_thrash(evidence, thresholds);
+    if let Some((cause, noise)) = noisy().filter(|_| excused) {
+        return (TrialVerdict::Invalid(cause), noise.into());
+    }
+    let early = evidence.ended_early.as_ref();
+    let said = match early {
+        Some(early) => vec![early.reason.clone()],
+        None => misses.into_iter().map(broken_sentence).collect(),
+    };
+    (
+        TrialVerdict::SloMiss,
+        said.into_iter().chain(behind).collect(),
+    )
+}
+
+fn broken_sentence(miss: &ObjectiveResult) -> String {
+    let Objective::Run(run) = miss.objective else {
+        return String::new();
+    };
+    match miss.measured {
+        Some(value) => {
+            let was = miss.objective.show_measured(value);
+            let bound = bound_text(miss.objective);
+            format!("{} was {was}, the SLO allows {bound}", run.subject())
+        }
+        None => format!("{} could not be measured", run.subject()),
+    }
+}
+
+fn pass_reason(
+    objectives: &[ObjectiveResult],
+    run: &RunEvidence,
+    evidence: &Evidence,
+) -> VerdictReason {
+    let time = evidence.start.ready.unwrap_or_default();
+    let mut reason = VerdictReason::from(format!(
+        "it ended with exit code {} after {}",
+        run.expected_exit,
+        text::short_duration(time)
+    ));
+    let is_exit =
+        |o: &&ObjectiveResult| matches!(o.objective, Objective::Run(RunObjective::Exit { .. }));
+    reason.extend(objectives.iter().filter(|o| !is_exit(o)).map(met_sentence));
+    if let Some(line) = &run.out_of_memory {
+        reason.push(&format!("although its output says `{line}`"));
+    }
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{
+        AppKo, EarlyEnd, ExitEvidence, NoiseEvidence, RunReference, StartEvidence, TrialPhase,
+    };
+    use crate::verdict::judge_trial;
+
+    const QUIET: f64 = 0.0;
+    const BUSY: f64 = 0.2;
+
+    /// A run that ended with this code after this many seconds and had the CPU for half of the
+    /// time.
+    fn run(code: i32, seconds: f64, foreign: f64) -> Evidence {
+        let time = Duration::from_secs_f64(seconds);
+        Evidence {
+            start: StartEvidence {
+                ready: (code == 0).then_some(time),
+                cpu: Some(time / 2),
+                deadline: Duration::from_secs(600),
+                ..StartEvidence::default()
+            },
+            exit: ExitEvidence {
+                before_stop: true,
+                code: Some(code),
+                ..ExitEvidence::default()
+            },
+            run: Some(RunEvidence {
+                reference: Some(RunReference {
+                    time: Duration::from_secs(10),
+                    cpu: Some(Duration::from_secs(5)),
+                }),
+                ..RunEvidence::default()
+            }),
+            noise: NoiseEvidence {
+                foreign_cpu: Some(foreign),
+                ..NoiseEvidence::default()
+            },
+            ..Evidence::default()
+        }
+    }
+
+    fn judged(slo: &str, evidence: &Evidence) -> (TrialVerdict, String) {
+        let slo: Slo = slo.parse().expect("an SLO");
+        let judgement = judge_trial(
+            &fixture::configuration(256),
+            &slo,
+            evidence,
+            &VerdictThresholds::default(),
+        );
+        (judgement.verdict, judgement.reason.to_string())
+    }
+
+    #[test]
+    fn other_programs_excuse_wall_time_and_nothing_else() {
+        let verdict = |slo, evidence: &Evidence| judged(slo, evidence).0;
+        assert_eq!(verdict("time<20s", &run(0, 10.0, BUSY)), TrialVerdict::Pass);
+        assert_eq!(
+            verdict("time<5s", &run(0, 10.0, QUIET)),
+            TrialVerdict::SloMiss
+        );
+        assert!(matches!(
+            verdict("time<5s", &run(0, 10.0, BUSY)),
+            TrialVerdict::Invalid(_)
+        ));
+        assert_eq!(
+            verdict("cpu<2s", &run(0, 10.0, BUSY)),
+            TrialVerdict::SloMiss
+        );
+    }
+
+    #[test]
+    fn how_much_slower_it_is_beside_other_programs_is_told_by_its_cpu_time() {
+        let mut slow = run(0, 20.0, BUSY);
+        slow.start.cpu = Some(Duration::from_millis(5_200));
+        let (verdict, reason) = judged("slower<10%", &slow);
+        assert_eq!(verdict, TrialVerdict::Pass, "{reason}");
+        assert!(reason.contains("4.00 % < 10 %"), "{reason}");
+        slow.noise.foreign_cpu = Some(QUIET);
+        assert_eq!(judged("slower<10%", &slow).0, TrialVerdict::SloMiss);
+    }
+
+    #[test]
+    fn want_of_memory_is_certain_and_another_exit_may_be_the_machines() {
+        let failed = run(1, 4.0, BUSY);
+        assert!(matches!(
+            judged("exit=0", &failed).0,
+            TrialVerdict::Invalid(_)
+        ));
+        let failed = run(1, 4.0, QUIET);
+        assert_eq!(
+            judged("exit=0", &failed).0,
+            TrialVerdict::AppKo(AppKo::Crash)
+        );
+        let mut hungry = run(1, 4.0, BUSY);
+        if let Some(run) = &mut hungry.run {
+            run.out_of_memory = Some("java.lang.OutOfMemoryError: Java heap space".to_owned());
+        }
+        let (verdict, reason) = judged("exit=0", &hungry);
+        assert_eq!(verdict, TrialVerdict::AppKo(AppKo::JavaOom), "{reason}");
+        assert!(reason.contains("ran out of heap"), "{reason}");
+    }
+
+    #[test]
+    fn a_run_that_was_ended_at_its_bound_has_missed_it() {
+        let mut long = run(0, 10.0, QUIET);
+        long.start.ready = None;
+        long.exit = ExitEvidence::default();
+        long.ended_early = Some(EarlyEnd {
+            phase: TrialPhase::Start,
+            reason: "it had not ended after 10s".to_owned(),
+        });
+        let (verdict, reason) = judged("time<10s", &long);
+        assert_eq!(verdict, TrialVerdict::SloMiss);
+        assert!(reason.starts_with("it had not ended after 10s"), "{reason}");
+    }
+}

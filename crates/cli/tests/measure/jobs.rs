@@ -1,0 +1,242 @@
+//! Runs: success criteria, distinguishing failures, and that no run changes the user's files or
+//! leaves a process.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::lab::{Lab, recommended};
+use crate::process::{Call, Ended};
+use crate::runner::{Case, Outcome};
+
+pub const CASES: [Case; 5] = [
+    (
+        "a_run_is_restored_before_and_changes_nothing",
+        a_run_is_restored_before_and_changes_nothing,
+    ),
+    ("failed_runs_are_told_apart", failed_runs_are_told_apart),
+    (
+        "a_run_that_does_not_end_is_ended_at_its_bound",
+        a_run_that_does_not_end_is_ended_at_its_bound,
+    ),
+    (
+        "what_a_run_leaves_running_is_gone",
+        what_a_run_leaves_running_is_gone,
+    ),
+    (
+        "a_batch_is_sized_with_its_heap",
+        a_batch_is_sized_with_its_heap,
+    ),
+];
+
+/// A directory of the lab that the application's user may enter.
+fn project(lab: &Lab) -> PathBuf {
+    let project = lab.path().join("project");
+    fs::create_dir_all(project.join("target")).expect("directories");
+    fs::write(project.join("target/old.txt"), "old").expect("a file");
+    for path in [lab.path(), &project] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("the lab is its own");
+    }
+    project
+}
+
+fn job(lab: &Lab, subcommand: &str, slo: &str) -> Call {
+    let call = lab.call(subcommand).in_directory(&project(lab));
+    call.args(&["--wait", "--job", "--slo", slo])
+}
+
+fn shell(call: Call, script: &str) -> Ended {
+    call.args(&["--", "/bin/sh", "-c", script]).into_end()
+}
+
+fn trial(lab: &Lab) -> serde_json::Value {
+    lab.result("last")["trials"][0].take()
+}
+
+fn a_run_is_restored_before_and_changes_nothing() -> Outcome {
+    let lab = Lab::new();
+    let call = job(&lab, "run", "exit=3,cpu<30s")
+        .args(&["--reset", "rm -r target", "--repeats", "2"])
+        .args(&[
+            "--expect-file",
+            "made.txt",
+            "--expect-output",
+            "all is made",
+        ]);
+    let script = "test ! -e target && echo x > made.txt && echo 'now all is made.'; exit 3";
+    shell(call, script)
+        .expect_code(0)
+        .prints(&["2 of 2", "CPU time"]);
+    let result = lab.result("last");
+    for trial in result["trials"].as_array().expect("two runs") {
+        assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
+        assert_eq!(trial["evidence"]["run"]["expected_exit"], 3, "{trial}");
+    }
+    let project = lab.path().join("project");
+    assert!(
+        project.join("target/old.txt").is_file(),
+        "the checkout was changed"
+    );
+    assert!(
+        !project.join("made.txt").exists(),
+        "the checkout was changed"
+    );
+    None
+}
+
+fn failed_runs_are_told_apart() -> Outcome {
+    // (script, flags, verdict, what the reason says)
+    let cases: [(&str, &[&str], &str, &str); 4] = [
+        (
+            "echo 'java.lang.OutOfMemoryError: Java heap space'; seq 1 20000; echo BUILD FAILED; exit 1",
+            &[],
+            "java_oom",
+            "a JVM of the run ran out of heap, and the run ended with exit code 1",
+        ),
+        (
+            "echo 'Error: no such goal'; exit 2",
+            &[],
+            "crash",
+            "it ended with exit code 2",
+        ),
+        (
+            "exit 0",
+            &["--expect-file", "app.jar"],
+            "crash",
+            "app.jar is not there, or empty",
+        ),
+        (
+            "head -c 100000000 /dev/zero | tail -n 1 > /dev/null; exit 0",
+            &["--memory", "24Mi"],
+            "cgroup_oom",
+            "the kernel killed",
+        ),
+    ];
+    for (script, flags, cause, said) in cases {
+        let lab = Lab::new();
+        let call = job(&lab, "run", "exit=0").arg("--accept-noise").args(flags);
+        shell(call, script).expect_code(1);
+        let trial = trial(&lab);
+        assert_eq!(trial["verdict"]["cause"], cause, "{script}: {trial}");
+        let reason = trial["reason"].to_string();
+        assert!(reason.contains(said), "{script}: {reason}");
+    }
+    None
+}
+
+fn a_run_that_does_not_end_is_ended_at_its_bound() -> Outcome {
+    let lab = Lab::new();
+    let call = job(&lab, "run", "time<1s").arg("--accept-noise");
+    shell(call, "sleep 600").expect_code(1);
+    let trial = trial(&lab);
+    assert_eq!(trial["verdict"]["class"], "slo_miss", "{trial}");
+    let reason = trial["reason"].to_string();
+    assert!(reason.contains("it had not ended after 1"), "{reason}");
+    None
+}
+
+fn what_a_run_leaves_running_is_gone() -> Outcome {
+    let lab = Lab::new();
+    // A daemon in a separate session, as Gradle starts them.
+    let mark = format!("86{}", std::process::id());
+    let script = format!("setsid sleep {mark} > /dev/null 2>&1 & sleep 0.2; exit 0");
+    shell(job(&lab, "run", "exit=0"), &script).expect_code(0);
+    let trial = trial(&lab);
+    assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
+    assert_eq!(
+        trial["evidence"]["exit"]["leftover_processes"], 1,
+        "{trial}"
+    );
+    let listed = Command::new("ps")
+        .args(["-eo", "args"])
+        .output()
+        .expect("ps runs");
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let left = listed
+        .lines()
+        .find(|line| line.starts_with("sleep ") && line.contains(&mark));
+    assert_eq!(left, None, "the daemon lives on");
+    None
+}
+
+/// Keeps 30 MB in use, makes garbage for a second or two, and ends.
+const BATCH: &str = "
+import java.util.*;
+public class Batch {
+    public static void main(String[] arguments) throws Exception {
+        List<byte[]> live = new ArrayList<>();
+        for (int i = 0; i < 300; i++) live.add(new byte[100_000]);
+        long sum = 0;
+        long end = System.nanoTime() + 1_500_000_000L;
+        for (int i = 0; System.nanoTime() < end || i < 20_000; i++) {
+            byte[] more = new byte[50_000];
+            live.set(i % 300, Arrays.copyOf(live.get((i + 7) % 300), 100_000));
+            sum += more.length;
+        }
+        System.out.println(\"done \" + sum);
+    }
+}
+";
+
+fn a_batch_is_sized_with_its_heap() -> Outcome {
+    let lab = Lab::new();
+    let project = project(&lab);
+    fs::write(project.join("Batch.java"), BATCH).expect("a file");
+    let compiled = Command::new("javac")
+        .arg("Batch.java")
+        .current_dir(&project)
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return Some("no javac".into());
+    }
+    let call = job(&lab, "size", "exit=0")
+        .args(&[
+            "--accept-noise",
+            "--cpu",
+            "1",
+            "--max-memory",
+            "256Mi",
+            "--step",
+            "16Mi",
+        ])
+        .args(&["--confirm", "1", "--prove", "2", "--margin", "10%"])
+        .args(&["--expect-output", "done", "--fresh", "."])
+        .args(&[
+            "--",
+            "java",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            ".",
+            "Batch",
+        ]);
+    call.into_end().expect_code(0).prints(&[
+        "CPU and",
+        "with -Xm",
+        "2 of 2 runs",
+        "How long does a run take?",
+    ]);
+    let result = lab.result("last");
+    let size = recommended(&result).expect("an answer");
+    assert!((64 << 20..=256 << 20).contains(&size), "{size}");
+    let shipped = result["recommendation"]["configuration"]["jvm_options"].to_string();
+    assert!(shipped.contains("-Xmx"), "{shipped}");
+    let out = lab.path().join("deploy");
+    lab.call("emit")
+        .args(&["last", "--to"])
+        .arg(&out)
+        .into_end()
+        .expect_code(0);
+    let job = fs::read_to_string(out.join("job.yaml")).expect("a file");
+    for part in [
+        "kind: Job\n",
+        "restartPolicy: Never\n",
+        "-Xmx",
+        "137",
+        "memory: ",
+    ] {
+        assert!(job.contains(part), "{part}: {job}");
+    }
+    None
+}

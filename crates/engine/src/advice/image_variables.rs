@@ -1,0 +1,214 @@
+//! Variables of well-known images that set a heap without a JVM option: `MAX_HEAP_SIZE=2G`.
+//!
+//! Owns which option such a variable becomes. Sources: the start scripts of the images named in
+//! [`HEAPS`], and Kubernetes' and shells' rules for references to variables.
+
+/// A variable, and the options that its image's start script makes of the value (`@`).
+const HEAPS: [(&str, &str); 24] = [
+    // Cassandra
+    ("MAX_HEAP_SIZE", "-Xms@ -Xmx@"),
+    ("HEAP_NEWSIZE", "-Xmn@"),
+    // Solr
+    ("SOLR_HEAP", "-Xms@ -Xmx@"),
+    // Neo4j 5 and 4
+    ("NEO4J_server_memory_heap_initial__size", "-Xms@"),
+    ("NEO4J_server_memory_heap_max__size", "-Xmx@"),
+    ("NEO4J_dbms_memory_heap_initial__size", "-Xms@"),
+    ("NEO4J_dbms_memory_heap_max__size", "-Xmx@"),
+    // ZooKeeper: Bitnami's image and zkEnv.sh
+    ("ZOO_HEAP_SIZE", "-Xms@m -Xmx@m"),
+    ("ZK_SERVER_HEAP", "-Xmx@m"),
+    // Elasticsearch and OpenSearch of Bitnami
+    ("ELASTICSEARCH_HEAP_SIZE", "-Xms@ -Xmx@"),
+    ("OPENSEARCH_HEAP_SIZE", "-Xms@ -Xmx@"),
+    // Red Hat's and fabric8's run-java.sh
+    ("JAVA_MAX_MEM_RATIO", "-XX:MaxRAMPercentage=@.0"),
+    ("GC_MAX_METASPACE_SIZE", "-XX:MaxMetaspaceSize=@m"),
+    // Jira, Confluence, Bitbucket
+    ("JVM_MINIMUM_MEMORY", "-Xms@"),
+    ("JVM_MAXIMUM_MEMORY", "-Xmx@"),
+    // Druid
+    ("DRUID_XMS", "-Xms@"),
+    ("DRUID_XMX", "-Xmx@"),
+    ("DRUID_MAXDIRECTMEMORYSIZE", "-XX:MaxDirectMemorySize=@"),
+    // Spark's and Hadoop's daemons, HBase
+    ("SPARK_DAEMON_MEMORY", "-Xmx@"),
+    ("HADOOP_HEAPSIZE_MIN", "-Xms@m"),
+    ("HADOOP_HEAPSIZE_MAX", "-Xmx@m"),
+    ("HADOOP_HEAPSIZE", "-Xmx@m"),
+    ("HBASE_HEAPSIZE", "-Xmx@m"),
+    ("LOGSTASH_HEAP_SIZE", "-Xms@ -Xmx@"),
+];
+
+/// The JVM options that a variable stands for; `None` if no known image reads it so, or if the
+/// value turns the option off.
+pub fn heap_options(name: &str, value: &str) -> Option<String> {
+    let value = value.trim();
+    let (_, options) = HEAPS.iter().find(|(known, _)| *known == name)?;
+    let is_amount = value.starts_with(|c: char| c.is_ascii_digit()) && value != "0";
+    // A script that adds `m` takes `2g` as it is.
+    let has_unit = value.ends_with(|c: char| c.is_ascii_alphabetic());
+    let options = match has_unit {
+        true => options.replace("@m", "@"),
+        false => (*options).to_owned(),
+    };
+    is_amount.then(|| options.replace('@', value))
+}
+
+/// Most references that are filled in for one text: a chain of values that name the one before twice
+/// would double at each step.
+const MOST_REFERENCES: usize = 1000;
+
+/// A text with its references to variables filled in, as far as `values` has them: `$(NAME)`,
+/// `${NAME}`, `$NAME` and `${NAME:-default}`. A later value wins; one may refer to those before it.
+/// Beyond [`MOST_REFERENCES`] references stay as they are.
+pub fn fill_references(text: &str, values: &[(String, String)]) -> String {
+    let mut left = MOST_REFERENCES;
+    fill_bounded(text, values, &mut left)
+}
+
+fn fill_bounded(text: &str, values: &[(String, String)], left: &mut usize) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        filled.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let Some(reference) = VariableReference::parse(rest) else {
+            filled.push('$');
+            rest = &rest[1..];
+            continue;
+        };
+        if *left == 0 {
+            break;
+        }
+        *left -= 1;
+        let known = values.iter().rposition(|(name, _)| name == reference.name);
+        match (known, reference.default) {
+            (Some(at), _) => filled.push_str(&fill_bounded(&values[at].1, &values[..at], left)),
+            (None, Some(default)) => filled.push_str(default),
+            (None, None) => filled.push_str(&rest[..reference.length]),
+        }
+        rest = &rest[reference.length..];
+    }
+    filled + rest
+}
+
+struct VariableReference<'a> {
+    name: &'a str,
+    default: Option<&'a str>,
+    length: usize,
+}
+
+impl<'a> VariableReference<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        let close = match text.as_bytes().get(1)? {
+            b'{' => '}',
+            b'(' => ')',
+            _ => {
+                let name = &text[1..];
+                let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+                let name = &name[..end.unwrap_or(name.len())];
+                return is_name(name).then_some(Self {
+                    name,
+                    default: None,
+                    length: name.len() + 1,
+                });
+            }
+        };
+        let end = text.find(close)?;
+        let inside = &text[2..end];
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        is_name(name).then_some(Self {
+            name,
+            default,
+            length: end + 1,
+        })
+    }
+}
+
+/// Plain assignments of a shell's text, in their order: `HEAP=3g` of `export HEAP=3g; exec java`.
+pub fn shell_assignments(text: &str) -> impl Iterator<Item = (String, String)> {
+    let words = text.split(|c: char| c.is_whitespace() || c == ';');
+    words.filter_map(|word| {
+        let (name, value) = word.split_once('=')?;
+        let value = value.trim_matches(['"', '\'']);
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let is_plain = !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric());
+        (is_name && is_plain).then(|| (name.to_owned(), value.to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_images_are_options() {
+        for (name, value, options) in [
+            ("MAX_HEAP_SIZE", "2G", Some("-Xms2G -Xmx2G")),
+            ("ZOO_HEAP_SIZE", "1024", Some("-Xms1024m -Xmx1024m")),
+            ("HADOOP_HEAPSIZE_MAX", "2g", Some("-Xmx2g")),
+            (
+                "JAVA_MAX_MEM_RATIO",
+                "80",
+                Some("-XX:MaxRAMPercentage=80.0"),
+            ),
+            ("JAVA_MAX_MEM_RATIO", "0", None),
+            ("MAX_HEAP_SIZE", "", None),
+            ("MAX_SIZE", "2G", None),
+        ] {
+            assert_eq!(heap_options(name, value).as_deref(), options, "{name}");
+        }
+    }
+
+    #[test]
+    fn references_are_filled_where_a_value_is_known() {
+        let values: Vec<(String, String)> = [
+            ("A", "1g"),
+            ("B", "-Xmx$(A) $(C)"),
+            ("C", "late"),
+            ("A", "2g"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+        for (text, filled) in [
+            ("-Xmx$A -Xms${A}", "-Xmx2g -Xms2g"),
+            // Kubernetes fills in what stands before the variable.
+            ("$(B)", "-Xmx1g $(C)"),
+            ("${X:-3g} ${A:-3g}", "3g 2g"),
+            ("-Xmx$AB ${X} $(date +%F) $", "-Xmx$AB ${X} $(date +%F) $"),
+        ] {
+            assert_eq!(fill_references(text, &values), filled, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_double_each_other_end() {
+        let doubled = |n: u32| {
+            (
+                format!("V{n}"),
+                format!("$V{}$V{}", n.saturating_sub(1), n.saturating_sub(1)),
+            )
+        };
+        let mut values: Vec<(String, String)> = (1..60).map(doubled).collect();
+        values.insert(0, ("V0".to_owned(), String::new()));
+        let filled = fill_references("$V59", &values);
+        assert!(filled.contains('$') && filled.len() < 20_000, "{filled}");
+    }
+
+    #[test]
+    fn assignments_of_a_script_are_found() {
+        let text = "set -eu; export HEAP=3g\nMIN=\"1g\" OPTS=\"-Xmx1g -x\" java -Dx=y A=$(b)";
+        let found: Vec<String> = shell_assignments(text)
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(found, ["HEAP=3g", "MIN=1g"]);
+    }
+}

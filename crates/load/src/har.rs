@@ -1,0 +1,450 @@
+//! A profile from a HAR file: the requests that a browser or a proxy recorded.
+//!
+//! Owns the choice of requests: those to the busiest host, with their bodies. The others are counted by
+//! the reason. Profiles are shared, so few headers are kept, and values that look secret in queries, forms
+//! and JSON become references. Text of a recording is never a variable.
+//! Source: HAR 1.2, w3c.github.io/web-performance/specs/HAR/Overview.html.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+
+use serde::Deserialize;
+
+use crate::error::LoadError;
+use crate::profile::{LoadProfile, LogObservations, MixRequest, SCHEMA, request_class};
+use crate::spec::{is_credential_header, is_secret_name};
+use crate::template::has_variable;
+
+/// Largest file, in bytes. Responses take up most of a file and are skipped.
+const MOST: u64 = 1 << 30;
+
+/// Most requests in a file.
+const MOST_REQUESTS: usize = 10_000;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// More names of secrets, without `-` and `_`.
+const SECRETS: [&str; 11] = [
+    "auth",
+    "authorization",
+    "credential",
+    "credentials",
+    "jsessionid",
+    "pass",
+    "passwd",
+    "pwd",
+    "session",
+    "sessionid",
+    "signature",
+];
+
+/// Headers that decide what the application answers with.
+const KEPT_HEADERS: [&str; 1] = ["Accept"];
+
+/// A profile, and the facts that its user should know.
+#[derive(Debug)]
+pub struct RecordedRequests {
+    pub profile: LoadProfile,
+    /// The host to which all replayed requests went.
+    pub host: String,
+    /// Requests of the file.
+    pub requests: u64,
+    /// Those that are not replayed, by why not.
+    pub left_out: BTreeMap<&'static str, u64>,
+    /// Environment variables that replace secrets.
+    pub references: BTreeSet<String>,
+    /// Replayed requests that had credentials in a header, which are not kept.
+    pub with_credentials: u64,
+}
+
+#[derive(Deserialize)]
+struct HarFile {
+    log: HarLog,
+}
+
+#[derive(Deserialize)]
+struct HarLog {
+    entries: Vec<HarEntry>,
+}
+
+#[derive(Deserialize)]
+struct HarEntry {
+    request: HarRequest,
+    #[serde(default)]
+    response: HarResponse,
+    /// Chromium's mark of an answer that no server gave.
+    #[serde(rename = "_fromCache", default)]
+    from_cache: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HarRequest {
+    method: String,
+    url: String,
+    #[serde(default)]
+    headers: Vec<HarHeader>,
+    #[serde(default)]
+    post_data: Option<HarBody>,
+}
+
+#[derive(Deserialize)]
+struct HarHeader {
+    name: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HarBody {
+    #[serde(default)]
+    mime_type: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    encoding: Option<String>,
+}
+
+impl HarBody {
+    fn is_form(&self) -> bool {
+        self.mime_type.contains("x-www-form-urlencoded")
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct HarResponse {
+    #[serde(default)]
+    status: i64,
+    #[serde(default)]
+    content: HarContent,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HarContent {
+    #[serde(default)]
+    mime_type: String,
+}
+
+/// Whether a file that begins so is a HAR file, and no log with JSON lines.
+pub fn is_har(head: &[u8]) -> bool {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let dense = head.iter().filter(|b| !b.is_ascii_whitespace());
+    let dense: Vec<u8> = dense.take(64).copied().collect();
+    // The members of `log` (HAR 1.2 §2.1): some loggers have an object of this name too.
+    let members = [
+        "version", "creator", "browser", "pages", "entries", "comment",
+    ];
+    let member = dense.strip_prefix(b"{\"log\":{\"").unwrap_or_default();
+    members.iter().any(|name| {
+        let rest = member.strip_prefix(name.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"\":"))
+    })
+}
+
+/// Errors: [`LoadError::Plan`] when the file is damaged, too large, or has no request to replay.
+pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests, LoadError> {
+    let refuse = |why: String| LoadError::Plan {
+        field: "profile",
+        why: format!("{origin}: {why}"),
+    };
+    // RFC 8259 §8.1: one may be there.
+    if text
+        .fill_buf()
+        .is_ok_and(|read| read.starts_with(BYTE_ORDER_MARK))
+    {
+        text.consume(BYTE_ORDER_MARK.len());
+    }
+    let mut text = text.take(MOST);
+    let read = serde_json::from_reader(&mut text);
+    let is_cut = text.limit() == 0;
+    let file: HarFile = read.map_err(|error| match is_cut {
+        true => refuse("it is larger than 1 GiB; record less".to_owned()),
+        false => refuse(format!("it is no whole HAR file: {error}")),
+    })?;
+    let entries = file.log.entries;
+    if entries.len() > MOST_REQUESTS {
+        return Err(refuse(format!(
+            "it has {} requests, at most {MOST_REQUESTS} are read; record less",
+            entries.len()
+        )));
+    }
+    let Some(host) = busiest_host(&entries) else {
+        return Err(refuse("it has no request over HTTP".to_owned()));
+    };
+    let mut recorded = RecordedRequests {
+        profile: LoadProfile {
+            schema: SCHEMA,
+            origin: origin.to_owned(),
+            interval_seconds: 60.0,
+            ..LoadProfile::default()
+        },
+        host,
+        requests: entries.len() as u64,
+        left_out: BTreeMap::new(),
+        references: BTreeSet::new(),
+        with_credentials: 0,
+    };
+    for entry in entries {
+        recorded.add_entry(entry);
+    }
+    recorded.finish();
+    match recorded.profile.requests.is_empty() {
+        true => Err(refuse("it has no request that can be replayed".to_owned())),
+        false => Ok(recorded),
+    }
+}
+
+/// Host and port, path and query of an HTTP URL.
+fn split_url(url: &str) -> Option<(&str, &str)> {
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"))?;
+    let rest = rest.split('#').next().unwrap_or(rest);
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    // Names and passwords of users are not kept.
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    Some((host, path))
+}
+
+/// The host that most answers with data came from; images, styles and scripts may come from a cache
+/// in front of the application, so they count only where nothing else does.
+fn busiest_host(entries: &[HarEntry]) -> Option<String> {
+    let mut hosts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for entry in entries {
+        if let Some((host, _)) = split_url(&entry.request.url) {
+            let counts = hosts.entry(host).or_default();
+            counts.0 += u64::from(!is_static(&entry.response.content.mime_type));
+            counts.1 += 1;
+        }
+    }
+    let busiest = hosts.into_iter().max_by_key(|(_, counts)| *counts);
+    busiest.map(|(host, _)| host.to_owned())
+}
+
+fn is_static(kind: &str) -> bool {
+    [
+        "image/",
+        "font/",
+        "video/",
+        "audio/",
+        "text/css",
+        "javascript",
+    ]
+    .iter()
+    .any(|part| kind.contains(part))
+}
+
+impl RecordedRequests {
+    fn add_entry(&mut self, entry: HarEntry) {
+        match self.sendable(&entry) {
+            Ok(path) => self.add_request(entry.request, &path),
+            Err(why) => *self.left_out.entry(why).or_default() += 1,
+        }
+    }
+
+    /// The path of a request that can be sent again.
+    fn sendable(&self, entry: &HarEntry) -> Result<String, &'static str> {
+        let (host, path) = split_url(&entry.request.url).ok_or("not over HTTP")?;
+        let body = entry.request.post_data.as_ref();
+        match body {
+            _ if host != self.host => Err("to another host"),
+            _ if entry.from_cache.is_some() => Err("answered from the browser's cache"),
+            _ if entry.response.status == 101 => Err("not over HTTP"),
+            _ if entry.response.status == 0 => Err("without an answer"),
+            Some(body) if body.encoding.is_some() || body.mime_type.starts_with("multipart/") => {
+                Err("with a body that is no text")
+            }
+            Some(body) if !body.is_form() && has_variable(&body.text) => {
+                Err("with text that would be read as a variable")
+            }
+            _ if path.starts_with('/') => Ok(path.to_owned()),
+            _ => Ok(format!("/{path}")),
+        }
+    }
+
+    fn add_request(&mut self, request: HarRequest, path: &str) {
+        let has_credentials = |header: &HarHeader| is_credential_header(&header.name);
+        self.with_credentials += u64::from(request.headers.iter().any(has_credentials));
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut path = escape_braces(path);
+        if !query.is_empty() {
+            path = format!("{path}?{}", self.without_secrets(&escape_braces(query)));
+        }
+        let mut made = MixRequest {
+            weight: 1.0,
+            method: request.method,
+            path,
+            ..MixRequest::default()
+        };
+        for name in KEPT_HEADERS {
+            let mut own = request.headers.iter();
+            let own = own.find(|header| header.name.eq_ignore_ascii_case(name));
+            let own = own.filter(|header| !has_variable(&header.value));
+            if let Some(header) = own {
+                made.headers.insert(name.to_owned(), header.value.clone());
+            }
+        }
+        if let Some(body) = request.post_data.filter(|body| !body.text.is_empty()) {
+            made.body = self.body_text(&body);
+            if !body.mime_type.is_empty() {
+                made.headers
+                    .insert("Content-Type".to_owned(), body.mime_type);
+            }
+        }
+        let known = self.profile.requests.iter_mut().find(|own| {
+            (&own.method, &own.path, &own.body, &own.headers)
+                == (&made.method, &made.path, &made.body, &made.headers)
+        });
+        match known {
+            Some(own) => own.weight += 1.0,
+            None => self.profile.requests.push(made),
+        }
+    }
+
+    fn body_text(&mut self, body: &HarBody) -> String {
+        if body.is_form() {
+            return self.without_secrets(&escape_braces(&body.text));
+        }
+        let json = serde_json::from_str::<serde_json::Value>(&body.text);
+        let with_references = json.ok().and_then(|mut value| {
+            let has_changed = self.replace_secrets(&mut value);
+            has_changed.then(|| value.to_string())
+        });
+        with_references.unwrap_or_else(|| body.text.clone())
+    }
+
+    /// `a=1&token=x` without the values that look secret.
+    fn without_secrets(&mut self, pairs: &str) -> String {
+        let pairs: Vec<String> = pairs
+            .split('&')
+            .map(|pair| match pair.split_once('=') {
+                Some((name, value)) if is_secret(name) && !value.is_empty() => {
+                    format!("{name}={}", self.reference(name))
+                }
+                _ => pair.to_owned(),
+            })
+            .collect();
+        pairs.join("&")
+    }
+
+    /// Replaces texts of fields that look secret; returns whether there was one.
+    fn replace_secrets(&mut self, value: &mut serde_json::Value) -> bool {
+        match value {
+            serde_json::Value::Object(fields) => {
+                let mut has_changed = false;
+                for (name, field) in fields.iter_mut() {
+                    if is_secret(name) && field.is_string() {
+                        *field = self.reference(name).into();
+                        has_changed = true;
+                    } else {
+                        has_changed |= self.replace_secrets(field);
+                    }
+                }
+                has_changed
+            }
+            serde_json::Value::Array(values) => {
+                let mut has_changed = false;
+                for value in values {
+                    has_changed |= self.replace_secrets(value);
+                }
+                has_changed
+            }
+            _ => false,
+        }
+    }
+
+    fn reference(&mut self, name: &str) -> String {
+        let variable = |c: char| match c.is_ascii_alphanumeric() {
+            true => c.to_ascii_uppercase(),
+            false => '_',
+        };
+        let variable: String = name.chars().map(variable).collect();
+        let reference = format!("{{env:{variable}}}");
+        self.references.insert(variable);
+        reference
+    }
+
+    /// Names of requests, which must differ, and counts.
+    fn finish(&mut self) {
+        let mut uses: BTreeMap<String, u64> = BTreeMap::new();
+        let mut sent = 0.0;
+        for request in &mut self.profile.requests {
+            let class = request_class(request.method.as_bytes(), request.path.as_bytes());
+            let class = String::from_utf8_lossy(&class).into_owned();
+            let uses = uses.entry(class.clone()).or_default();
+            *uses += 1;
+            request.name = Some(match *uses {
+                1 => class,
+                n => format!("{class} ({n})"),
+            });
+            sent += request.weight;
+        }
+        self.profile.observed = Some(LogObservations {
+            requests: sent as u64,
+            ..LogObservations::default()
+        });
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let short = name.to_ascii_lowercase().replace(['-', '_'], "");
+    is_secret_name(name) || SECRETS.contains(&&*short)
+}
+
+/// Text in which no brace begins a variable. Source: RFC 3986 §2.1.
+fn escape_braces(text: &str) -> String {
+    text.replace('{', "%7B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORDED: &str = include_str!("../tests/har/recorded.har");
+
+    #[test]
+    fn the_requests_to_the_application_become_a_mix() {
+        let recorded = read_har(RECORDED.as_bytes(), "shop.har").unwrap();
+        assert_eq!(recorded.host, "shop.example:8443");
+        insta::assert_snapshot!(recorded.profile.toml_text().unwrap());
+        insta::assert_debug_snapshot!((
+            recorded.requests,
+            recorded.left_out,
+            recorded.references,
+            recorded.with_credentials
+        ));
+    }
+
+    #[test]
+    fn no_secret_and_no_variable_comes_from_a_recording() {
+        let text = read_har(RECORDED.as_bytes(), "shop.har").unwrap();
+        let text = text.profile.toml_text().unwrap();
+        for secret in ["hunter2", "s3cr3t", "abc.def", "/etc/passwd"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        let back = LoadProfile::parse_load_profile(&text).unwrap();
+        assert_eq!(back.toml_text().unwrap(), text);
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused_with_its_place() {
+        for (text, why) in [
+            ("{\"log\": {\"entries\": [", "no whole HAR file: EOF"),
+            ("{\"log\": {\"entries\": []}}", "no request over HTTP"),
+            ("{\"log\": 5}", "no whole HAR file"),
+        ] {
+            let error = read_har(text.as_bytes(), "a.har").unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("a.har"), "{error}");
+        }
+        assert!(is_har(
+            b"\xEF\xBB\xBF{\n  \"log\" : {\n \"version\": \"1.2\""
+        ));
+        assert!(!is_har(
+            b"{\"log\":{\"level\":\"info\"},\"message\":\"GET /\"}"
+        ));
+        assert!(!is_har(b"{\"log\":\"GET / HTTP/1.1\"}"));
+        assert!(!is_har(b"{\"time\":1}"));
+    }
+}

@@ -1,0 +1,213 @@
+//! Runs that end by themselves: time over memory, and the JVMs that a run had.
+//!
+//! Owns what a report says of a build, a batch or a test run in the place of latencies. Figures of a size are
+//! medians of its runs that ended well.
+
+use std::time::Duration;
+
+use loadline_analysis::budget::named_heap;
+use loadline_analysis::recommend::Recommendation;
+use loadline_analysis::record::{JvmProcess, RunEvidence, TrialRecord};
+use loadline_analysis::sli;
+use loadline_sizing::Bytes;
+
+use super::claim::AnswerClaim;
+use super::groups::{self, ConfigurationGroup};
+use super::headline::next_smaller;
+use super::proven::proven_how;
+use super::{Section, SectionBlock, matrix};
+use crate::figures;
+use crate::format;
+use crate::table::{Table, TableCell};
+use crate::view::ResultView;
+
+/// GitHub bills each started minute of a job (docs.github.com, actions-runner-pricing).
+const BILLED: Duration = Duration::from_secs(60);
+
+pub(crate) fn is_of_runs(view: &ResultView) -> bool {
+    view.trials.iter().any(|trial| trial.evidence.run.is_some())
+}
+
+/// ` under 100 requests/s ...`; a run has no load.
+pub(crate) fn under_load(view: &ResultView, load: impl ToString) -> String {
+    match is_of_runs(view) {
+        true => String::new(),
+        false => format!(" under {}", load.to_string()),
+    }
+}
+
+/// Replaces "fresh starts" by "runs" in a text.
+pub(crate) fn say_of_runs(text: String, view: &ResultView) -> String {
+    match is_of_runs(view) {
+        true => text.replace("fresh start", "run"),
+        false => text,
+    }
+}
+
+pub(super) fn details(
+    view: &ResultView,
+    recommendation: &Recommendation,
+    claim: &AnswerClaim<'_>,
+) -> Vec<String> {
+    let runs: Vec<&TrialRecord> = claim.fresh_starts().collect();
+    let mut details: Vec<String> = time_sentence(view, &runs).into_iter().collect();
+    details.push(say_of_runs(proven_how(&recommendation.proof), view));
+    details.extend(next_smaller(view, recommendation));
+    details.extend(heaps_sentence(view, recommendation));
+    details
+}
+
+fn time_sentence(view: &ResultView, runs: &[&TrialRecord]) -> Option<String> {
+    let time = median_time(runs.iter().copied())?;
+    let cpu = median_cpu(runs.iter().copied());
+    let of_cpu = cpu.map_or_else(String::new, |cpu| {
+        format!(" and {} of CPU", format::measured_time(cpu))
+    });
+    let minutes = time.as_secs_f64() / BILLED.as_secs_f64();
+    let billed = match minutes.ceil() as u64 {
+        1 => "1 started minute".to_owned(),
+        more => format!("{more} started minutes"),
+    };
+    let largest = view
+        .trials
+        .iter()
+        .filter(|t| t.evidence.start.ready.is_some());
+    let largest = largest.max_by_key(|t| t.configuration.memory);
+    let beside = largest.and_then(|t| Some((t.configuration.memory?, t.evidence.start.ready?)));
+    let beside = beside.map_or_else(String::new, |(memory, time)| {
+        format!("; with {memory} it took {}", format::measured_time(time))
+    });
+    Some(format!(
+        "A run took {}{of_cpu} (medians of {}), {billed} where runners are billed by the minute{beside}.",
+        format::measured_time(time),
+        runs.len(),
+    ))
+}
+
+/// Heaps that do not fit together: each JVM takes its own share of the whole limit.
+fn heaps_sentence(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let limit = recommendation.configuration.memory?;
+    let group = groups::group_of(view, &recommendation.configuration)?;
+    let runs = group
+        .evidence_trials()
+        .filter_map(|t| t.evidence.run.as_ref());
+    let (heaps, run) = runs
+        .filter_map(|run| Some((run.heaps_together()?, run)))
+        .max_by_key(|(heaps, _)| *heaps)?;
+    (run.jvms.len() > 1 && heaps > limit).then(|| {
+        format!(
+            "Over-committed: the JVMs that were alive together may take {heaps} of heap, and the limit is {limit}. Give each a heap of its own: MAVEN_OPTS for Maven itself, argLine for its test JVMs, org.gradle.jvmargs for Gradle."
+        )
+    })
+}
+
+pub(super) fn section(view: &ResultView) -> Option<Section> {
+    if !is_of_runs(view) {
+        return None;
+    }
+    let mut groups = groups::group_trials(view);
+    groups.sort_by_key(|group| std::cmp::Reverse(group.configuration.memory));
+    let tables = [Some(size_table(view, &groups)), jvm_table(view)];
+    let blocks = tables.into_iter().flatten().map(SectionBlock::Table);
+    Some(Section::new("runs", "How long does a run take?").with_all(blocks))
+}
+
+fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
+    let mut table = Table::new()
+        .right("Memory")
+        .right("Heap")
+        .left("Verdict")
+        .right("Went well")
+        .right("Run time")
+        .right("CPU time")
+        .right("GC of it")
+        .right("Peak memory")
+        .wrapping("What happened");
+    for group in groups {
+        let chosen = matrix::is_chosen(view, group);
+        let (verdict, tone) = matrix::group_verdict(group);
+        let (passed, of) = group.passes();
+        let trials = || {
+            group
+                .evidence_trials()
+                .filter(|t| t.evidence.start.ready.is_some())
+        };
+        let share = trials()
+            .filter_map(|t| sli::gc_cpu_share(&t.evidence))
+            .fold(None, largest);
+        let peak = group
+            .evidence_trials()
+            .filter_map(|t| t.evidence.cgroup.peak_memory)
+            .max();
+        let heap = named_heap(group.configuration).map(|heap| heap.to_string());
+        table.add_row([
+            groups::memory_words(group.configuration).into(),
+            TableCell::from(heap.unwrap_or_else(|| format::NONE.into())),
+            TableCell::new(
+                match chosen {
+                    true => format!("{verdict}, {}", view.chosen_as()),
+                    false => verdict,
+                },
+                tone,
+            ),
+            format!("{passed} of {of}").into(),
+            format::time_or(median_time(trials())).into(),
+            format::time_or(median_cpu(trials())).into(),
+            TableCell::from(share.map_or_else(|| format::NONE.into(), format::as_percent)),
+            format::bytes_or(peak).into(),
+            matrix::what_happened(group).into(),
+        ]);
+        if chosen {
+            table.mark_last();
+        }
+    }
+    table
+}
+
+fn largest(most: Option<f64>, share: f64) -> Option<f64> {
+    Some(most.map_or(share, |most| most.max(share)))
+}
+
+fn jvm_table(view: &ResultView) -> Option<Table> {
+    let runs = view.trials.iter().filter_map(|t| t.evidence.run.as_ref());
+    let run: &RunEvidence = runs.max_by_key(|run| run.jvms.len())?;
+    if run.jvms.len() < 2 {
+        return None;
+    }
+    let mut table = Table::new()
+        .left("JVM")
+        .left("Started by")
+        .right("From")
+        .right("Until")
+        .right("Heap allowed")
+        .right("Heap taken")
+        .right("Most memory");
+    for jvm in &run.jvms {
+        table.add_row(jvm_row(jvm));
+    }
+    Some(table)
+}
+
+fn jvm_row(jvm: &JvmProcess) -> [TableCell; 7] {
+    let bytes = |bytes: Option<Bytes>| TableCell::from(format::bytes_or(bytes));
+    [
+        jvm.main.clone().into(),
+        jvm.parent
+            .clone()
+            .unwrap_or_else(|| format::NONE.into())
+            .into(),
+        format::measured_time(jvm.from).into(),
+        format::measured_time(jvm.until).into(),
+        bytes(jvm.heap_max),
+        bytes(jvm.heap_committed),
+        bytes(Some(jvm.rss)),
+    ]
+}
+
+fn median_time<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<Duration> {
+    figures::spread(trials.filter_map(|t| t.evidence.start.ready)).map(|spread| spread.median)
+}
+
+fn median_cpu<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<Duration> {
+    figures::spread(trials.filter_map(|t| t.evidence.start.cpu)).map(|spread| spread.median)
+}

@@ -1,0 +1,156 @@
+//! The watch on a run: its JVMs, and whether it ended as expected.
+//!
+//! Owns the looks at its processes and the report about its end. A run may start further JVMs
+//! (compilers, test JVMs, daemons), each with its own heap.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use loadline_analysis::record::{JvmProcess, RunEvidence};
+use loadline_jvm::hsperf::HsperfCounters;
+use loadline_protocol::RunSpec;
+use loadline_sizing::Bytes;
+
+use crate::container::AppContainer;
+use crate::output::AppOutput;
+use crate::soaking::{heap_committed, status_number};
+
+const LOOK: Duration = Duration::from_millis(500);
+const MOST_JVMS: usize = 64;
+const LONGEST_NAME: usize = 120;
+/// Most of a status file that is read.
+const LARGEST_STATUS: u64 = 64 << 10;
+const OUTPUT: Duration = Duration::from_secs(1);
+
+/// By these words a JVM says that it ran out of memory, whatever becomes of the run.
+pub(crate) const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
+
+#[derive(Debug, Default)]
+pub(crate) struct RunWatch {
+    jvms: BTreeMap<u32, JvmProcess>,
+    looked: Option<Instant>,
+    missing: Vec<String>,
+}
+
+impl RunWatch {
+    /// Looks at the JVMs among these processes, twice a second; `elapsed` is from the begin of the run.
+    pub(crate) fn look_at_jvms(&mut self, processes: impl Fn() -> Vec<u32>, elapsed: Duration) {
+        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        for pid in processes() {
+            let Ok(counters) = HsperfCounters::for_jvm(pid) else {
+                continue;
+            };
+            let Some(status) = read_status(pid) else {
+                continue;
+            };
+            if self.jvms.len() >= MOST_JVMS && !self.jvms.contains_key(&pid) {
+                continue;
+            }
+            let parent = status_number(&status, "PPid:").and_then(|pid| u32::try_from(pid).ok());
+            let parent = parent.and_then(|pid| Some(self.jvms.get(&pid)?.main.clone()));
+            let rss = status_number(&status, "VmRSS:").map(Bytes::from_kib);
+            let jvm = self.jvms.entry(pid).or_insert_with(|| JvmProcess {
+                main: main_name(&counters),
+                parent,
+                from: elapsed,
+                until: elapsed,
+                heap_max: None,
+                heap_committed: None,
+                rss: Bytes::default(),
+            });
+            jvm.until = elapsed;
+            jvm.heap_max = jvm.heap_max.max(heap_max(&counters));
+            jvm.heap_committed = jvm
+                .heap_committed
+                .max(heap_committed(&counters).map(Bytes::from_bytes));
+            jvm.rss = jvm.rss.max(rss.unwrap_or_default());
+        }
+    }
+
+    /// Whether a run with this exit code has ended as expected; remembers what it lacks.
+    pub(crate) fn is_success(
+        &mut self,
+        spec: &RunSpec,
+        code: Option<i32>,
+        (output, container): (&AppOutput, &dyn AppContainer),
+    ) -> bool {
+        output.wait_for_end(OUTPUT);
+        let mut missing = Vec::new();
+        if let Some(text) = spec
+            .output
+            .as_ref()
+            .filter(|text| output.first_line_with(text).is_none())
+        {
+            missing.push(format!("no line of its output contains `{text}`"));
+        }
+        if let Some(path) = spec
+            .file
+            .as_ref()
+            .filter(|path| !is_written(container, path))
+        {
+            missing.push(format!("{} is not there, or empty", path.display()));
+        }
+        let is_expected = code == Some(spec.exit);
+        self.missing = if is_expected { missing } else { Vec::new() };
+        is_expected && self.missing.is_empty()
+    }
+
+    pub(crate) fn into_evidence(self, spec: &RunSpec, output: &AppOutput) -> RunEvidence {
+        let mut jvms: Vec<JvmProcess> = self.jvms.into_values().collect();
+        jvms.sort_by_key(|jvm| jvm.from);
+        RunEvidence {
+            expected_exit: spec.exit,
+            reference: spec.reference,
+            out_of_memory: output.first_line_with(OUT_OF_MEMORY),
+            missing: self.missing,
+            jvms,
+        }
+    }
+}
+
+fn is_written(container: &dyn AppContainer, path: &Path) -> bool {
+    let file = container.open_file(path);
+    file.and_then(|file| file.metadata())
+        .is_ok_and(|m| m.len() > 0)
+}
+
+fn read_status(pid: u32) -> Option<String> {
+    let file = fs::File::open(format!("/proc/{pid}/status")).ok()?;
+    let mut text = String::new();
+    file.take(LARGEST_STATUS).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The main class or the file name of the jar, without arguments: those may hold secrets.
+fn main_name(counters: &HsperfCounters) -> String {
+    let command = counters
+        .counter_text("sun.rt.javaCommand")
+        .unwrap_or_default();
+    let first = command.split_whitespace().next().unwrap_or("a JVM");
+    let name = first.rsplit('/').next().unwrap_or(first);
+    crate::output::plain_text(name)
+        .chars()
+        .take(LONGEST_NAME)
+        .collect()
+}
+
+/// The largest heap that a collector's generations may have together.
+fn heap_max(counters: &HsperfCounters) -> Option<Bytes> {
+    let of = |n| counters.counter_number(&format!("sun.gc.generation.{n}.maxCapacity"));
+    let policy = counters
+        .counter_text("sun.gc.policy.name")
+        .unwrap_or_default();
+    let sizes: Vec<u64> = (0..2).filter_map(of).collect();
+    // Each generation of G1 may have the whole heap.
+    let bytes = match policy.starts_with("G1") || policy == "GarbageFirst" {
+        true => sizes.into_iter().max(),
+        false => sizes.into_iter().reduce(|a, b| a.saturating_add(b)),
+    };
+    bytes.map(Bytes::from_bytes)
+}
