@@ -169,10 +169,11 @@ impl LoadTool {
         command_failure(why)
     }
 
-    pub(crate) fn sent_nothing(&mut self, port: u16) -> MeasurementFailure {
+    pub(crate) fn sent_nothing(&mut self, command: &LoadCommandSpec) -> MeasurementFailure {
         command_failure(format!(
-            "sent no request to http://localhost:{port} within {} s of its start{}; give it that address, or write {{url}} in its command; a slow start needs a longer start-deadline (--start-deadline)",
-            self.begin.elapsed().as_secs(),
+            "sent no request to http://localhost:{} within {} s of its start{}; give it that address, or write {{url}} in its command; a slow start needs a longer start-deadline (--start-deadline)",
+            command.port,
+            command.first_request.as_secs(),
             quote_lines(&self.process.output.last_lines()),
         ))
     }
