@@ -228,6 +228,7 @@ pub struct CpuStudy {
 pub fn cpu_study(groups: &[&ConfigurationStarts<'_>]) -> Option<CpuStudy> {
     let mut points: Vec<(Cpus, f64)> = groups
         .iter()
+        .filter(|group| group.configuration.start_cpu.is_none())
         .filter_map(|group| Some((group.configuration.cpu?, group.median(ready_seconds)?)))
         .collect();
     points.sort_by_key(|(limit, _)| *limit);

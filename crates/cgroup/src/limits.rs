@@ -301,6 +301,13 @@ pub enum LimitChange {
 }
 
 impl ControlGroup {
+    /// Sets the CPU quota of a living group, with its period and burst, and leaves the other limits
+    /// alone. Errors: as [`ControlGroup::apply_limits`].
+    pub fn set_cpu_quota(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
+        limits.check_ranges()?;
+        self.apply_quota(limits)
+    }
+
     /// Sets the memory limit of a living group and leaves the other limits alone. Nothing is killed
     /// for it: what does not fit makes it [`LimitChange::Busy`], and then the limit is what it was.
     /// Errors: No memory controller, or a file that cannot be written.

@@ -324,6 +324,7 @@ fn overlay(
         "--start-deadline",
         &flags.start_deadline,
     );
+    set(&mut file.limits.start_cpu, "--start-cpu", &flags.start_cpu);
     set(&mut file.app.user, "--user", &flags.user);
     set(&mut file.app.network, "--network", &flags.network);
     set(&mut file.app.image, "--image", &flags.image);

@@ -447,6 +447,7 @@ fn alone_without_limits(configuration: &Configuration) -> Configuration {
         cpu: None,
         cpu_period: CPU_PERIOD,
         cpu_burst: None,
+        start_cpu: None,
         cpuset: None,
         cpu_shares: None,
         neighbour_threads: None,

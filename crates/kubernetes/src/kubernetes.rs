@@ -252,6 +252,7 @@ fn unsupported_reason(order: &TrialOrder) -> Option<String> {
     let is_given = [
         (configuration.cpuset.is_some(), "a cpuset"),
         (configuration.cpu_burst.is_some(), "CFS burst"),
+        (configuration.start_cpu.is_some(), "start-cpu"),
         (configuration.cpu_shares.is_some(), "CPU shares"),
         (configuration.shm.is_some(), "a size of /dev/shm"),
         (configuration.cpu.is_none(), "no CPU limit"),

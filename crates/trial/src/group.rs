@@ -79,7 +79,7 @@ pub(crate) fn limits_for_configuration(
     let has_cpuset = layout.hierarchy_of(Controller::Cpuset).is_some();
     let cpuset = has_cpuset || configuration.cpuset.is_some();
     CgroupLimits {
-        cpu_quota: configuration.cpu,
+        cpu_quota: configuration.cpu.max(configuration.start_cpu),
         cpu_period: configuration.cpu_period,
         cpu_burst: configuration.cpu_burst,
         cpu_shares: configuration

@@ -280,6 +280,7 @@ impl Instance {
         let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
         if is_decided || self.state.is_over() {
             self.settle_start(order);
+            self.end_start_cpu(order)?;
             return self.refuse_other_options(order).map(|()| true);
         }
         if self.probing.is_none() && self.state.exec_ns.is_some() {
@@ -330,6 +331,23 @@ impl Instance {
             self.probing = None;
             self.state.start = Some(self.start_evidence(order));
         }
+    }
+
+    /// From its readiness on the application has the CPU that it is judged with.
+    fn end_start_cpu(&self, order: &TrialOrder) -> Result<(), HaltReason> {
+        let configuration = &order.configuration;
+        if configuration.start_cpu.is_none() || self.state.is_over() {
+            return Ok(());
+        }
+        let limits = CgroupLimits {
+            cpu_quota: configuration.cpu,
+            cpu_period: configuration.cpu_period,
+            cpu_burst: configuration.cpu_burst,
+            ..CgroupLimits::default()
+        };
+        let group = self.container.application_group();
+        let changed = group.set_cpu_quota(&limits);
+        changed.map_err(|e| halt::cgroup_refusal("ending start-cpu", &e).into())
     }
 
     pub(crate) fn start_probing(

@@ -124,7 +124,8 @@ impl Site {
         let configuration = &order.configuration;
         let available = self.without_dependencies(order)?;
         let plan = |wanted: Option<&[u32]>| {
-            let (quota, instances) = (configuration.sure_cpu(), configuration.instances);
+            let quota = configuration.sure_cpu().max(configuration.start_cpu);
+            let instances = configuration.instances;
             let plan = CpuPlan::new(&available, quota, wanted, instances);
             match order.dependencies.iter().any(|d| d.cpuset.is_none()) {
                 true => plan.with_dependencies(quota, wanted.is_some()),
@@ -194,6 +195,14 @@ impl Site {
             .map_err(|error| {
                 halt::cgroup_refusal("comparing with the limits around loadline", &error)
             })?;
+        let whole = Cpus::from_whole(self.cpus.len() as u32);
+        if let Some(cpu) = own.cpu_quota.filter(|cpu| *cpu > whole) {
+            let why = format!("the configuration has a limit of {cpu} CPUs, and there are {whole}");
+            let hint = format!(
+                "give at most {whole} (--cpu, --start-cpu), or measure on a machine with more"
+            );
+            return Err(RunRefusal::new("the CPUs of this machine", why, &hint));
+        }
         let Some(limit) = limits.memory else {
             return Ok(());
         };

@@ -35,6 +35,10 @@ pub struct Configuration {
     #[serde(rename = "cpu_burst_ns", with = "wire::nanos_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_burst: Option<Duration>,
+    /// The CPU limit until the application is ready, above `cpu`; `None` is `cpu` from the start.
+    #[serde(rename = "start_cpu_millicpus", with = "wire::cpus_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_cpu: Option<Cpus>,
     /// CPUs the application may run on (`0`, `0-1`; `0;1`: one list an instance); `None` is what
     /// the machine's plan gives it.
     #[serde(default)]
@@ -93,6 +97,19 @@ impl Configuration {
         self.cpu.or(self.cpu_request)
     }
 
+    /// Makes a JVM count the CPUs that it has later: what it derives at its start stays when the
+    /// limit changes. An option of the user wins.
+    pub fn pin_cpu_count(&mut self, cpu: Cpus) {
+        let pinned = "-XX:ActiveProcessorCount=";
+        let names_count = |option: &JvmOption| option.text.starts_with(pinned);
+        if !self.jvm_options.iter().any(names_count) {
+            self.jvm_options.push(JvmOption {
+                text: format!("{pinned}{}", cpu.ceil().max(1)),
+                provenance: ValueProvenance::Calculated,
+            });
+        }
+    }
+
     pub fn heap_option(&self) -> Option<&str> {
         let texts = self.jvm_options.iter().map(|option| option.text.as_str());
         let is_heap =
@@ -129,6 +146,7 @@ impl Default for Configuration {
             cpu_request: None,
             cpu_period: CPU_PERIOD,
             cpu_burst: None,
+            start_cpu: None,
             cpuset: None,
             cpu_shares: None,
             neighbour_threads: None,

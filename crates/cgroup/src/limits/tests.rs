@@ -360,3 +360,24 @@ fn v2_is_pressed_by_the_soft_limit_and_never_limited_below_what_is_in_use() {
     assert_eq!(set(600), LimitChange::Taken);
     assert_eq!(get("memory.max"), mib(600));
 }
+
+#[test]
+fn a_living_group_gets_another_quota_and_nothing_else() {
+    let limits = CgroupLimits {
+        cpu_quota: Some(Cpus::from_millis(500)),
+        ..CgroupLimits::default()
+    };
+    let fake = v1();
+    apply(&fake, &all()).unwrap();
+    let group = ControlGroup::open_existing(&fake.detected_layout(ROOT), NAME).unwrap();
+    group.set_cpu_quota(&limits).unwrap();
+    let read = |file: &str| fake.read_text(file);
+    assert_eq!(read("cpu/loadline-x/cpu.cfs_quota_us"), "50000");
+    assert_eq!(read("cpu/loadline-x/cpu.cfs_period_us"), "100000");
+    assert_eq!(read("cpu/loadline-x/cpu.shares"), "2048");
+    assert_eq!(read("memory/loadline-x/memory.limit_in_bytes"), "268435456");
+    let fake = v2();
+    let group = ControlGroup::open_existing(&fake.detected_layout(ROOT), NAME).unwrap();
+    group.set_cpu_quota(&limits).unwrap();
+    assert_eq!(fake.read_text(&format!("{NAME}/cpu.max")), "50000 100000");
+}

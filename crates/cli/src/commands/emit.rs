@@ -39,7 +39,7 @@ use jvm::JvmIdentity;
 use steps::ShippingSteps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
-const OURS: [&str; 11] = [
+const OURS: [&str; 13] = [
     "Dockerfile",
     "app.aot",
     "app.jsa",
@@ -51,6 +51,8 @@ const OURS: [&str; 11] = [
     "loadline-launch",
     "loadline.profile",
     "loadline.xml",
+    "start-cpu-vpa.yaml",
+    "start-cpu.yaml",
 ];
 
 const NO_JVM: u32 = 0;

@@ -132,6 +132,11 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub cpu: Vec<String>,
 
+    /// CPU limit until the application is ready, as 2; then --cpu applies. A JVM counts the CPUs of
+    /// --cpu from its start
+    #[arg(long, value_name = "CPUS", help_heading = EXPERIMENT)]
+    pub start_cpu: Option<String>,
+
     /// JDK by name, as `loadline doctor` lists it; several are compared, and `size` proves a size
     /// for each
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = EXPERIMENT)]

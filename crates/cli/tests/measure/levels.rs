@@ -9,10 +9,11 @@ use serde_json::Value;
 use crate::applications::ping;
 use crate::engines::{Engine, IMAGE};
 use crate::lab::Lab;
+use crate::load_commands::python;
 use crate::runner::{Case, Outcome};
 use crate::traces::assert_nothing_left;
 
-pub const CASES: [Case; 2] = [
+pub const CASES: [Case; 3] = [
     (
         "a_jar_an_image_and_a_native_server_are_one_experiment",
         a_jar_an_image_and_a_native_server_are_one_experiment,
@@ -21,7 +22,60 @@ pub const CASES: [Case; 2] = [
         "what_won_among_several_applications_is_shipped",
         what_won_among_several_applications_is_shipped,
     ),
+    (
+        "a_start_has_its_cpu_until_it_is_ready",
+        a_start_has_its_cpu_until_it_is_ready,
+    ),
 ];
+
+/// Answers `/ready` well under a quota of 2 CPUs only, and `/` under one of half a CPU only.
+const QUOTA: &str = r#"
+import http.server
+def quota():
+    for line in open('/proc/self/cgroup'):
+        _, controllers, path = line.strip().split(':', 2)
+        for name in ('cpu' + path + '/cpu.cfs_quota_us', path + '/cpu.max'):
+            if controllers in ('', 'cpu', 'cpu,cpuacct'):
+                try: return int(open('/sys/fs/cgroup/' + name).read().split()[0])
+                except OSError: pass
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        wanted = {'/ready': 200000, '/': 50000}[self.path]
+        self.send_response(200 if quota() == wanted else 503)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+http.server.ThreadingHTTPServer(('', 8080), Answer).serve_forever()
+"#;
+
+fn a_start_has_its_cpu_until_it_is_ready() -> Outcome {
+    let Some(python) = python() else {
+        return Some("no /usr/bin/python3".into());
+    };
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return Some("this machine has one CPU".into());
+    }
+    let run = |limits: &[&str]| {
+        let lab = Lab::new();
+        let ended = lab
+            .call("run")
+            .args(&["--wait", "--accept-noise", "--cpu", "500m", "--full"])
+            .args(&["--url", "http://localhost:8080/", "--ready", "/ready"])
+            .args(&["--rate", "20/s", "--slo", "errors<50%"])
+            .args(&["--warm-up", "0s", "--duration", "2s"])
+            .args(limits)
+            .args(&["--", python, "-c", QUOTA])
+            .into_end();
+        (lab, ended)
+    };
+    let (lab, ended) = run(&["--start-cpu", "2"]);
+    ended.expect_code(0).prints(&["500m CPU (2 until ready)"]);
+    let configuration = &lab.result("last")["trials"][0]["configuration"];
+    assert_eq!(configuration["start_cpu_millicpus"], 2000);
+    let (_, ended) = run(&["--start-cpu", "9999"]);
+    ended.says(&["a limit of 9999 CPUs, and there are", "--start-cpu"]);
+    None
+}
 
 fn a_jar_an_image_and_a_native_server_are_one_experiment() -> Outcome {
     let (engine, jar) = match Engine::podman().and_then(|engine| Ok((engine, ping()?))) {

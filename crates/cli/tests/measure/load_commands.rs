@@ -52,7 +52,7 @@ fn run_with_load(lab: &Lab, load: &str, duration: &str, more: &[&str]) -> Ended 
         .into_end()
 }
 
-fn python() -> Option<&'static str> {
+pub fn python() -> Option<&'static str> {
     let python = "/usr/bin/python3";
     Path::new(python).is_file().then_some(python)
 }

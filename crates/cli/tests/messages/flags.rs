@@ -20,6 +20,27 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "run",
+        "--start-cpu 2",
+        USAGE,
+        &[
+            "start-cpu of `as given` is 2, and there is no CPU limit to go back to",
+            "hint: give it one: cpu = \"1\" (--cpu 1)",
+        ],
+    ),
+    (
+        "run",
+        "--cpu 2 --start-cpu 2",
+        USAGE,
+        &["is 2, which is not above its CPU limit, 2", "--start-cpu 4"],
+    ),
+    (
+        "run",
+        "--cpu 1 --start-cpu two",
+        USAGE,
+        &["--start-cpu: `two` is not an amount of CPU", "1.5 or 250m"],
+    ),
+    (
+        "run",
         "--memory 5XB",
         USAGE,
         &["--memory: `5XB` is not an amount of memory", "hint: "],

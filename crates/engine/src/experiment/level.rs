@@ -14,6 +14,7 @@ pub struct LevelChange {
     pub cpu: Option<Cpus>,
     pub cpu_period: Option<Duration>,
     pub cpu_burst: Option<Duration>,
+    pub start_cpu: Option<Cpus>,
     pub cpu_shares: Option<u64>,
     pub neighbour_threads: Option<u32>,
     pub cpuset: Option<CpuSets>,
@@ -48,6 +49,7 @@ impl FactorLevel {
         next.cpu = change.cpu.or(next.cpu);
         next.cpu_period = change.cpu_period.unwrap_or(next.cpu_period);
         next.cpu_burst = change.cpu_burst.or(next.cpu_burst);
+        next.start_cpu = change.start_cpu.or(next.start_cpu);
         next.neighbour_threads = change.neighbour_threads.or(next.neighbour_threads);
         next.cpu_shares = change.cpu_shares.or(next.cpu_shares);
         next.cpuset = change.cpuset.clone().or(next.cpuset);

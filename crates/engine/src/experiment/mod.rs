@@ -112,6 +112,19 @@ impl Experiment {
     /// Those that are listed, else every combination of the factors' levels, the last factor
     /// varying fastest.
     pub fn configurations(&self) -> Vec<Configuration> {
+        let mut all = self.combined_levels();
+        for configuration in &mut all {
+            if let Some(cpu) = configuration
+                .cpu
+                .filter(|_| configuration.start_cpu.is_some())
+            {
+                configuration.pin_cpu_count(cpu);
+            }
+        }
+        all
+    }
+
+    fn combined_levels(&self) -> Vec<Configuration> {
         if !self.listed.is_empty() {
             return self.listed.clone();
         }

@@ -237,6 +237,11 @@ fn base_configuration(
             .as_ref()
             .map(|t| check_period(t, source))
             .transpose()?,
+        start_cpu: limits
+            .start_cpu
+            .as_ref()
+            .map(|t| check_cpu(t, source))
+            .transpose()?,
         cpu_shares: limits
             .cpu_shares
             .as_ref()
@@ -393,6 +398,11 @@ fn table_change<T>(
             .cpu_burst
             .as_ref()
             .map(|t| source.positive_time(Some(&text(t)), CPU_PERIOD, "cpu-burst"))
+            .transpose()?,
+        start_cpu: table
+            .start_cpu
+            .as_ref()
+            .map(|t| check_cpu(&text(t), source))
             .transpose()?,
         neighbour_threads: table.neighbour_threads.map(u32::from),
         cpu_shares: table.cpu_shares,

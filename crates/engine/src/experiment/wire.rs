@@ -369,6 +369,10 @@ pub struct LimitsTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub cpu_period: Option<Text>,
+    /// CPU limit until the application is ready, above `cpu`: `2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub start_cpu: Option<Text>,
     /// Relative weight, 1024 is the default weight (v1 cpu.shares).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<u64>")]

@@ -7,6 +7,7 @@ use loadline_analysis::record::{
     CPU_PERIOD, Configuration, JvmOption, LevelApplication, TrialRecord, TrialVerdict,
     ValueProvenance,
 };
+use loadline_sizing::Cpus;
 
 use crate::format;
 use crate::redact;
@@ -101,11 +102,15 @@ pub fn limits_of(configuration: &Configuration) -> String {
 }
 
 pub fn cpu_words(configuration: &Configuration) -> String {
+    let amount = |cpu: Cpus| match cpu.as_millis() {
+        millis if millis > 1000 && millis % 1000 == 0 => format!("{cpu} CPUs"),
+        _ => format!("{cpu} CPU"),
+    };
     match (configuration.cpu, configuration.cpu_request) {
-        (Some(cpu), _) if cpu.as_millis() > 1000 && cpu.as_millis() % 1000 == 0 => {
-            format!("{cpu} CPUs")
-        }
-        (Some(cpu), _) => format!("{cpu} CPU"),
+        (Some(cpu), _) => match configuration.start_cpu {
+            Some(start) => format!("{} ({start} until ready)", amount(cpu)),
+            None => amount(cpu),
+        },
         (None, Some(request)) => format!("a CPU request of {request} without a limit"),
         (None, None) => "no CPU limit".to_owned(),
     }

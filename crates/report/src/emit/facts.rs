@@ -56,6 +56,8 @@ pub struct EmitFacts<'a> {
     pub cpu_request: Option<BackedValue<Cpus>>,
     /// Whether the CPU request was measured, without a limit: a limit would change the application.
     pub is_request_measured: bool,
+    /// The CPU limit until the pod is ready.
+    pub start_cpu: Option<Cpus>,
     pub shm: Option<Bytes>,
     /// JVM options in order; none with a secret in it.
     pub options: Vec<BackedValue<String>>,
@@ -109,6 +111,7 @@ impl<'a> EmitFacts<'a> {
             }),
             cpu_request: cpu_request(recommendation, &trials),
             is_request_measured: recommendation.configuration.cpu_request.is_some(),
+            start_cpu: recommendation.configuration.start_cpu,
             shm: recommendation.configuration.shm,
             options,
             rest: recommendation.budget.as_ref().map(Budget::rest_need),

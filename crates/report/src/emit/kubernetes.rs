@@ -16,6 +16,7 @@ use super::liberty;
 use super::names::{labels, metadata, secret_name};
 use super::patch::annotations;
 use super::scaling;
+use super::start_cpu;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::text;
 
@@ -149,6 +150,7 @@ fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
         yaml_entry("ports", yaml_list(ports)),
         yaml_entry("resources", resources(facts, &Value::Null)),
     ];
+    entries.extend(start_cpu::resize_policy(facts));
     if application.measured_image.is_some() && !facts.arguments.is_empty() {
         let arguments = facts.arguments.iter().map(|word| Yaml::from(literal(word)));
         entries.push(yaml_entry("args", yaml_list(arguments)).because("as they were measured"));

@@ -29,6 +29,7 @@ mod profile;
 mod purpose;
 mod run;
 mod scaling;
+mod start_cpu;
 mod values;
 mod words;
 mod workload;
@@ -134,7 +135,12 @@ fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
             files.push(artefact("compose.yaml", compose::compose(facts)));
             files
         }
-        EmitPurpose::Kubernetes => vec![artefact("kubernetes.yaml", kubernetes::manifests(facts))],
+        EmitPurpose::Kubernetes => {
+            let mut files = vec![artefact("kubernetes.yaml", kubernetes::manifests(facts))];
+            let boosts = start_cpu::boosts(facts).into_iter();
+            files.extend(boosts.map(|(name, text)| artefact(name, text)));
+            files
+        }
         EmitPurpose::Alerts => vec![artefact("alerts.yaml", alerts::alerts(facts))],
         EmitPurpose::Grafana => vec![artefact("dashboard.json", dashboard::dashboard(facts))],
         EmitPurpose::Keda => match facts.application.scaling {

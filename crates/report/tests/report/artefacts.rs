@@ -950,3 +950,34 @@ fn keda_takes_the_place_of_the_autoscaler() {
             threshold: "168"
     "#);
 }
+
+/// The pod has its own CPU in the manifest, and one of two objects gives it more until it is ready.
+#[test]
+fn more_cpu_until_ready_is_shipped() {
+    let mut view = fixture::search();
+    let answer = view.recommendation.as_mut().expect("an answer");
+    let own = answer.configuration.clone();
+    answer.configuration.start_cpu = Some("4".parse().expect("CPUs"));
+    for trial in &mut view.trials {
+        if trial.configuration.memory == own.memory {
+            trial.configuration.start_cpu = Some("4".parse().expect("CPUs"));
+        }
+    }
+    let all = emit(&view, &application(), &[EmitPurpose::Kubernetes]).expect("an answer");
+    let parsed = documents(&text(&all, "kubernetes.yaml"));
+    let deployment = parsed.iter().find(|d| d["kind"] == "Deployment");
+    let container = deployment.and_then(|d| d.pointer("/spec/template/spec/containers/0"));
+    let container = container.expect("a container");
+    let own = own.cpu.expect("a limit").to_string();
+    assert_eq!(container["resources"]["limits"]["cpu"], own);
+    let policy = &container["resizePolicy"][0];
+    assert_eq!(policy["restartPolicy"], "NotRequired", "{container}");
+    for (name, kind) in [
+        ("start-cpu.yaml", "StartupCPUBoost"),
+        ("start-cpu-vpa.yaml", "VerticalPodAutoscaler"),
+    ] {
+        let file = text(&all, name);
+        assert_eq!(documents(&file)[0]["kind"], kind);
+        insta::assert_snapshot!(name, file);
+    }
+}

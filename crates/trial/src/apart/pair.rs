@@ -61,6 +61,7 @@ pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
     let own = [
         (has_files, "volumes of this machine"),
         (order.configuration.cpu_burst.is_some(), "CFS burst"),
+        (order.configuration.start_cpu.is_some(), "start-cpu"),
     ];
     let own = own.into_iter().find(|(is, _)| *is).map(|(_, what)| what);
     pod::unsupported_feature(order).or(own)

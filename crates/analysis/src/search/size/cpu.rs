@@ -13,10 +13,7 @@ use loadline_sizing::{Bytes, Cpus};
 use super::study::{Course, Room, could_not_measure};
 use super::warmer::is_too_early;
 use super::{SearchedBase, SizeEnd, SmallestMemory};
-use crate::record::{
-    Configuration, JvmOption, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict,
-    ValueProvenance,
-};
+use crate::record::{Configuration, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
 use crate::search::{Next, SeenTrials, TrialSearch};
 use crate::sli::Sli;
 use crate::slo::Objective;
@@ -48,17 +45,13 @@ impl CpuPolicy {
     pub fn configure(self, mut base: Configuration, cpu: Cpus) -> Configuration {
         if self == Self::Limit {
             base.cpu = Some(cpu);
+            if base.start_cpu.is_some() {
+                base.pin_cpu_count(cpu);
+            }
             return base;
         }
         (base.cpu, base.cpu_request) = (None, Some(cpu));
-        let pinned = "-XX:ActiveProcessorCount=";
-        let names_count = |option: &JvmOption| option.text.starts_with(pinned);
-        if !base.jvm_options.iter().any(names_count) {
-            base.jvm_options.push(JvmOption {
-                text: format!("{pinned}{}", cpu.ceil().max(1)),
-                provenance: ValueProvenance::Calculated,
-            });
-        }
+        base.pin_cpu_count(cpu);
         let arenas = base.env.entry("MALLOC_ARENA_MAX".to_owned());
         arenas.or_insert_with(|| MALLOC_ARENAS.to_owned());
         base

@@ -80,7 +80,7 @@ impl ShippingSteps<'_> {
                 "in Grafana: Dashboards, New, Import: {to}/dashboard.json"
             ));
         }
-        for name in ["alerts.yaml", "keda.yaml"]
+        for name in ["start-cpu.yaml", "alerts.yaml", "keda.yaml"]
             .into_iter()
             .filter(|name| self.has(name))
         {

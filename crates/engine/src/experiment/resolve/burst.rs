@@ -1,9 +1,10 @@
-//! `cpu-burst`: what a configuration must have for the kernel to take it.
+//! `cpu-burst` and `start-cpu`: the CPU limit that a configuration must have for them.
 
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_analysis::standing::configured_limit;
+use loadline_sizing::Cpus;
 
 use super::super::checked::Checked;
 use crate::experiment::Experiment;
@@ -16,7 +17,8 @@ pub(super) fn check_bursts(experiment: &Experiment, source: &ExperimentSource<'_
         return Ok(());
     }
     for configuration in experiment.configurations() {
-        if let Some((problem, hint)) = burst_refusal(&configuration) {
+        let start = || start_refusal(&configuration, experiment);
+        if let Some((problem, hint)) = burst_refusal(&configuration).or_else(start) {
             return Err(source.experiment_error(problem, hint));
         }
     }
@@ -43,6 +45,36 @@ fn burst_refusal(configuration: &Configuration) -> Option<(String, String)> {
             format!("the kernel takes at most the quota: cpu-burst = \"{quota}\""),
         )
     })
+}
+
+/// A limit that the search chooses is below the largest that it may choose.
+fn start_refusal(
+    configuration: &Configuration,
+    experiment: &Experiment,
+) -> Option<(String, String)> {
+    let start = configuration.start_cpu?;
+    let label = &configuration.label;
+    if experiment.app.run.is_some() {
+        return Some((
+            format!("start-cpu of `{label}` is {start}, but a job is never ready: it ends"),
+            "leave start-cpu out (--start-cpu)".to_owned(),
+        ));
+    }
+    match configuration.cpu {
+        None if experiment.searches_cpu() => None,
+        None => Some((
+            format!("start-cpu of `{label}` is {start}, and there is no CPU limit to go back to"),
+            "give it one: cpu = \"1\" (--cpu 1), or leave start-cpu out".to_owned(),
+        )),
+        Some(cpu) if start <= cpu => Some((
+            format!("start-cpu of `{label}` is {start}, which is not above its CPU limit, {cpu}"),
+            format!(
+                "start-cpu is what the start gets in addition: --start-cpu {}, or leave it out",
+                Cpus::from_millis(cpu.as_millis() * 2)
+            ),
+        )),
+        Some(_) => None,
+    }
 }
 
 fn time_text(time: Duration) -> String {

@@ -95,6 +95,9 @@ pub struct LevelTable {
     /// Quota that idle periods may save up, at most the quota of a period: `50ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_burst: Option<String>,
+    /// CPU limit until the application is ready, above `cpu`: `2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_cpu: Option<String>,
     /// Relative weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_shares: Option<u64>,

@@ -1,0 +1,107 @@
+//! More CPU until a pod is ready: what gives it, and what allows it.
+//!
+//! Owns the objects of the two controllers that change the CPU of a starting pod. Sources: README of
+//! google/kube-startup-cpu-boost; AEP-7862 of kubernetes/autoscaler.
+
+use loadline_sizing::Cpus;
+
+use super::facts::EmitFacts;
+use super::names::{labels, metadata};
+use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+
+/// A change of CPU must not restart the container.
+pub(super) fn resize_policy(facts: &EmitFacts<'_>) -> Option<YamlEntry> {
+    let start = facts.start_cpu?;
+    let cpu = yaml_map([
+        yaml_entry("resourceName", "cpu"),
+        yaml_entry("restartPolicy", "NotRequired"),
+    ]);
+    let why = format!("Kubernetes 1.33 or later; start-cpu.yaml gives {start} CPU until ready");
+    Some(yaml_entry("resizePolicy", yaml_list([cpu])).because(&*why))
+}
+
+/// Names and texts of two files, of which one is applied: both change the same pods.
+pub(super) fn boosts(facts: &EmitFacts<'_>) -> Vec<(&'static str, String)> {
+    let Some(start) = facts.start_cpu else {
+        return Vec::new();
+    };
+    let file =
+        |name, purpose, object: Yaml| (name, facts.commented(purpose) + &object.to_document());
+    vec![
+        file(
+            "start-cpu.yaml",
+            "For kube-startup-cpu-boost with REMOVE_LIMITS=false, on Kubernetes 1.33 or later; not with start-cpu-vpa.yaml.",
+            startup_cpu_boost(facts, start),
+        ),
+        file(
+            "start-cpu-vpa.yaml",
+            "For VerticalPodAutoscaler 1.7 or later (CPUStartupBoost) on Kubernetes 1.33 or later; not with start-cpu.yaml.",
+            vertical_pod_autoscaler(facts, start),
+        ),
+    ]
+}
+
+fn startup_cpu_boost(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
+    let resources = yaml_map([
+        yaml_entry("requests", start.to_string()),
+        yaml_entry("limits", start.to_string()),
+    ]);
+    let ready = yaml_map([yaml_entry("type", "Ready"), yaml_entry("status", "True")]);
+    yaml_map([
+        yaml_entry("apiVersion", "autoscaling.x-k8s.io/v1alpha1"),
+        yaml_entry("kind", "StartupCPUBoost"),
+        metadata(&facts.slug),
+        yaml_entry(
+            "selector",
+            yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]),
+        ),
+        yaml_entry(
+            "spec",
+            yaml_map([
+                container_policy(facts, yaml_entry("fixedResources", resources)),
+                yaml_entry(
+                    "durationPolicy",
+                    yaml_map([yaml_entry("podCondition", ready)]),
+                ),
+            ]),
+        ),
+    ])
+}
+
+fn vertical_pod_autoscaler(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
+    let boost = yaml_map([yaml_entry(
+        "cpu",
+        yaml_map([
+            yaml_entry("type", "Quantity"),
+            yaml_entry("quantity", start.to_string()),
+        ]),
+    )]);
+    let target = yaml_map([
+        yaml_entry("apiVersion", "apps/v1"),
+        yaml_entry("kind", "Deployment"),
+        yaml_entry("name", facts.slug.clone()),
+    ]);
+    yaml_map([
+        yaml_entry("apiVersion", "autoscaling.k8s.io/v1"),
+        yaml_entry("kind", "VerticalPodAutoscaler"),
+        metadata(&facts.slug),
+        yaml_entry(
+            "spec",
+            yaml_map([
+                yaml_entry("targetRef", target),
+                yaml_entry("updatePolicy", yaml_map([yaml_entry("updateMode", "Off")]))
+                    .because("the size is measured: it only boosts"),
+                container_policy(facts, yaml_entry("startupBoost", boost)),
+            ]),
+        ),
+    ])
+}
+
+fn container_policy(facts: &EmitFacts<'_>, policy: YamlEntry) -> YamlEntry {
+    let name = yaml_entry("containerName", facts.slug.clone());
+    let policies = yaml_list([yaml_map([name, policy])]);
+    yaml_entry(
+        "resourcePolicy",
+        yaml_map([yaml_entry("containerPolicies", policies)]),
+    )
+}
