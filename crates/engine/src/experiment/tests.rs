@@ -88,7 +88,7 @@ fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     hint: did you mean `rate`?
     "#);
     assert_snapshot!(told_with("label = \"c1\", jvm", "label = \"c1\", java"), @r#"
-    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `command`, `image`, `engine`, `args`, `env`, `instances`, `cpu`, `cpu-period`, `neighbour-threads`, `cpu-burst`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
+    exp.toml:16:50: unknown field `java`, expected one of `label`, `jvm`, `command`, `image`, `engine`, `args`, `env`, `instances`, `cpu`, `cpu-period`, `neighbour-threads`, `cpu-burst`, `start-cpu`, `cpu-shares`, `cpuset`, `memory`, `rate`, `jdk`, `cache`, `cache-requests`
         levels = [{ label = "default" }, { label = "c1", java = ["-XX:TieredStopAtLevel=1"] }]
     hint: did you mean `jvm`?
     "#);
