@@ -70,6 +70,7 @@ pub struct EmitFacts<'a> {
     pub seen: LoggedFacts,
     pub replicas: String,
     pub probes: BackedValue<ProbeSettings>,
+    pub slowest_start: BackedValue<Duration>,
     pub deployment: Option<&'a Deployment>,
     pub grace: BackedValue<Duration>,
     pub has_image: bool,
@@ -96,6 +97,7 @@ impl<'a> EmitFacts<'a> {
         let trials = group.map(|g| g.trials).unwrap_or_default();
         let options = given::backed_options(view, recommendation, application);
         refuse_over_commitment(recommendation, &options, &trials)?;
+        let slowest_start = slowest_start(&trials);
         Ok(Self {
             application,
             slug: slug(&application.name),
@@ -120,7 +122,8 @@ impl<'a> EmitFacts<'a> {
             variables: given::variables(view, recommendation, application),
             seen: logged_facts(&trials),
             replicas: replicas(recommendation, application),
-            probes: probes(&trials),
+            probes: probes(&slowest_start),
+            slowest_start,
             deployment: recommendation.deployment.as_ref(),
             grace: grace(&trials),
             has_image: purposes
@@ -304,20 +307,31 @@ fn logged_facts(trials: &[&TrialRecord]) -> LoggedFacts {
     }
 }
 
-fn probes(trials: &[&TrialRecord]) -> BackedValue<ProbeSettings> {
+fn slowest_start(trials: &[&TrialRecord]) -> BackedValue<Duration> {
     let slowest = spread(trials.iter().filter_map(|t| t.evidence.start.ready));
-    let time = slowest.map_or(UNKNOWN_START, |seen| seen.high);
-    BackedValue {
-        value: startup::suggest_probes(time.as_secs_f64()),
-        because: match slowest {
-            Some(seen) => format!(
-                "{} x the slowest of {} ({})",
-                startup::START_MARGIN,
-                format::count_of(seen.n, "measured start"),
-                format::measured_time(seen.high)
+    let Some(seen) = slowest else {
+        return BackedValue {
+            value: UNKNOWN_START,
+            because: format!(
+                "{} s, as no start was measured at this size",
+                UNKNOWN_START.as_secs()
             ),
-            None => "no start was measured at this size".to_owned(),
-        },
+        };
+    };
+    BackedValue {
+        value: seen.high,
+        because: format!(
+            "the slowest of {} ({})",
+            format::count_of(seen.n, "measured start"),
+            format::measured_time(seen.high)
+        ),
+    }
+}
+
+fn probes(start: &BackedValue<Duration>) -> BackedValue<ProbeSettings> {
+    BackedValue {
+        value: startup::suggest_probes(start.value.as_secs_f64()),
+        because: format!("{} x {}", startup::START_MARGIN, start.because),
     }
 }
 

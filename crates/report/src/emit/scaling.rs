@@ -1,9 +1,11 @@
 //! More pods: a HorizontalPodAutoscaler or a ScaledObject of KEDA on a rate, a PodDisruptionBudget, and how pods are replaced
 //! and spread.
 //!
-//! Owns the target: a share of the largest rate at which one pod was seen to keep the SLO, and never
-//! less than each pod of the answer carries. Never scales on CPU or memory: a JVM gives no memory
+//! Owns the target: of the largest rate at which one pod was seen to keep the SLO, what leaves room for
+//! load that grows until a new pod helps, and never less than each pod of the answer carries. Never scales on CPU or memory: a JVM gives no memory
 //! back, and its CPU use says little about its latency.
+
+use std::time::Duration;
 
 use loadline_analysis::deployment::Deployment;
 
@@ -13,9 +15,13 @@ use super::names::{labels, metadata, pod_pattern};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
-/// Target share of the largest rate per pod, percent. The rest covers growth while a new pod
-/// starts.
-const TARGET_PERCENT: u32 = 70;
+/// How fast load may double without a miss while a new pod starts. A choice: nothing measures it.
+const DOUBLING: Duration = Duration::from_secs(300);
+/// Until the autoscaler asks for a pod: 15 s for its own loop (--horizontal-pod-autoscaler-sync-period)
+/// and 15 s between two readings of the metric.
+const REACTION: Duration = Duration::from_secs(30);
+/// The autoscaler ignores a smaller distance from its target (--horizontal-pod-autoscaler-tolerance).
+const TOLERANCE: f64 = 0.1;
 /// The metric that an adapter must serve (custom.metrics.k8s.io).
 const METRIC: &str = "http_requests_per_second";
 /// What Micrometer and OpenTelemetry count.
@@ -113,7 +119,8 @@ pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String 
 }
 
 fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
-    let share = (scaling.max_rate * TARGET_PERCENT / 100).max(1);
+    let share = share_until_help(facts.slowest_start.value);
+    let rate = (f64::from(scaling.max_rate) * share).floor().max(1.0);
     let highest = if scaling.is_measured {
         "the highest rate that was tried with one pod and kept the SLO"
     } else {
@@ -123,25 +130,36 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
     let each = chosen.map(|d| (d, d.rate / f64::from(d.chosen.replicas.max(1))));
     match each {
         // Less would ask for more pods than the answer has, at the very rate of the answer.
-        Some((deployment, each)) if each > f64::from(share) => (
+        Some((deployment, each)) if each > rate => (
             each,
             format!(
-                "{} over {}, the deployment that was found: its room to grow (headroom {}, spare {}) is in it; {TARGET_PERCENT} % of {}/s, {highest}, would ask for more pods at that rate",
+                "{} over {}, the deployment that was found: its room to grow (headroom {}, spare {}) is in it; {} of {}/s, {highest}, would ask for more pods at that rate",
                 format::as_rate(deployment.rate),
                 format::count_of(deployment.chosen.replicas as usize, "pod"),
                 format::as_percent(deployment.headroom),
                 deployment.spare,
+                format::as_percent(share),
                 scaling.max_rate,
             ),
         ),
         _ => (
-            f64::from(share),
+            rate,
             format!(
-                "{TARGET_PERCENT} % of {}/s, {highest}; the rest carries the growth while a pod starts: {}",
-                scaling.max_rate, facts.probes.because
+                "{} of {}/s, {highest}: load that doubles in {} min is carried until a new pod helps, {} s for metric and autoscaler and then {}",
+                format::as_percent(share),
+                scaling.max_rate,
+                DOUBLING.as_secs() / 60,
+                REACTION.as_secs(),
+                facts.slowest_start.because
             ),
         ),
     }
+}
+
+/// The share of the largest rate at which another pod must be asked for.
+fn share_until_help(start: Duration) -> f64 {
+    let wait = (REACTION + start).as_secs_f64() / DOUBLING.as_secs_f64();
+    wait.exp2().recip() / (1.0 + TOLERANCE)
 }
 
 fn quantity(rate: f64) -> String {
@@ -231,6 +249,13 @@ pub fn disruption_budget(facts: &EmitFacts<'_>) -> Yaml {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_start_leaves_more_room() {
+        let share = |seconds| share_until_help(Duration::from_secs(seconds));
+        assert!((share(0) - 0.848).abs() < 1e-3, "{}", share(0));
+        assert!((share(270) - 0.4545).abs() < 1e-3, "{}", share(270));
+    }
 
     #[test]
     fn a_rate_is_a_quantity_and_never_less() {

@@ -201,7 +201,7 @@ fn an_autoscaler_asks_for_less_than_a_pod_can_carry() {
     let all = manifests(&fixture::search(), &application);
     let scaler = all.iter().find(|d| d["kind"] == "HorizontalPodAutoscaler");
     let spec = &scaler.expect("it was asked for")["spec"];
-    assert_eq!(spec["metrics"][0]["pods"]["target"]["averageValue"], "168");
+    assert_eq!(spec["metrics"][0]["pods"]["target"]["averageValue"], "200");
     assert_eq!(spec["minReplicas"], 2);
     assert_eq!(spec["maxReplicas"], 6);
     assert!(

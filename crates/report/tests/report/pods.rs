@@ -59,7 +59,7 @@ fn the_autoscaler_asks_for_no_more_pods_than_the_answer_has() {
     assert!(measured.contains("averageValue: \"450\""), "{measured}");
     assert!(measured.contains("# 900/s over 2 pods"), "{measured}");
     let given = scaled(false);
-    assert!(given.contains("averageValue: \"315\""), "{given}");
+    assert!(given.contains("averageValue: \"376\""), "{given}");
 }
 
 #[test]
