@@ -24,9 +24,10 @@ const BOOK: &str = "[book]\ntitle = \"loadline\"\nlanguage = \"en\"\n\n\
     additional-css = [\"wide.css\"]\n\n\
     [output.html.print]\nenable = false\n";
 
-/// What the pages add to mdBook's style: tables here are wide.
-const STYLE: &str = ":root { --content-max-width: 60rem; }\n\
-    .content table { margin: 0; }\n.content th, .content td { text-align: left; vertical-align: top; }\n";
+/// What the pages add to mdBook's style: tables and commands here are wide. A rem of it is 10 px.
+const STYLE: &str = ":root { --content-max-width: 96rem; }\n\
+    .content pre > code { white-space: pre-wrap; }\n\
+    .content table { margin: 0; font-size: 1.45rem; }\n.content th, .content td { text-align: left; vertical-align: top; }\n";
 
 pub struct Site {
     pub pages: usize,
