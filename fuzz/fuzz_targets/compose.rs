@@ -6,5 +6,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();
-    loadline_engine::experiment::compose::parse_anything(text);
+    loadline_experiment::compose::parse_anything(text);
 });

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loadline_engine::advice::manifest;
-use loadline_engine::manifest::{ManifestFile, documents};
+use loadline_experiment::advice::manifest;
+use loadline_experiment::manifest::{ManifestFile, documents};
 
 fuzz_target!(|text: &str| {
     loadline_fuzz::limited();

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use loadline_engine::experiment::{Experiment, ExperimentFile};
+use loadline_experiment::{Experiment, ExperimentFile};
 use loadline_load::histogram;
 use loadline_load::parts::PartFile;
 use loadline_load::profile::LoadProfile;

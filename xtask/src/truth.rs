@@ -14,7 +14,7 @@ pub fn run(root: &Path, arguments: impl Iterator<Item = String>) -> Result<bool,
     let mut command = Command::new(env!("CARGO"));
     command
         .current_dir(root)
-        .args(["run", "--quiet", "--release", "-p", "loadline-engine"])
+        .args(["run", "--quiet", "--release", "-p", "loadline-runner"])
         .args(["--example", "attribution_truth", "--"])
         .args(arguments);
     let status = command.status().map_err(|source| Error::Start {

@@ -1,11 +1,11 @@
 //! Every parser of the crate against arbitrary text: none may panic, and what prints parses back.
 
+use loadline_sizing::CpuSet;
 use proptest::prelude::*;
 
 use crate::anything::parsers;
 use crate::fake;
 use crate::name::GroupName;
-use loadline_sizing::CpuSet;
 
 fn kernel_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![

@@ -12,12 +12,8 @@ mod consent;
 use std::path::Path;
 
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::experiment::ClusterSettings;
-use loadline_engine::experiment::wire::KubernetesTable;
-use loadline_engine::store::{
-    AwayLocation, FinishedTrial, IncomingResult, NewResult, ResultKind, ResultRow, ResultStatus,
-    Store, StoreError, TrialCopies,
-};
+use loadline_experiment::ClusterSettings;
+use loadline_experiment::wire::KubernetesTable;
 use loadline_kubernetes::in_cluster::inside::{ControllerPod, ControllerRecords};
 use loadline_kubernetes::in_cluster::outside::{
     ClusterResult, ControllerNeeds, ControllerState, SendOutcome,
@@ -27,6 +23,10 @@ use loadline_protocol::RunRefusal;
 use loadline_report::format;
 use loadline_report::redact;
 use loadline_report::text::{clean, one_line};
+use loadline_runner::store::{
+    AwayLocation, FinishedTrial, IncomingResult, NewResult, ResultKind, ResultRow, ResultStatus,
+    Store, StoreError, TrialCopies,
+};
 
 use crate::called::called_words;
 use crate::commands::resume::{ResumeArguments, run_rest};

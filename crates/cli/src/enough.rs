@@ -1,10 +1,10 @@
 //! Before anything runs: whether the percentiles of the SLO have enough requests beyond them.
 //!
 //! Owns the notes and refusals about that on the command line; `loadline_analysis::pooled` has the
-//! rule, `loadline_engine::experiment` the length of a trial.
+//! rule, `loadline_experiment` the length of a trial.
 
 use loadline_analysis::text;
-use loadline_engine::experiment::{Experiment, ThinPercentile};
+use loadline_experiment::{Experiment, ThinPercentile};
 
 use crate::error::{Error, FailureKind};
 use crate::experiment::LoadedExperiment;

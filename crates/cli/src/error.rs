@@ -8,13 +8,13 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use loadline_analysis::record::TrialRecord;
-use loadline_engine::cache::CacheError;
-use loadline_engine::command::CommandError;
-use loadline_engine::experiment::ExperimentError;
-use loadline_engine::runner::RunError;
-use loadline_engine::store::{ResultKind, StoreError};
+use loadline_experiment::ExperimentError;
 use loadline_load::{LoadError, split_refusal};
 use loadline_protocol::RunRefusal;
+use loadline_runner::cache::CacheError;
+use loadline_runner::command::CommandError;
+use loadline_runner::runner::RunError;
+use loadline_runner::store::{ResultKind, StoreError};
 
 use crate::signals::Signals;
 use crate::ui::next::next_command as next;

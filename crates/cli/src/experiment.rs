@@ -12,11 +12,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
-use loadline_engine::experiment::wire::{
+use loadline_experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
     LimitsTable, ReadyTable, RunTable, SearchTable,
 };
-use loadline_engine::experiment::{Experiment, ValueWithOrigin};
+use loadline_experiment::{Experiment, ValueWithOrigin};
 use loadline_load::{LoadSpec, LoadTarget};
 use loadline_protocol::RunRefusal;
 

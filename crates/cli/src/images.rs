@@ -3,7 +3,7 @@
 //! Owns the messages about them. Crate `trial` finds which engine has an image.
 
 use loadline_analysis::record::{ImageIdentity, MachineDescription};
-use loadline_engine::experiment::Experiment;
+use loadline_experiment::Experiment;
 use loadline_kubernetes::KubernetesHost;
 use loadline_protocol::{ContainerEngine, EngineKind};
 use loadline_trial::oci;

@@ -13,18 +13,18 @@ use clap::Args;
 use loadline_analysis::record::{ApplicationVersion, MachineDescription};
 use loadline_analysis::search::TrialSearch;
 use loadline_analysis::verdict::VerdictThresholds;
-use loadline_engine::commit;
-use loadline_engine::experiment::{Experiment, Slots};
-use loadline_engine::ground::{explain_change, fingerprint};
-use loadline_engine::heaps::check_heaps;
-use loadline_engine::host::TrialHost;
-use loadline_engine::lock::MachineLock;
-use loadline_engine::runner::{Measurement, RunError, SearchRunner};
-use loadline_engine::searches;
-use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
+use loadline_experiment::{Experiment, Slots};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand, check_context};
 use loadline_report::format;
+use loadline_runner::commit;
+use loadline_runner::ground::{explain_change, fingerprint};
+use loadline_runner::heaps::check_heaps;
+use loadline_runner::host::TrialHost;
+use loadline_runner::lock::MachineLock;
+use loadline_runner::runner::{Measurement, RunError, SearchRunner};
+use loadline_runner::searches;
+use loadline_runner::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
 use loadline_trial::jvm_words;
 use loadline_trial::oci::image::EngineImage;
 
@@ -296,7 +296,7 @@ impl MeasuringSession {
         ProgressDisplay::new(
             self.signals.clone(),
             expected,
-            loadline_engine::agenda::trial_length(&self.experiment),
+            loadline_runner::agenda::trial_length(&self.experiment),
         )
     }
 

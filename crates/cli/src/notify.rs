@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use loadline_client::{Agent, Trust, agent};
-use loadline_engine::store::{ResultRow, Store};
 use loadline_load::spec::read_credential;
 use loadline_report::content::headline;
 use loadline_report::text::one_line;
+use loadline_runner::store::{ResultRow, Store};
 use serde::Serialize;
 
 use crate::error::{Error, FailureKind, load_error, store_refused};

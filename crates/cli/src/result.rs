@@ -11,10 +11,10 @@ use clap::Args;
 use flate2::read::MultiGzDecoder;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::store::{ResultRow, ResultStatus, Store};
+use loadline_experiment::Experiment;
 use loadline_load::LoadModel;
 use loadline_report::{LoadWords, ResultView, TargetNode, format, redact};
+use loadline_runner::store::{ResultRow, ResultStatus, Store};
 use loadline_sizing::hotspot::node::ARENAS;
 use loadline_sizing::options::words;
 use loadline_sizing::{JvmOptionSet, OptionOrigin};
@@ -376,7 +376,7 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
 
 #[cfg(test)]
 mod tests {
-    use loadline_engine::store::{NewResult, ResultKind};
+    use loadline_runner::store::{NewResult, ResultKind};
 
     use super::*;
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_engine::experiment::shipped;
+use loadline_experiment::shipped;
 use loadline_report::{CurrentLimits, ResultView};
 
 use crate::error::{Error, FailureKind};

@@ -134,8 +134,7 @@ fn a_stub_is_what_the_log_was_answered_and_an_experiment_takes_it() {
                       url = \"http://localhost:8080/\"\nrate = \"100/s\"\nduration = \"60s\"\n\
                       [[dependency]]\nname = \"x\"\nport = 81\nstub = \"stub.toml\"\n";
     let path = folder.path().join("experiment.toml");
-    let parsed =
-        loadline_engine::experiment::Experiment::from_file_text(experiment, &path, folder.path());
+    let parsed = loadline_experiment::Experiment::from_file_text(experiment, &path, folder.path());
     let stub = parsed.expect("it is good").stubs.remove(0);
     let seen = stub.answers.iter().map(|answer| {
         let delay = answer.delay.as_ref().map(ToString::to_string);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::store::{NewResult, ResultKind, ResultStatus, Store};
+use loadline_runner::store::{NewResult, ResultKind, ResultStatus, Store};
 
 fn loadline(place: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_loadline"))

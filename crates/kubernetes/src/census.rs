@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use futures_util::future::join_all;
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::TrialNode;
-use loadline_engine::experiment::MOST_SLOTS;
+use loadline_experiment::MOST_SLOTS;
 use loadline_protocol::RunRefusal;
 
 use crate::gate::RequestGate;

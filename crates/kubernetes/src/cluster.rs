@@ -15,12 +15,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, NodeSystemInfo, Pod, Se
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, TypeMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use loadline_experiment::ClusterSettings as Wanted;
 use loadline_protocol::RunRefusal;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::in_cluster::identity::ControllerPod;
 use crate::refused;
-use loadline_engine::experiment::ClusterSettings as Wanted;
 
 pub(crate) const ANSWER: Duration = Duration::from_secs(20);
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{ClusterDescription as Recorded, MachineDescription};
-use loadline_engine::experiment::{ClusterSettings as Wanted, Slots};
-use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
+use loadline_experiment::{ClusterSettings as Wanted, Slots};
 use loadline_protocol::{Account, RunRefusal, TrialOrder};
+use loadline_runner::host::{Delivery, TrialHandle, TrialHost};
 use loadline_sizing::Bytes;
 use loadline_trial::monotonic_ns;
 use loadline_trial::oci::image::EngineImage;

@@ -2,7 +2,7 @@
 //!
 //! Owns all communication with the API server, and is the only asynchronous crate: one runtime of
 //! one thread, which works while the runner waits
-//! ([`TrialHost::wait_for_events`](loadline_engine::host::TrialHost::wait_for_events)).
+//! ([`TrialHost::wait_for_events`](loadline_runner::host::TrialHost::wait_for_events)).
 //! [`loadline_trial::pod`] works inside a pod. Judges only whether a pod is as ordered. Read in
 //! this order: [`manifest`] (the objects), [`nodes`] (where they may run), `look` (which nodes are
 //! fit), `trial` (how a trial is carried out), `generators` (load from other nodes), `shipped` (the

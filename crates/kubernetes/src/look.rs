@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use kube::api::{LogParams, PostParams};
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{EnforcedLimits, MachineDescription, TrialNode};
-use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_experiment::ClusterSettings as Wanted;
 use loadline_protocol::{Account, ContainerEngine, EngineKind, RunRefusal};
 use loadline_sizing::Bytes;
 use loadline_trial::oci::image::EngineImage;

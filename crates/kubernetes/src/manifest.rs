@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_analysis::price::InstanceSize;
-use loadline_engine::experiment::ClusterSettings;
+use loadline_experiment::ClusterSettings;
 use loadline_protocol::{Account, AppSpec, ImageSpec, TrialOrder};
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::part::NODE;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kube::api::ListParams;
 use loadline_cgroup::GroupName;
-use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_experiment::ClusterSettings as Wanted;
 use loadline_protocol::RunRefusal;
 use loadline_trial::{client_id, is_dead_of_ours};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::{Client, Config};
 use loadline_analysis::record::Configuration;
-use loadline_engine::experiment::{ClusterSettings, Slots, TrialCpu};
+use loadline_experiment::{ClusterSettings, Slots, TrialCpu};
 use loadline_protocol::{
     Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, NetworkMode, Readiness, SamplingRate,
     TrialOrder,

@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use loadline_engine::experiment::ClusterSettings as Wanted;
+use loadline_experiment::ClusterSettings as Wanted;
 use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value, json};
 

@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Configuration, TrialPurpose};
-use loadline_engine::store::{ResultRow, Store, StoreError, UnfinishedTrial};
 use loadline_report::{content, live, redact};
+use loadline_runner::store::{ResultRow, Store, StoreError, UnfinishedTrial};
 use serde::Serialize;
 
 use crate::ResultReading;

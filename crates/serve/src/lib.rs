@@ -15,8 +15,8 @@ mod routes;
 mod server;
 mod trial;
 
-use loadline_engine::store::{ResultRow, Store};
 use loadline_report::ResultView;
+use loadline_runner::store::{ResultRow, Store};
 
 pub use server::{ServeError, StateServer};
 

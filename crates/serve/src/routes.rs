@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use loadline_engine::store::{ResultKind, ResultRow, ResultStatus, Store, StoreError};
 use loadline_report::live::{self, LivePage, ResultListing};
+use loadline_runner::store::{ResultKind, ResultRow, ResultStatus, Store, StoreError};
 
 use crate::ResultReading;
 

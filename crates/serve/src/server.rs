@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use loadline_engine::store::Store;
 use loadline_report::live;
+use loadline_runner::store::Store;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ResultReading;

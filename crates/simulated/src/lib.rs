@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
+use loadline_runner::host::{Delivery, TrialHandle, TrialHost};
 use loadline_sizing::Bytes;
 
 pub use service::{WarmingCost, World};

@@ -14,10 +14,10 @@ use loadline_analysis::interval::median;
 use loadline_analysis::random::RandomStream;
 use loadline_analysis::search::outlook::Outlook;
 use loadline_analysis::search::size::SizeSearch;
-use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::left::TimeLeft;
-use loadline_engine::searches::size_search;
+use loadline_experiment::Experiment;
+use loadline_runner::agenda::Agenda;
+use loadline_runner::left::TimeLeft;
+use loadline_runner::searches::size_search;
 use loadline_simulated::World;
 use loadline_simulated::world::MemoryWall;
 

@@ -11,9 +11,9 @@ use loadline_analysis::search::cheapest::CheapestEnd;
 use loadline_analysis::search::prices::{FoundDeployment, PriceAnswer};
 use loadline_analysis::search::refine::MemoryRefinement;
 use loadline_analysis::search::tune::TunedOptions;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::searches::size_search;
-use loadline_engine::store::Store;
+use loadline_experiment::Experiment;
+use loadline_runner::searches::size_search;
+use loadline_runner::store::Store;
 use loadline_simulated::{SimulatedHost, World};
 use rig::Watch;
 

@@ -15,12 +15,12 @@ use loadline_analysis::record::{
     Evidence, InvalidReason, MachineDescription, MeasurementFailure, TrialPurpose, TrialVerdict,
 };
 use loadline_analysis::search::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
-use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::host::{Delivery, TrialHandle, TrialHost};
-use loadline_engine::runner::{ATTEMPTS, RunError};
-use loadline_engine::store::StoreError;
+use loadline_experiment::Experiment;
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
+use loadline_runner::agenda::Agenda;
+use loadline_runner::host::{Delivery, TrialHandle, TrialHost};
+use loadline_runner::runner::{ATTEMPTS, RunError};
+use loadline_runner::store::StoreError;
 use loadline_simulated::{SimulatedHost, World};
 
 type Fault = fn(&TrialOrder, attempt: u32) -> Option<TrialEnding>;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use loadline_analysis::search::size::BestSize;
 use loadline_analysis::warming::{LONGEST, longer_warm_up};
-use loadline_engine::experiment::Experiment;
-use loadline_engine::searches::size_search;
+use loadline_experiment::Experiment;
+use loadline_runner::searches::size_search;
 use loadline_simulated::world::MemoryWall;
 use loadline_simulated::{WarmingCost, World};
 

@@ -20,12 +20,12 @@ use loadline_analysis::search::min_memory::{MemoryFound, MemoryParameters, Memor
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Slo;
 use loadline_analysis::verdict::{Judgement, VerdictThresholds, judge_trial};
-use loadline_engine::host::{Delivery, TrialHost};
 use loadline_load::{LoadModel, LoadPlan, RequestSpec};
 use loadline_protocol::{
     Account, AppSpec, LoadPhase, NetworkMode, Readiness, SamplingRate, TrialEnding, TrialEvent,
     TrialOrder,
 };
+use loadline_runner::host::{Delivery, TrialHost};
 use loadline_simulated::world::MemoryWall;
 use loadline_simulated::{SimulatedHost, World, carry_out};
 use loadline_sizing::{Bytes, Cpus};

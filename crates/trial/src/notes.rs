@@ -5,9 +5,10 @@
 
 use std::sync::mpsc::Sender;
 
+use loadline_load::part::LoadMessage;
+
 use crate::container::ContainerEvent;
 use crate::probe::ProbeFinding;
-use loadline_load::part::LoadMessage;
 
 pub(crate) enum InstanceNote {
     Told(ContainerEvent),

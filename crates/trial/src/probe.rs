@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use loadline_load::response::MAX_HEAD;
+use loadline_protocol::{ContainerEngine, Readiness};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
-use loadline_load::response::MAX_HEAD;
-use loadline_protocol::{ContainerEngine, Readiness};
 
 use crate::container::AppContainer;
 use crate::cpus;

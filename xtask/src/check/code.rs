@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn leaving_is_found_outside_main() {
         let text = "std::process::exit(3);\n";
-        assert_eq!(places(exits, "crates/engine/src/plan.rs", text).len(), 1);
+        assert_eq!(places(exits, "crates/runner/src/plan.rs", text).len(), 1);
         assert!(places(exits, "crates/cli/src/main.rs", text).is_empty());
     }
 

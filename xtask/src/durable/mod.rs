@@ -75,7 +75,7 @@ impl Programs {
                 "-p",
                 "loadline-zoo",
                 "-p",
-                "loadline-engine",
+                "loadline-runner",
             ])
             .current_dir(root);
         stdout_of(&mut cargo)?;

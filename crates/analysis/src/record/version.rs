@@ -1,7 +1,7 @@
 //! Which version of the application a result is of.
 //!
 //! Owns the stored form, what such a name may be, and which of several names is the short one.
-//! Reads nothing: the commit is `loadline_engine::commit`'s, an image's labels are its engine's.
+//! Reads nothing: the commit is `loadline_runner::commit`'s, an image's labels are its engine's.
 //! Facts: image-spec annotations.md (`org.opencontainers.image.version`, `.revision`).
 
 use std::fmt;

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use loadline_sizing::CpuSet;
+
 use crate::error::CgroupError;
 use crate::file;
 use crate::proc_text::stat_field;
-use loadline_sizing::CpuSet;
 
 /// CPU time since boot, summed over CPUs (first line of /proc/stat). The kernel counts it in
 /// ticks of 10 ms, on most kernels by sampling.

@@ -11,10 +11,11 @@ mod outer;
 
 use std::path::Path;
 
+use loadline_sizing::CpuSet;
+
 use crate::error::CgroupError;
 use crate::file;
 use crate::sample::{self, PressureSample};
-use loadline_sizing::CpuSet;
 
 pub use clock::ClockReading;
 pub use cpu::MachineCpuTimes;

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use loadline_engine::experiment::{Experiment, ExperimentFile};
-use loadline_engine::store::{AwayLocation, ResultRow};
+use loadline_experiment::{Experiment, ExperimentFile};
 use loadline_kubernetes::in_cluster::pieces::ResultPiece;
 use loadline_load::ProfileSource;
 use loadline_report::text::one_line;
+use loadline_runner::store::{AwayLocation, ResultRow};
 use serde_json::Value as Json;
 use toml::Value;
 
@@ -197,8 +197,8 @@ fn all_strings(text: &str) -> Result<BTreeSet<String>, Error> {
 #[cfg(test)]
 mod tests {
     use loadline_analysis::record::MachineDescription;
-    use loadline_engine::store::{ResultKind, ResultStatus};
     use loadline_kubernetes::in_cluster::pieces::ControllerEnd;
+    use loadline_runner::store::{ResultKind, ResultStatus};
 
     use super::*;
 

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_engine::experiment::ClusterSettings;
-use loadline_engine::store::AwayLocation;
+use loadline_experiment::ClusterSettings;
+use loadline_runner::store::AwayLocation;
 use toml::Value;
 
 use crate::error::{Error, FailureKind};

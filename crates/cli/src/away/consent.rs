@@ -7,10 +7,10 @@ use std::io::{IsTerminal, stderr, stdin};
 use std::path::Path;
 
 use clap::Args;
-use loadline_engine::experiment::{ClusterSettings, Experiment};
-use loadline_engine::store::{ResultRow, Store};
+use loadline_experiment::{ClusterSettings, Experiment};
 use loadline_kubernetes::workload;
 use loadline_report::text::one_line;
+use loadline_runner::store::{ResultRow, Store};
 
 use super::arriving::referenced_variables;
 use crate::error::{Error, FailureKind, store_refused};

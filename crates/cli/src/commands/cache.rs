@@ -10,17 +10,11 @@ use std::time::Duration;
 
 use clap::Args;
 use loadline_analysis::record::{Configuration, ImageIdentity};
-use loadline_engine::agenda::Agenda;
-use loadline_engine::cache::{
-    CacheError, InstalledCache, application_of_command, in_image, name_of, use_options,
-};
-use loadline_engine::command::{assemble, options_variable};
-use loadline_engine::experiment::wire::{
+use loadline_experiment::wire::{
     CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
     RunTable, SearchTable,
 };
-use loadline_engine::experiment::{Experiment, ValueWithOrigin};
-use loadline_engine::store::ResultKind;
+use loadline_experiment::{Experiment, ValueWithOrigin};
 use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::classes::LoadedClasses;
 use loadline_jvm::cache::destination::{FileOwner, OutputDirectory};
@@ -31,6 +25,12 @@ use loadline_load::spec::text::TimeOrNone;
 use loadline_load::{LoadSpec, LoadTarget};
 use loadline_protocol::Account;
 use loadline_report::emit::{ImageCache, cached_image};
+use loadline_runner::agenda::Agenda;
+use loadline_runner::cache::{
+    CacheError, InstalledCache, application_of_command, in_image, name_of, use_options,
+};
+use loadline_runner::command::{assemble, options_variable};
+use loadline_runner::store::ResultKind;
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::SharedCacheInfo;
 use loadline_trial::oci;

@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
 use loadline_analysis::record::ImageIdentity;
-use loadline_engine::experiment::Experiment;
+use loadline_experiment::Experiment;
 use loadline_files::{Directory, PathRefusal, PendingFile};
 use loadline_jvm::cache::application::JavaApplication as Jars;
 use loadline_kubernetes::rights;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_engine::project::{Project, ProjectOverrides, StartMethod};
+use loadline_experiment::project::{Project, ProjectOverrides, StartMethod};
 
 use crate::called;
 use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
@@ -115,6 +115,6 @@ fn project_flags(arguments: &InitArguments) -> ProjectOverrides {
 fn check_experiment(text: &str, directory: &Path) -> Result<(), Error> {
     let path = directory.join(FILE);
     let here = called::working_directory()?;
-    let parsed = loadline_engine::experiment::Experiment::from_file_text(text, &path, &here);
+    let parsed = loadline_experiment::Experiment::from_file_text(text, &path, &here);
     parsed.map(|_| ()).map_err(|e| experiment_refused(&e))
 }

@@ -16,15 +16,15 @@ use loadline_analysis::lint::{
 };
 use loadline_analysis::offer::Offer;
 use loadline_analysis::record::{Configuration, JvmOption, TrialVerdict, ValueProvenance};
-use loadline_engine::advice::{self, AdviceError, ContainerAdvice};
-use loadline_engine::agenda::Agenda;
-use loadline_engine::command::assemble;
-use loadline_engine::experiment::{Experiment, ValueWithOrigin};
-use loadline_engine::store::ResultKind;
+use loadline_experiment::advice::{self, AdviceError, ContainerAdvice};
+use loadline_experiment::{Experiment, ValueWithOrigin};
 use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::jar;
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_report::ResultView;
+use loadline_runner::agenda::Agenda;
+use loadline_runner::command::assemble;
+use loadline_runner::store::ResultKind;
 use loadline_sizing::compat::rightsize;
 use loadline_sizing::{Bytes, JavaVersion};
 
@@ -351,7 +351,7 @@ fn advice_refused(error: &AdviceError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use loadline_engine::experiment::ExperimentFile;
+    use loadline_experiment::ExperimentFile;
 
     use super::*;
 

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use clap::Args;
 use loadline_cgroup::host::MachineMemory;
-use loadline_engine::agenda::{Agenda, trial_length};
-use loadline_engine::experiment::{Experiment, PricingTerms};
-use loadline_engine::searches::{bases, lattice_on_machine};
+use loadline_experiment::{Experiment, PricingTerms};
 use loadline_report::format::{count_of, measured_bytes};
 use loadline_report::table::{Table, TableCell};
+use loadline_runner::agenda::{Agenda, trial_length};
+use loadline_runner::searches::{bases, lattice_on_machine};
 
 use super::size::TOGETHER;
 use crate::enough;

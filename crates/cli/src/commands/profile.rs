@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::slo::parse_duration;
-use loadline_engine::experiment::wire::StubFile;
+use loadline_experiment::wire::StubFile;
 use loadline_load::har::{is_har, read_har};
 use loadline_load::profile::{
     AccessLogFormat, ClassAnswers, LoadProfile, LogSource, NAMES, ProfileBuilder, RejectedLine,

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_engine::experiment::ClusterSettings;
-use loadline_engine::store::{ResultKind, ResultRow, Store};
+use loadline_experiment::ClusterSettings;
 use loadline_kubernetes::in_cluster::inside::ControllerPod;
+use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{self, ConsentFlags, TakeoverOutcome};
 use crate::error::{CommandOutcome, Error, FailureKind, store_refused};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use loadline_analysis::record::{TrialRecord, TrialVerdict};
-use loadline_engine::agenda::Agenda;
-use loadline_engine::store::ResultKind;
+use loadline_runner::agenda::Agenda;
+use loadline_runner::store::ResultKind;
 
 use crate::away;
 use crate::enough;

@@ -5,7 +5,7 @@
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::record::TrialRecord;
-use loadline_engine::experiment::ExperimentFile;
+use loadline_experiment::ExperimentFile;
 use loadline_jvm::gclog::report::GcReport;
 use loadline_load::max_rate::MaxRateResult;
 use loadline_load::summary::LoadSummary;

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use loadline_engine::agenda::Agenda;
-use loadline_engine::store::{ResultKind, ResultRow, Store};
 use loadline_report::format::{count_of, elapsed};
+use loadline_runner::agenda::Agenda;
+use loadline_runner::store::{ResultKind, ResultRow, Store};
 use loadline_serve::access::AccessRules;
 use loadline_serve::{ResultReading, StateServer};
 

@@ -1,8 +1,8 @@
 //! `loadline show`: a result or a trial as text, and what other commands print at their end.
 
 use clap::Args;
-use loadline_engine::store::Store;
 use loadline_report::ResultView;
+use loadline_runner::store::Store;
 
 use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
 use crate::files;

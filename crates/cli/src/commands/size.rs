@@ -17,8 +17,8 @@ use loadline_analysis::search::size::{
     IncomparableBases, SearchedBase, SizeAnswer, SizeEnd, check_comparable,
 };
 use loadline_analysis::warming::JvmQuestion;
-use loadline_engine::searches::{bases, size_search_on};
-use loadline_engine::store::ResultKind;
+use loadline_runner::searches::{bases, size_search_on};
+use loadline_runner::store::ResultKind;
 use loadline_sizing::Bytes;
 
 use super::drill;

@@ -7,9 +7,9 @@ use loadline_analysis::growth::GrowthVerdict;
 use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict as Kept};
 use loadline_analysis::search::soak::SoakSearch;
 use loadline_analysis::slo::parse_duration;
-use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
-use loadline_engine::soak;
-use loadline_engine::store::{ResultKind, ResultRow, Store};
+use loadline_experiment::{ExperimentFile, ValueWithOrigin};
+use loadline_runner::soak;
+use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{ConsentFlags, confirm_experiment};
 use crate::error::{
@@ -60,7 +60,7 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
     ));
     // Its text is checked where all others are: with the flag in its place.
     let here = &row.directory;
-    let checked = loadline_engine::experiment::Experiment::from_flags(&file, None, here);
+    let checked = loadline_experiment::Experiment::from_flags(&file, None, here);
     let length = checked.map_err(|e| experiment_refused(&e))?.search.soak;
     drop(store);
     let mut given = experiment_over(

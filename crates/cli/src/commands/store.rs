@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
-use loadline_engine::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, unix_ms};
 use loadline_report::ResultView;
 use loadline_report::format::count_of;
 use loadline_report::table::{Table, TableCell};
+use loadline_runner::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, unix_ms};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -9,9 +9,9 @@ use clap::Args;
 use loadline_analysis::baseline::{Baseline, MeasurementConditions, SCHEMA};
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::verify::{FIRST, VerifyOutcome, VerifySearch};
-use loadline_engine::baseline::{self, BaselineLocation};
-use loadline_engine::store::ResultKind;
 use loadline_report::verified::{VerifyAnswer, VerifyStatement};
+use loadline_runner::baseline::{self, BaselineLocation};
+use loadline_runner::store::ResultKind;
 
 use super::drill;
 use super::init::FILE;

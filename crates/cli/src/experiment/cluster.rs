@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use clap::Args;
-use loadline_engine::experiment::wire::{ExperimentFile, KubernetesTable};
-use loadline_engine::experiment::{ClusterSettings, Slots, TrialCpu, ValueWithOrigin};
+use loadline_experiment::wire::{ExperimentFile, KubernetesTable};
+use loadline_experiment::{ClusterSettings, Slots, TrialCpu, ValueWithOrigin};
 use loadline_kubernetes::workload;
 use loadline_protocol::RunRefusal;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use loadline_engine::experiment::{references, variables};
+use loadline_experiment::{references, variables};
 use loadline_report::redact;
 
 use super::ExperimentFlags;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_engine::experiment::compose::words::split_words;
+use loadline_experiment::compose::words::split_words;
 use loadline_load::LoadTarget;
 
 use super::cluster::PodFlags;

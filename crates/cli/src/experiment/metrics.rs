@@ -1,7 +1,7 @@
 //! The flags of metrics, laid over a file.
 
-use loadline_engine::experiment::ValueWithOrigin;
-use loadline_engine::experiment::wire::{ExperimentFile, MetricsTable};
+use loadline_experiment::ValueWithOrigin;
+use loadline_experiment::wire::{ExperimentFile, MetricsTable};
 
 use super::flags::ExperimentFlags;
 

@@ -1,6 +1,6 @@
 //! The flags of a job (a program that ends), laid over a file.
 
-use loadline_engine::experiment::wire::AppTable;
+use loadline_experiment::wire::AppTable;
 
 use super::flags::{CommandWords, ExperimentFlags};
 

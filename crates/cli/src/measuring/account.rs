@@ -2,7 +2,7 @@
 //!
 //! Owns its choice. Never looks at an image, which sets its own user.
 
-use loadline_engine::experiment::Experiment;
+use loadline_experiment::Experiment;
 use loadline_protocol::Account;
 
 /// The application's account where loadline is root: no account of a distribution has this number.

@@ -3,12 +3,12 @@
 //! Owns the checks before the first trial. Starts none.
 
 use loadline_cgroup::CheckStatus;
-use loadline_engine::apart::ApartHost;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::host::TrialHost;
-use loadline_engine::local::LocalTrialHost;
-use loadline_engine::lock::{LockError, MachineLock};
-use loadline_engine::store::Store;
+use loadline_experiment::Experiment;
+use loadline_runner::apart::ApartHost;
+use loadline_runner::host::TrialHost;
+use loadline_runner::local::LocalTrialHost;
+use loadline_runner::lock::{LockError, MachineLock};
+use loadline_runner::store::Store;
 use loadline_trial::{SiteOptions, rootless};
 
 use crate::error::{Error, FailureKind};

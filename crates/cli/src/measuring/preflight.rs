@@ -3,12 +3,11 @@
 //! Owns that every configuration can be started and what its load names is there. Starts nothing.
 
 use loadline_analysis::record::Configuration;
-use loadline_engine::cache::application_of_command;
-use loadline_engine::command::{AssembledCommand, assemble};
-use loadline_engine::experiment::Experiment;
-use loadline_engine::runner::RunError;
+use loadline_experiment::{Experiment, SurroundingsError};
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_report::{redact, text};
+use loadline_runner::cache::application_of_command;
+use loadline_runner::command::{AssembledCommand, assemble};
 
 use crate::error::{Error, FailureKind, command_refused, load_error};
 
@@ -30,8 +29,8 @@ pub(super) fn preflight(
     experiment
         .check_surroundings(places)
         .map_err(|e| match &e {
-            RunError::Refused(refusal) => Error::from_refusal(refusal),
-            RunError::Command(error) => command_refused(error),
+            SurroundingsError::Refused(refusal) => Error::from_refusal(refusal),
+            SurroundingsError::Command(error) => command_refused(error),
             other => Error::new(FailureKind::Usage, other),
         })?;
     for configuration in &configurations {

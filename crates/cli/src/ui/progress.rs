@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use loadline_analysis::record::{Configuration, PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
 use loadline_analysis::search::TrialAsk;
-use loadline_engine::left::TimeLeft;
-use loadline_engine::runner::TrialWatcher;
 use loadline_protocol::TrialProgress as Figure;
 use loadline_report::text::one_line as safe;
+use loadline_runner::left::TimeLeft;
+use loadline_runner::runner::TrialWatcher;
 
 use super::colour;
 use super::text::{format_latency, format_span};

@@ -12,10 +12,10 @@ use std::process::{Command, Output, Stdio};
 
 use api_server::{ApiServer, Forged, kubeconfig};
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::store::{
+use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultGround, ResultPiece};
+use loadline_runner::store::{
     FinishedTrial, NewResult, ResultKind, ResultRow, ResultStatus, Store,
 };
-use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultGround, ResultPiece};
 
 const ID: &str = "019aaa00-0000-7000-8000-000000000001";
 

@@ -9,7 +9,7 @@ use loadline_analysis::record::{
     CgroupEvidence, Configuration, Evidence, MachineDescription, PhaseSpan, SCHEMA, TrialPhase,
     TrialPurpose, TrialRecord, TrialVerdict,
 };
-use loadline_engine::store::{NewResult, ResultKind, Store, TrialKey};
+use loadline_runner::store::{NewResult, ResultKind, Store, TrialKey};
 
 use crate::{assert_follows, loadline};
 

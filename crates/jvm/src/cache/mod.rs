@@ -18,9 +18,10 @@ use std::path::Path;
 
 pub use loadline_sizing::cache::CacheKind;
 
-use crate::detect::InstalledJdk;
 use loadline_sizing::cache::workaround;
 use loadline_sizing::{JavaVersion, Vm};
+
+use crate::detect::InstalledJdk;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {

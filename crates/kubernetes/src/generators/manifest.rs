@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadline_engine::experiment::ClusterSettings;
+use loadline_experiment::ClusterSettings;
 use loadline_load::remote::PORT;
 use loadline_protocol::Account;
 use loadline_sizing::Bytes;

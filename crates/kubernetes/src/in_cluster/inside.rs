@@ -3,9 +3,9 @@
 //! Owns the order in which a result comes into its empty store.
 
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::experiment::ClusterSettings as Wanted;
-use loadline_engine::store::{FinishedTrial, TrialCopies};
+use loadline_experiment::ClusterSettings as Wanted;
 use loadline_protocol::RunRefusal;
+use loadline_runner::store::{FinishedTrial, TrialCopies};
 use std::rc::Rc;
 
 pub use super::identity::ControllerPod;

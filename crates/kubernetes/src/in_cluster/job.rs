@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadline_engine::experiment::ClusterSettings;
+use loadline_experiment::ClusterSettings;
 use loadline_protocol::Account;
 use loadline_sizing::{Bytes, Cpus};
 use serde_json::{Value, json};

@@ -13,8 +13,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ListParams, PostParams};
-use loadline_engine::store::is_store_id;
 use loadline_protocol::RunRefusal;
+use loadline_runner::store::is_store_id;
 use serde_json::json;
 
 use super::pieces::{self, PieceChunk, ResultPiece};

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
-use loadline_engine::experiment::ClusterSettings as Wanted;
-use loadline_engine::store::{ResultRow, is_store_id};
+use loadline_experiment::ClusterSettings as Wanted;
 use loadline_protocol::{Account, RunRefusal};
+use loadline_runner::store::{ResultRow, is_store_id};
 use serde_json::json;
 
 use super::job;

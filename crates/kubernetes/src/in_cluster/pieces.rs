@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use loadline_analysis::record::MachineDescription;
-use loadline_engine::store::{FinishedTrial, ResultRow, ResultStatus, is_store_id};
 use loadline_protocol::RunRefusal;
+use loadline_runner::store::{FinishedTrial, ResultRow, ResultStatus, is_store_id};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Duration;
 
-use crate::labels::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN, SLOT};
 use loadline_analysis::record::{
     CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, MachineDescription, TrialNode,
 };
@@ -17,6 +16,8 @@ use loadline_protocol::log::EventLog;
 use loadline_protocol::{TrialEnding, TrialEvent, TrialOrder};
 use loadline_simulated::{World, carry_out};
 use loadline_trial::pod::ship;
+
+use crate::labels::{APPLICATION, CONTROLLER, FILLS, GENERATOR, OWN, SLOT};
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone)]

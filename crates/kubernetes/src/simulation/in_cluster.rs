@@ -4,7 +4,7 @@
 //! Owns no cluster behaviour except its controller, which is this process: real storage, real
 //! runner and store.
 
-use loadline_engine::store::{ResultRow, ResultStatus, TrialCopies as _};
+use loadline_runner::store::{ResultRow, ResultStatus, TrialCopies as _};
 
 use super::*;
 use crate::in_cluster::identity::ControllerPod;

@@ -25,14 +25,14 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::search::{TrialAsk, TrialSearch};
 use loadline_analysis::verdict::VerdictThresholds;
-use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::{ClusterSettings as Wanted, Experiment, MOST_SLOTS, Slots};
-use loadline_engine::host::TrialHost as _;
-use loadline_engine::runner::{Measurement, RunError, SearchRunner, TrialWatcher};
-use loadline_engine::searches;
-use loadline_engine::store::{NewResult, ResultKind, Store};
+use loadline_experiment::{ClusterSettings as Wanted, Experiment, MOST_SLOTS, Slots};
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_protocol::{Account, RunRefusal, TrialProgress};
+use loadline_runner::agenda::Agenda;
+use loadline_runner::host::TrialHost as _;
+use loadline_runner::runner::{Measurement, RunError, SearchRunner, TrialWatcher};
+use loadline_runner::searches;
+use loadline_runner::store::{NewResult, ResultKind, Store};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loadline_analysis::record::{AppKo, TrialPurpose, TrialRecord, TrialVerdict};
 use loadline_analysis::search::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
-use loadline_engine::experiment::Experiment;
+use loadline_experiment::Experiment;
 
 use super::control::ShippedEnd;
 use super::server::ApiServer;

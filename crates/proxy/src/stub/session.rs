@@ -5,9 +5,10 @@
 
 use std::rc::Rc;
 
+use loadline_analysis::random::RandomStream;
+
 use super::answers::{RenderedAnswer, StubAnswers, StubReply};
 use crate::request::{MalformedRequest, RequestHead, RequestReader};
-use loadline_analysis::random::RandomStream;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const MALFORMED: &[u8] = b"HTTP/1.1 400 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n";

@@ -8,12 +8,12 @@ use std::time::Duration;
 use loadline_analysis::interval::{
     Bootstrap, ConfidenceInterval, Statistic, median, ratio_interval,
 };
+use loadline_sizing::Bytes;
 
 use crate::content::groups::ConfigurationGroup;
 use crate::figures::{self, FAILED, TrialFigures};
 use crate::format;
 use crate::view::ResultView;
-use loadline_sizing::Bytes;
 
 /// Fewest trials on each side for an interval: with fewer a bootstrap repeats what it was given.
 const FEWEST: usize = 3;

@@ -1,9 +1,10 @@
 //! Latency by percentile, a row a configuration: the table below the chart.
 
+use loadline_analysis::latency::Latency;
+
 use super::headline::slo_words;
 use super::section::{Section, SectionBlock};
 use super::{drill, groups};
-use loadline_analysis::latency::Latency;
 
 use crate::figures::{self, QUANTILES};
 use crate::format;

@@ -6,6 +6,7 @@
 //! Using kubectl patch" (merge keys `name` of containers and variables; `null` takes a field away);
 //! Kustomize, "Components" (kustomize.config.k8s.io/v1alpha1).
 
+use loadline_analysis::lint::OUTSIDE_HEAP;
 use loadline_sizing::Bytes;
 use serde_json::Value;
 
@@ -24,7 +25,6 @@ use super::yaml::{EVIDENCE_FILE, Yaml, YamlEntry, yaml_entry, yaml_list, yaml_ma
 use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
-use loadline_analysis::lint::OUTSIDE_HEAP;
 
 /// The annotation with the id of the result, and with what the JVM needs outside its heap: `lint` takes
 /// it from there.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::{fixture, hostile};
 use loadline_analysis::budget::{Budget, BudgetLine, MemoryPart};
 use loadline_analysis::record::{StartCache, ValueProvenance};
 use loadline_report::ResultView;
@@ -12,6 +11,8 @@ use loadline_report::emit::{
 };
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::CacheKind;
+
+use crate::{fixture, hostile};
 use serde_json::Value;
 
 fn command(text: &str) -> StartCommand {

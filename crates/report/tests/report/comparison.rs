@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::{drawings, fixture, hostile};
 use loadline_analysis::record::{ApplicationVersion, InvalidReason, TrialRecord, TrialVerdict};
 use loadline_report::compare::{
     FigureChange, compare, comparison_json, comparison_markdown, comparison_terminal,
 };
 use loadline_report::{ReadError, ResultView, read, render_json};
 use loadline_sizing::{Bytes, Cpus};
+
+use crate::{drawings, fixture, hostile};
 
 /// The search, with an application that starts twice as slowly.
 fn slower() -> ResultView {

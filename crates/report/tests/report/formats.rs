@@ -1,9 +1,10 @@
 //! Every format of an ordinary result, and that its parts agree.
 
-use crate::{drawings, fixture};
 use loadline_analysis::record::TrialVerdict;
 use loadline_report::content::headline;
 use loadline_sizing::Bytes;
+
+use crate::{drawings, fixture};
 
 #[test]
 fn the_first_screen_of_a_search() {

@@ -1,8 +1,9 @@
 //! Records that attack their reader: markup, quotes, escape sequences, huge texts, no numbers.
 
-use crate::fixture;
 use loadline_analysis::record::{InvalidReason, TrialVerdict, ValueProvenance};
 use loadline_report::ResultView;
+
+use crate::fixture;
 
 /// One text with everything in it.
 pub const ATTACK: &str = "\"><img src=x onerror=hacked=1></script><script>hacked=1</script>\u{1b}[31m\u{1b}]0;t\u{7}\u{202e}'`|*_[x](javascript:x)@team=1+1\r\n\u{2028}\u{0}";

@@ -7,13 +7,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::artefacts::application;
-use crate::fixture;
 use loadline_analysis::record::StartCache;
 use loadline_report::emit::{
     BaseImage, EmitPurpose, ProductionApplication, ReadinessCheck, StartCommand as Measured, emit,
 };
 use loadline_sizing::cache::CacheKind;
+
+use crate::artefacts::application;
+use crate::fixture;
 
 /// Settings with which podman runs as a plain root without systemd and without CAP_SYS_RESOURCE.
 const CONTAINERS: &str = "\

@@ -6,14 +6,14 @@
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
-
-use crate::artefacts::{application, documents, text};
-use crate::{fixture, hostile};
 use loadline_report::ResultView;
 use loadline_report::emit::{
     AutoscalerNeeds, EmitPurpose, ProductionApplication, ReadinessCheck, emit,
 };
+use serde_json::Value;
+
+use crate::artefacts::{application, documents, text};
+use crate::{fixture, hostile};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("data/kubernetes-1.34.4.json")).expect("it is JSON")

@@ -18,7 +18,7 @@ mod site;
 use std::time::{Duration, Instant};
 
 use devtools::Page;
-use loadline_engine::store::ResultStatus;
+use loadline_runner::store::ResultStatus;
 use site::{Site, TOKEN};
 
 fn open(name: &str, site: &Site, path: &str, width: u32) -> Option<Page> {

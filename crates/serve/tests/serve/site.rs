@@ -11,10 +11,10 @@ use loadline_analysis::record::{
     ApplicationVersion, Commit, MachineDescription, TrialPhase, TrialPurpose,
 };
 use loadline_cgroup::MemorySample;
-use loadline_engine::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store, TrialKey};
 use loadline_protocol::log::{ChunkContent, EventLog};
 use loadline_protocol::{TrialEvent, TrialProgress};
 use loadline_report::ResultView;
+use loadline_runner::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store, TrialKey};
 use loadline_serve::access::AccessRules;
 use loadline_serve::{ResultReading, StateServer};
 use loadline_sizing::Bytes;

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_cgroup::{CgroupError, CgroupLayout, CgroupSample, ControlGroup, GroupName};
+use loadline_protocol::RunSpec;
 use rustix::process::Signal;
 
 use crate::container::{
@@ -32,7 +33,6 @@ use crate::halt::{self, HaltReason, refusal_halt};
 use crate::pagecache;
 use crate::program::ProgramSpec;
 use crate::scratch::{self, Scratch};
-use loadline_protocol::RunSpec;
 use protocol::{FilesystemView, InitEvent, InitOrder};
 use reach::{ProgramFiles, UnreachableFile};
 use sandbox::{Sandbox, SandboxError};

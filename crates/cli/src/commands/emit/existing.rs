@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::lint::{MeasuredNeeds, over_commitment};
-use loadline_engine::advice::inlined::ConfigMaps;
-use loadline_engine::advice::manifest::parse_container;
-use loadline_engine::manifest;
+use loadline_experiment::advice::inlined::ConfigMaps;
+use loadline_experiment::advice::manifest::parse_container;
+use loadline_experiment::manifest;
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{
     ChartField, EmitError, EmittedWorkload, PatchFiles, ProductionApplication, ValuePath, patch,

@@ -3,7 +3,7 @@
 //! Facts: options of HotSpot and OpenJ9 that start a command or load code; a file of options may
 //! hold any (`@` files are refused for every result).
 
-use loadline_engine::experiment::Experiment;
+use loadline_experiment::Experiment;
 use loadline_report::ResultView;
 
 use crate::error::{Error, FailureKind};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use loadline_engine::experiment::Experiment;
+use loadline_experiment::Experiment;
 use loadline_report::emit::{RunShape, emit_run, slug};
 use loadline_report::{ResultView, redact};
 

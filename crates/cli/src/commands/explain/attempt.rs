@@ -11,9 +11,9 @@ use loadline_analysis::advice::{AdviceKind, GC_THREADS, TrialAdvice};
 use loadline_analysis::effect::ChangeEffect;
 use loadline_analysis::interval::Bootstrap;
 use loadline_analysis::record::{Configuration, JvmOption, TrialRecord, ValueProvenance};
-use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::{ExperimentFile, ValueWithOrigin};
-use loadline_engine::store::{ResultKind, ResultRow, Store};
+use loadline_experiment::{ExperimentFile, ValueWithOrigin};
+use loadline_runner::agenda::Agenda;
+use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
 use crate::error::{Error, FailureKind, experiment_refused, not_measured, store_refused};

@@ -4,7 +4,7 @@ use loadline_analysis::advice::TrialAdvice;
 use loadline_analysis::attribution::{Attribution, PauseClass};
 use loadline_analysis::effect::{ChangeEffect, EffectSide};
 use loadline_analysis::timeline::TimelineStep;
-use loadline_engine::logs;
+use loadline_runner::logs;
 use schemars::JsonSchema;
 use serde::Serialize;
 

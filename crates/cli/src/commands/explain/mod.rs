@@ -14,9 +14,9 @@ use loadline_analysis::explain::Explanation;
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::span::TimeSpan;
 use loadline_analysis::timeline::TimelineStep;
-use loadline_engine::logs;
-use loadline_engine::store::Store;
 use loadline_report::ResultView;
+use loadline_runner::logs;
+use loadline_runner::store::Store;
 
 use crate::away::{ConsentFlags, confirm_experiment};
 use crate::error::{CommandOutcome, Error, FailureKind, store_refused};

@@ -9,7 +9,7 @@ use loadline_analysis::effect::{ChangeEffect, EffectSide};
 use loadline_analysis::explain::class_words;
 use loadline_analysis::pauses::SamplerEvidence;
 use loadline_analysis::timeline::{self, TimelineStep};
-use loadline_engine::logs;
+use loadline_runner::logs;
 
 use super::TrialExplanation;
 use crate::ui::text::short;

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use loadline_analysis::lint::{self, MeasuredNeeds, Severity};
-use loadline_engine::advice::manifest;
-use loadline_engine::manifest::ManifestFile;
+use loadline_experiment::advice::manifest;
+use loadline_experiment::manifest::ManifestFile;
 use loadline_fleet::workload::{DeclaredWorkload, FleetContainerKey, InstanceResources, Objection};
 use loadline_kubernetes::workload;
 use serde_json::Value;

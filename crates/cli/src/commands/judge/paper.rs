@@ -9,8 +9,8 @@ use loadline_analysis::lint::{
 };
 use loadline_analysis::offer::Offer;
 use loadline_analysis::price::InstanceSize;
-use loadline_engine::advice::ContainerAdvice;
-use loadline_engine::advice::manifest::{self, ManifestContainer};
+use loadline_experiment::advice::ContainerAdvice;
+use loadline_experiment::advice::manifest::{self, ManifestContainer};
 use loadline_report::text;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,7 +40,7 @@ impl PaperCheck {
     ) -> Result<Self, Error> {
         let mut sources = Vec::new();
         for path in paths {
-            let read = loadline_engine::manifest::read(path);
+            let read = loadline_experiment::manifest::read(path);
             sources
                 .extend(read.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?);
         }

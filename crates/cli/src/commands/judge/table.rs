@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use crate::say::width;
 use loadline_analysis::offer::Offer;
 use loadline_analysis::price::{DeploymentCost, InstanceSize, deployment_cost};
 use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict};
@@ -13,6 +12,8 @@ use loadline_analysis::search::matrix::Matrix;
 use loadline_analysis::sli::Sli;
 use loadline_report::format;
 use loadline_report::table::{Table, TableCell};
+
+use crate::say::width;
 
 pub struct ReferenceSize {
     size: InstanceSize,

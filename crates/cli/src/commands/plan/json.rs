@@ -2,8 +2,8 @@
 
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::Configuration;
-use loadline_engine::agenda::Agenda;
-use loadline_engine::searches::MachineLattice;
+use loadline_runner::agenda::Agenda;
+use loadline_runner::searches::MachineLattice;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use loadline_analysis::search::outlook::Outlook;
 use loadline_analysis::warming::{JvmQuestion, LONGEST};
-use loadline_engine::agenda::{START_GUESS, trial_length, trial_length_with};
-use loadline_engine::before;
-use loadline_engine::experiment::Experiment;
-use loadline_engine::searches::size_search;
-use loadline_engine::store::Store;
+use loadline_experiment::Experiment;
 use loadline_report::format::count_of;
+use loadline_runner::agenda::{START_GUESS, trial_length, trial_length_with};
+use loadline_runner::before;
+use loadline_runner::searches::size_search;
+use loadline_runner::store::Store;
 
 use crate::measuring::{open_store_to_read, state_directory};
 use crate::ui::text::format_span;

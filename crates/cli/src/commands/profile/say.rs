@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
-use crate::load_flags::report_bodiless;
 use loadline_load::har::RecordedRequests;
 use loadline_load::profile::{
     ClassAnswers, DetectedFormat, Distribution, LoadProfile, LogObservations,
 };
 use loadline_report::format::date;
+
+use crate::load_flags::report_bodiless;
 
 pub fn report_format(found: &DetectedFormat) {
     talk!("format: {}", found.name);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use loadline_analysis::obstacle::{FlatMisses, Lever, find_flat_misses, same_but_memory};
 use loadline_analysis::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
-use loadline_engine::agenda::Agenda;
-use loadline_engine::experiment::{Experiment, ExperimentFile, ExperimentLoad, ValueWithOrigin};
-use loadline_engine::store::{ResultKind, Store};
+use loadline_experiment::{Experiment, ExperimentFile, ExperimentLoad, ValueWithOrigin};
 use loadline_load::spec::text::TimeOrNone;
+use loadline_runner::agenda::Agenda;
+use loadline_runner::store::{ResultKind, Store};
 use loadline_sizing::Cpus;
 
 use crate::commands::explain::{attempt, explain_trial};

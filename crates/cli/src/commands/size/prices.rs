@@ -9,10 +9,10 @@ use loadline_analysis::search::prices::{
     FoundDeployment, PriceAnswer, PriceSearch, SearchedPrices,
 };
 use loadline_analysis::search::refine::MemoryRefinement;
-use loadline_engine::experiment::PricingTerms;
-use loadline_engine::searches::price_search;
-use loadline_engine::store::unix_ms;
+use loadline_experiment::PricingTerms;
 use loadline_report::format;
+use loadline_runner::searches::price_search;
+use loadline_runner::store::unix_ms;
 
 use super::{SearchConclusion, how_it_stands, owned_records};
 use crate::error::{Error, FailureKind, command_refused, not_measured};

@@ -6,11 +6,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_engine::store::{RemovalTotals, ResultRow, Store, unix_ms};
 use loadline_kubernetes::ClusterSweep;
 use loadline_protocol::ContainerEngine;
 use loadline_report::format;
 use loadline_report::table::{Table, TableCell};
+use loadline_runner::store::{RemovalTotals, ResultRow, Store, unix_ms};
 use loadline_sizing::Bytes;
 use loadline_trial::apart;
 use loadline_trial::oci::engine;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_analysis::slo::parse_duration;
-use loadline_engine::store::{ResultRow, ResultStatus};
 use loadline_report::format::day;
+use loadline_runner::store::{ResultRow, ResultStatus};
 
 use super::conclusion;
 

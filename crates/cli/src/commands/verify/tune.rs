@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use loadline_engine::experiment::{ExperimentFile, shipped};
-use loadline_engine::store::ResultKind;
+use loadline_experiment::{ExperimentFile, shipped};
 use loadline_report::verified::{VerifyAnswer, VerifyStatement};
+use loadline_runner::store::ResultKind;
 
 use crate::commands::{emit, size};
 use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};

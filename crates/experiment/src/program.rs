@@ -1,0 +1,46 @@
+//! Where the program of an application or a dependency is, what it inherits, and why it cannot run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use loadline_jvm::detect::JdkPlaces;
+use loadline_protocol::RunRefusal;
+
+const INHERITED: [&str; 5] = ["PATH", "LANG", "LC_ALL", "TZ", "JAVA_HOME"];
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    #[error("cannot find the program `{program}`")]
+    NoProgram { program: String },
+    #[error("cannot find the jar {}", path.display())]
+    NoJar { path: PathBuf },
+    #[error("{why}")]
+    NoJdk {
+        why: String,
+        hint: Option<&'static str>,
+    },
+    #[error(transparent)]
+    Image(#[from] RunRefusal),
+}
+
+pub fn inherited_variables() -> BTreeMap<String, String> {
+    let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    INHERITED.iter().filter_map(variable).collect()
+}
+
+pub fn locate(
+    program: &str,
+    directory: &Path,
+    places: &JdkPlaces,
+) -> Result<PathBuf, CommandError> {
+    let found = if program.contains('/') {
+        Some(directory.join(program))
+    } else {
+        places.which(program)
+    };
+    found
+        .filter(|p| p.is_file())
+        .ok_or_else(|| CommandError::NoProgram {
+            program: program.to_owned(),
+        })
+}

@@ -1,0 +1,264 @@
+//! How a project is shipped: its manifest, its compose file.
+
+use std::path::{Path, PathBuf};
+
+use loadline_protocol::RunRefusal;
+use loadline_sizing::Bytes;
+use serde_json::{Map, Value};
+
+use super::{ProjectDirectory, ProjectGuess};
+use crate::advice::manifest::{ManifestContainer, containers, image_without_jvm};
+use crate::compose::{memory_text, scalar};
+use crate::manifest;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeployedManifest {
+    pub file: PathBuf,
+    pub workload: String,
+    pub container: Option<String>,
+    pub image: Option<String>,
+    pub has_memory: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComposedApp {
+    pub file: String,
+    pub application: Option<String>,
+    pub image: Option<String>,
+    pub port: Option<u16>,
+    pub needs: Vec<String>,
+    /// CPU and memory limit, as far as the file states them.
+    pub limits: [Option<String>; 2],
+}
+
+const DIRECTORIES: [&str; 8] = [
+    "k8s",
+    "kubernetes",
+    "deploy",
+    "deployment",
+    "manifests",
+    "k8s/base",
+    "deploy/base",
+    ".",
+];
+
+const COMPOSE: [&str; 4] = [
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+];
+
+/// The manifest that is given, else the only one with a container of a JVM and a memory limit.
+pub(super) fn find_manifest(
+    place: &ProjectDirectory<'_>,
+    given: Option<&Path>,
+    left_out: &mut Vec<String>,
+) -> Result<Option<ProjectGuess<DeployedManifest>>, RunRefusal> {
+    if let Some(file) = given {
+        let sources = manifest::read(&place.directory.join(file))?;
+        let found = jvm_containers(&sources);
+        return match found.as_slice() {
+            [] => Err(RunRefusal::new(
+                file.display().to_string(),
+                "no container in it looks like a JVM",
+                "give the manifest with your Deployment or StatefulSet",
+            )),
+            [one] => Ok(Some(ProjectGuess::new(
+                to_deployed_manifest(place, one, false),
+                "given",
+            ))),
+            several => Err(RunRefusal::new(
+                file.display().to_string(),
+                format!("it has several containers: {}", container_names(several)),
+                "keep one workload a file, or write workload and container into loadline.toml by hand",
+            )),
+        };
+    }
+    for directory in DIRECTORIES {
+        let path = place.directory.join(directory);
+        if !path.is_dir() {
+            continue;
+        }
+        let sources = match manifest::read(&path) {
+            Ok(sources) => sources,
+            Err(_) => one_by_one(&path),
+        };
+        let found = jvm_containers(&sources);
+        match found.as_slice() {
+            [] => {}
+            [one] => {
+                let file = to_deployed_manifest(place, one, sources.len() > 1);
+                let from = format!("{} in {}", one.workload, file.file.display());
+                return Ok(Some(ProjectGuess::new(file, from)));
+            }
+            several => left_out.push(format!(
+                "manifests in {directory}: they have several containers ({}); take one with --manifest",
+                container_names(several)
+            )),
+        }
+    }
+    Ok(None)
+}
+
+/// The files of a directory with an unreadable file in it: a chart's template next to a manifest.
+fn one_by_one(directory: &Path) -> Vec<manifest::ManifestFile> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .filter(|e| e.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "yaml" || e == "yml"))
+        .take(1000)
+        .collect();
+    files.sort();
+    files
+        .iter()
+        .filter_map(|f| manifest::read_manifest_file(f).ok())
+        .collect()
+}
+
+fn jvm_containers(sources: &[manifest::ManifestFile]) -> Vec<ManifestContainer> {
+    let all = containers(sources).into_iter();
+    all.filter(|found| found.skipped.is_none()).collect()
+}
+
+fn container_names(found: &[ManifestContainer]) -> String {
+    let name = |f: &ManifestContainer| format!("{} {}", f.workload, f.container.name);
+    found.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn to_deployed_manifest(
+    place: &ProjectDirectory<'_>,
+    found: &ManifestContainer,
+    is_one_of_several: bool,
+) -> DeployedManifest {
+    let file = found.path.strip_prefix(place.directory);
+    let file = file.map_or(found.path.clone(), Path::to_owned);
+    let file = file.strip_prefix(".").map_or(file.clone(), Path::to_owned);
+    let image = found.raw.get("image").and_then(Value::as_str);
+    DeployedManifest {
+        file,
+        workload: found.workload.clone(),
+        container: is_one_of_several.then(|| found.container.name.clone()),
+        image: image.map(str::to_owned),
+        has_memory: found.container.limits.memory.is_some(),
+    }
+}
+
+/// The application and what it needs, as far as the first compose file there tells.
+pub(super) fn read_compose(
+    place: &ProjectDirectory<'_>,
+    left_out: &mut Vec<String>,
+) -> Option<ProjectGuess<ComposedApp>> {
+    let file = COMPOSE.iter().find(|name| place.has_file(name))?;
+    let text = place.read_small_text(file)?;
+    let documents = manifest::documents(&text, file).ok()?;
+    let services = documents.first()?.get("services")?.as_object()?;
+    let builds = |service: &Value| service.get("build").is_some();
+    let mut own = services.iter().filter(|(_, service)| builds(service));
+    let (application, table) = match (own.next(), own.next()) {
+        (Some((name, table)), None) => (Some(name.clone()), Some(table)),
+        (Some(_), Some(_)) => {
+            left_out.push(format!("{file}: it builds several services"));
+            return None;
+        }
+        // No service is built here: the application is the only service that may have a JVM and
+        // that no other service needs. If there are several, they are all dependencies of a program
+        // that the developer starts.
+        (None, _) => match only_application(services) {
+            Some((name, table)) => (Some(name.clone()), Some(table)),
+            None => (None, None),
+        },
+    };
+    let needs = match table {
+        Some(table) => dependency_names(table),
+        None => Vec::new(),
+    };
+    let unused: Vec<&str> = services
+        .keys()
+        .filter(|name| Some(*name) != application.as_ref() && !needs.contains(name))
+        .map(String::as_str)
+        .collect();
+    if !unused.is_empty() {
+        left_out.push(format!(
+            "services of {file} on which nothing that it builds depends: {}; write [compose] services = [..] for those that the application needs",
+            unused.join(", ")
+        ));
+    }
+    let image = table.and_then(|t| t.get("image")?.as_str());
+    Some(ProjectGuess::new(
+        ComposedApp {
+            file: (*file).to_owned(),
+            image: image.map(str::to_owned),
+            port: table.and_then(port),
+            application: application.clone(),
+            needs,
+            limits: table.map_or([None, None], composed_limits),
+        },
+        match application {
+            Some(name) => format!("what {name} depends on in {file}"),
+            None => (*file).to_owned(),
+        },
+    ))
+}
+
+fn only_application(services: &Map<String, Value>) -> Option<(&String, &Value)> {
+    let may_have_jvm = |service: &Value| {
+        let image = service.get("image").and_then(Value::as_str);
+        image.is_some_and(|image| image_without_jvm(image).is_none())
+    };
+    let needed: Vec<String> = services.values().flat_map(dependency_names).collect();
+    let mut found = services
+        .iter()
+        .filter(|(name, service)| may_have_jvm(service) && !needed.contains(name));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Some(one),
+        _ => None,
+    }
+}
+
+pub(super) fn compose_services(
+    place: &ProjectDirectory<'_>,
+) -> Option<(&'static str, Vec<String>)> {
+    let file = COMPOSE.iter().find(|name| place.has_file(name))?;
+    let documents = manifest::documents(&place.read_small_text(file)?, file).ok()?;
+    let services = documents.first()?.get("services")?.as_object()?;
+    Some((*file, services.keys().cloned().collect()))
+}
+
+fn composed_limits(service: &Value) -> [Option<String>; 2] {
+    let limit = |own: &str, of_deploy: &str| {
+        let deployed = || service.pointer(&format!("/deploy/resources/limits/{of_deploy}"));
+        let text = scalar(service.get(own).or_else(deployed)?)?;
+        (!text.contains('$')).then_some(text)
+    };
+    let memory = limit("mem_limit", "memory").map(|memory| memory_text(&memory));
+    let in_mebibytes = |text: String| {
+        text.parse::<Bytes>()
+            .map_or(text, |bytes| bytes.to_string())
+    };
+    [limit("cpus", "cpus"), memory.map(in_mebibytes)]
+}
+
+fn dependency_names(service: &Value) -> Vec<String> {
+    match service.get("depends_on") {
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        Some(Value::Object(names)) => names.keys().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn port(service: &Value) -> Option<u16> {
+    let first = service.get("ports")?.as_array()?.first()?;
+    let text = match first {
+        Value::Object(long) => long.get("target")?.to_string(),
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    };
+    let last = text.rsplit(':').next()?;
+    last.split('/').next()?.parse().ok()
+}

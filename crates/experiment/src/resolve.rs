@@ -1,0 +1,438 @@
+//! From texts to types: every value of an experiment file checked, each refusal with its place.
+//!
+//! Owns the defaults and the ranges: the constants below.
+
+mod application;
+mod burst;
+mod cache;
+mod client;
+mod cpu;
+pub(super) mod image;
+mod instances;
+mod load_command;
+mod metrics;
+mod run;
+mod sampling;
+
+pub(super) use cpu::auto_cpu;
+
+use std::time::Duration;
+
+use loadline_analysis::record::{CPU_PERIOD, Configuration};
+use loadline_analysis::slo::{Objective, Slo};
+use loadline_protocol::{NetworkMode, Readiness, RunSpec};
+
+use super::application::check_image;
+use super::checked::{
+    Checked, check_account, check_cpu, check_cpu_sets, check_memory, check_period, check_readiness,
+};
+use super::dependency;
+use super::enough;
+use super::error::ExperimentSource;
+use super::level::LevelChange;
+use super::load::{ExperimentLoad, check_load};
+use super::outage;
+use super::said::{Text, ValueWithOrigin};
+use super::search::check_search;
+use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
+use super::{AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel};
+
+const START_DEADLINE: Duration = Duration::from_secs(60);
+/// An orderly end takes a tenth of a second. A slower end is thrashing, and nothing is measured any
+/// more: in a search with ten such trials a grace of 10 s cost a minute and a half.
+const STOP_GRACE: Duration = Duration::from_secs(3);
+const PIDS: u64 = 4096;
+
+impl Experiment {
+    pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
+        let slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
+        let of_run = run::check_run(file, &slo, source)?;
+        let load = match of_run {
+            Some(_) => ExperimentLoad::absent(),
+            None => check_load(&file.load, source)?,
+        };
+        let metrics = metrics::check_metrics(file, &slo, source)?;
+        named_requests(&slo, &load, file, source)?;
+        let app = check_app(&file.app, (&load, &slo, of_run), source)?;
+        let base = base_configuration(&file.limits, source)?;
+        let factors = file
+            .factor
+            .iter()
+            .map(|f| check_factor(f, source))
+            .collect::<Checked<Vec<_>>>()?;
+        let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
+        if !(file.configuration.is_empty() || factors.is_empty()) {
+            let problem = "configurations are listed, and there are factors too";
+            let hint = "leave out one of them: [[configuration]] or [[factor]]";
+            return Err(source.experiment_error(problem, hint));
+        }
+        let repeats = file.run.repeats.as_ref();
+        let mut search = check_search(&file.search, &file.limits, &load.model, &factors, source)?;
+        if app.run.is_some() && !search.is_counted {
+            // A run takes as long as it takes: few are repeated often.
+            (search.prove, search.is_counted) = (run::PROVE_RUN, true);
+        }
+        let (mut dependencies, mut stubs) = dependency::check_dependencies(file, source)?;
+        outage::add_outages(file, &mut dependencies, &mut stubs, source)?;
+        let experiment = Self {
+            question: file.question.clone(),
+            analysis: file.analysis.clone(),
+            version: application::check_version(&file.app, source)?,
+            app,
+            cluster: file.kubernetes.as_ref().map(ClusterSettings::from),
+            dependencies,
+            stubs,
+            load,
+            metrics,
+            slo,
+            base,
+            level_images: Vec::new(),
+            factors,
+            listed: file.configuration.clone(),
+            repeats: source.in_range(repeats, 1, 1..1001, "repeats")?,
+            seed: file.run.seed.unwrap_or(1),
+            accept_noise: file.run.accept_noise.unwrap_or(false),
+            sampling: sampling::sampling(file.run.samples.as_ref(), source)?,
+            search,
+            training: cache::check_training(&file.cache, source)?,
+        };
+        let mut experiment = experiment.with_level_images();
+        experiment.search.prove = experiment.enough_starts();
+        instances::check_instances(&experiment, source)?;
+        burst::check_bursts(&experiment, source)?;
+        dependency::refuse_several_instances(&experiment, source)?;
+        image::refuse_image_settings(&experiment, source)?;
+        outage::check_outages(&experiment, source)?;
+        load_command::check_load_command(&experiment, source)?;
+        run::refuse_beside_run(&experiment, source)?;
+        metrics::refuse_beside_metrics(&experiment, source)?;
+        cpu::refuse_auto(&experiment, source)?;
+        Ok(experiment)
+    }
+}
+
+fn check_rate(text: &Text, source: &ExperimentSource<'_>) -> Checked<f64> {
+    loadline_load::spec::text::parse_rate(text.inner_value()).map_err(|problem| {
+        source.error_at(text.origin(), problem, "a level of the rate is one rate")
+    })
+}
+
+fn named_requests(
+    slo: &Slo,
+    load: &ExperimentLoad,
+    file: &ExperimentFile,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
+    if !load.spec.command.is_empty() {
+        // A command's requests are known only from observation.
+        return Ok(());
+    }
+    let names = load.spec.request_names();
+    let of_requests = slo.by_request.iter();
+    let of_requests = of_requests.filter(|o| !matches!(o.objective, Objective::Metric(_)));
+    let mut named = of_requests.map(|objective| &objective.request);
+    let Some(unknown) = named.find(|name| !names.contains(name)) else {
+        return Ok(());
+    };
+    let hint = match names.is_empty() {
+        true => "this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)".to_owned(),
+        false => format!("its requests are {}", names.join(", ")),
+    };
+    let problem = format!("the SLO names `{unknown}`, which is no request of the load");
+    Err(source.error_at(file.slo.origin(), problem, hint))
+}
+
+fn check_app(
+    table: &AppTable,
+    (load, slo, run): (&ExperimentLoad, &Slo, Option<RunSpec>),
+    source: &ExperimentSource<'_>,
+) -> Checked<AppUnderTest> {
+    let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
+    if image.is_none() {
+        if table.command.first().is_none_or(|c| c.is_empty()) {
+            return Err(source.experiment_error("the application's command is empty", "app.command = [\"java\", \"-jar\", \"app.jar\"], or on the command line: -- java -jar app.jar; an image: app.image = \"registry/name:tag\", or --image"));
+        }
+        if run.is_none() {
+            client::refuse_client_command(&table.command, source)?;
+        }
+    }
+    let given = table.start_deadline.as_ref();
+    let start_deadline = source.positive_time(given, START_DEADLINE, "start-deadline")?;
+    Ok(AppUnderTest {
+        command: table.command.clone(),
+        volumes: dependency::check_volumes(
+            &table.volumes,
+            image.is_some(),
+            "the application",
+            source,
+        )?,
+        image,
+        directory: table.directory.clone().unwrap_or_default(),
+        env: table.env.clone(),
+        readiness: match run {
+            Some(_) => Readiness::Exit,
+            None => app_readiness(table, load, source)?,
+        },
+        start_deadline: match run {
+            Some(_) => run::run_deadline(slo, given, start_deadline),
+            None => start_deadline,
+        },
+        stop_grace: source.positive_time(table.stop_grace.as_ref(), STOP_GRACE, "stop-grace")?,
+        network: check_network(table.network.as_ref(), source)?,
+        account: table
+            .user
+            .as_ref()
+            .map(|u| check_account(u, source))
+            .transpose()?,
+        log_line: table.log_line.clone().filter(|text| !text.is_empty()),
+        run,
+    })
+}
+
+fn app_readiness(
+    table: &AppTable,
+    load: &ExperimentLoad,
+    source: &ExperimentSource<'_>,
+) -> Checked<Readiness> {
+    match &table.ready {
+        None => Ok(load.readiness()),
+        Some(table) if !table.command.is_empty() => Err(source.experiment_error(
+            "ready of app is a command, and those are for dependencies",
+            "say it as a client sees it: http = \"/health\", tcp = 8080, or log = \"Started\"",
+        )),
+        Some(table) => check_readiness(table, Some(load.spec.port()), "app", source),
+    }
+}
+
+fn check_network(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<NetworkMode> {
+    match text.map(|t| (t.inner_value().as_str(), t.origin())) {
+        None | Some(("own", _)) => Ok(NetworkMode::Own),
+        Some(("host", _)) => Ok(NetworkMode::Host),
+        Some((other, origin)) => Err(source.error_at(
+            origin,
+            format!("`{other}` is not a network"),
+            "write own (loopback only) or host (the machine's)",
+        )),
+    }
+}
+
+fn base_configuration(
+    limits: &LimitsTable,
+    source: &ExperimentSource<'_>,
+) -> Checked<Configuration> {
+    let change = LevelChange {
+        instances: limits
+            .instances
+            .as_ref()
+            .map(|n| instances::check_instance_count(n, source))
+            .transpose()?,
+        cpu: limits
+            .cpu
+            .as_ref()
+            .filter(|_| cpu::auto_cpu(limits).is_none())
+            .map(|t| check_cpu(t, source))
+            .transpose()?,
+        cpu_period: limits
+            .cpu_period
+            .as_ref()
+            .map(|t| check_period(t, source))
+            .transpose()?,
+        start_cpu: limits
+            .start_cpu
+            .as_ref()
+            .map(|t| check_cpu(t, source))
+            .transpose()?,
+        cpu_shares: limits
+            .cpu_shares
+            .as_ref()
+            .map(|s| source.in_range(Some(s), 1024, 2..262_145, "cpu-shares"))
+            .transpose()?,
+        cpuset: limits
+            .cpuset
+            .as_ref()
+            .map(|t| check_cpu_sets(t, source))
+            .transpose()?,
+        memory: limits
+            .memory
+            .as_ref()
+            .map(|t| check_memory(t, source))
+            .transpose()?,
+        ..LevelChange::default()
+    };
+    let empty = Configuration {
+        pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
+        shm: limits
+            .shm
+            .as_ref()
+            .map(|t| check_memory(t, source))
+            .transpose()?,
+        ..Configuration::default()
+    };
+    Ok(FactorLevel {
+        label: String::new(),
+        change,
+    }
+    .apply(&empty))
+}
+
+fn check_factor(table: &FactorTable, source: &ExperimentSource<'_>) -> Checked<ExperimentFactor> {
+    if table.levels.is_empty() {
+        return Err(source.error_at(
+            table.name.origin(),
+            format!("factor `{}` has no levels", table.name.inner_value()),
+            "levels = [\"512Mi\", \"256Mi\"]",
+        ));
+    }
+    let levels = table
+        .levels
+        .iter()
+        .map(|l| check_level(table.name.inner_value(), l, source))
+        .collect::<Checked<Vec<_>>>()?;
+    for (i, one) in levels.iter().enumerate() {
+        if levels[..i].iter().any(|other| other.label == one.label) {
+            let entry = &table.levels[i];
+            let is_same = |other: &ValueWithOrigin<LevelEntry>| match (
+                other.inner_value(),
+                entry.inner_value(),
+            ) {
+                (LevelEntry::Plain(other), LevelEntry::Plain(text)) => other == text,
+                _ => false,
+            };
+            let (what, hint) = match entry.inner_value() {
+                LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
+                    (format!("`{text}` is there twice"), "give it once")
+                }
+                _ => (
+                    format!("two levels are called `{}`", one.label),
+                    "give each level of a factor its own label",
+                ),
+            };
+            return Err(source.error_at(entry.origin(), what, hint));
+        }
+    }
+    Ok(ExperimentFactor {
+        name: table.name.inner_value().clone(),
+        levels,
+        descend: table.descend == Some(true),
+    })
+}
+
+fn check_level(
+    factor: &str,
+    entry: &ValueWithOrigin<LevelEntry>,
+    source: &ExperimentSource<'_>,
+) -> Checked<FactorLevel> {
+    match entry.inner_value() {
+        LevelEntry::Plain(text) => {
+            plain_level(factor, &entry.with_same_origin(text.clone()), source)
+        }
+        LevelEntry::Changes(table) => {
+            let change = table_change(table, entry, source)?;
+            Ok(FactorLevel {
+                label: table.label.clone(),
+                change,
+            })
+        }
+    }
+}
+
+fn plain_level(factor: &str, text: &Text, source: &ExperimentSource<'_>) -> Checked<FactorLevel> {
+    let mut change = LevelChange::default();
+    match factor {
+        "cpu" => change.cpu = Some(check_cpu(text, source)?),
+        "memory" => change.memory = Some(check_memory(text, source)?),
+        "cpu-period" => change.cpu_period = Some(check_period(text, source)?),
+        "cpu-shares" => {
+            change.cpu_shares =
+                Some(source.parse_text(text, "a whole number, 1024 is the default weight")?)
+        }
+        "cpuset" => change.cpuset = Some(check_cpu_sets(text, source)?),
+        "rate" => change.rate = Some(check_rate(text, source)?),
+        "instances" => change.instances = Some(instances::plain_instances(text, source)?),
+        "jdk" => change.jdk = Some(text.inner_value().clone()),
+        "cache" => change.cache = Some(cache::check_cache_level(text, None, source)?),
+        _ => {
+            let problem =
+                format!("loadline does not know what a plain level of `{factor}` changes");
+            return Err(source.error_at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
+        }
+    }
+    let label = match factor {
+        // A bare number would not say what it is of; `openj9-25` does.
+        "jdk" if text.inner_value().starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("jdk{}", text.inner_value())
+        }
+        "jdk" => text.inner_value().clone(),
+        "cpu" => change
+            .cpu
+            .map(|c| format!("{}cpu", c.as_f64()))
+            .unwrap_or_default(),
+        "memory" | "rate" | "cache" => text.inner_value().clone(),
+        _ => format!("{factor}={}", text.inner_value()),
+    };
+    Ok(FactorLevel { label, change })
+}
+
+fn table_change<T>(
+    table: &LevelTable,
+    entry: &ValueWithOrigin<T>,
+    source: &ExperimentSource<'_>,
+) -> Checked<LevelChange> {
+    let text = |t: &String| entry.with_same_origin(t.clone());
+    Ok(LevelChange {
+        instances: table
+            .instances
+            .map(|n| instances::check_instance_count(&entry.with_same_origin(n), source))
+            .transpose()?,
+        cpu: table
+            .cpu
+            .as_ref()
+            .map(|t| check_cpu(&text(t), source))
+            .transpose()?,
+        cpu_period: table
+            .cpu_period
+            .as_ref()
+            .map(|t| check_period(&text(t), source))
+            .transpose()?,
+        cpu_burst: table
+            .cpu_burst
+            .as_ref()
+            .map(|t| source.positive_time(Some(&text(t)), CPU_PERIOD, "cpu-burst"))
+            .transpose()?,
+        start_cpu: table
+            .start_cpu
+            .as_ref()
+            .map(|t| check_cpu(&text(t), source))
+            .transpose()?,
+        neighbour_threads: table.neighbour_threads.map(u32::from),
+        cpu_shares: table.cpu_shares,
+        cpuset: table
+            .cpuset
+            .as_ref()
+            .map(|t| check_cpu_sets(&text(t), source))
+            .transpose()?,
+        memory: table
+            .memory
+            .as_ref()
+            .map(|t| check_memory(&text(t), source))
+            .transpose()?,
+        jdk: table.jdk.clone(),
+        jvm: table.jvm.clone(),
+        args: table.args.clone(),
+        env: table.env.clone(),
+        rate: table
+            .rate
+            .as_ref()
+            .map(|t| check_rate(&text(t), source))
+            .transpose()?,
+        application: application::of_level(table, entry, source)?,
+        cache: match &table.cache {
+            Some(kind) => Some(cache::check_cache_level(
+                &text(kind),
+                table.cache_requests,
+                source,
+            )?),
+            None => None,
+        },
+    })
+}

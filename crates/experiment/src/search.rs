@@ -1,0 +1,410 @@
+//! The `[search]` table, from texts to types: sizes, proof, and what the search costs and buys.
+//!
+//! Owns the defaults of both searches of `loadline size`. Prices come with the program or with the
+//! experiment, never from the network.
+
+use std::time::Duration;
+
+use loadline_analysis::budget::HeapPolicy;
+use loadline_analysis::margin::default_margin;
+use loadline_analysis::offer::{Offer, OfferError};
+use loadline_analysis::price::InstanceSize;
+use loadline_analysis::proof::DISTANT_STARTS;
+use loadline_analysis::search::lattice::LatticeParameters;
+use loadline_analysis::search::purchase::PricingTerms;
+use loadline_analysis::search::size::cpu::CpuPolicy;
+use loadline_analysis::warming::JvmQuestion;
+use loadline_load::LoadModel;
+use loadline_sizing::Bytes;
+
+use super::checked::{Checked, check_cpu, check_memory};
+use super::error::ExperimentSource;
+use super::said::{Text, ValueWithOrigin};
+use super::wire::{LimitsTable, SearchTable};
+use super::{ExperimentError, ExperimentFactor, SearchSettings};
+
+const CONFIRM: u32 = 2;
+/// Fresh starts that prove a size where they are far from every bound.
+const DEFAULT_PROVE: u32 = DISTANT_STARTS;
+/// With prices many answers are refuted before one holds; a miss asks for more (`Cheapest`).
+const PROVE_PRICED: u32 = 5;
+/// Shorter soaks have too few lows to say anything: responses are counted once a second.
+pub const SHORTEST_SOAK: Duration = Duration::from_secs(60);
+
+pub const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
+const PAIRS: u32 = 6;
+
+/// Most CPUs of a host that may be asked for: what the kernel can be built for.
+const NODE_MAX: u32 = 8192;
+
+const REPLICAS_MAX: u32 = 10_000;
+
+pub(super) fn check_search(
+    table: &SearchTable,
+    limits: &LimitsTable,
+    model: &LoadModel,
+    factors: &[ExperimentFactor],
+    source: &ExperimentSource<'_>,
+) -> Checked<SearchSettings> {
+    let pricing = check_pricing(table, model, source)?;
+    if pricing.is_some() {
+        free_sizes(limits, factors, source)?;
+    }
+    let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| check_memory(t, source));
+    let search = SearchSettings {
+        min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
+        max_memory: table
+            .max_memory
+            .as_ref()
+            .map(|t| check_memory(t, source))
+            .transpose()?,
+        step: size(table.step.as_ref(), Bytes::from_mib(4))?,
+        confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
+        margin: table.margin.as_ref().map_or(Ok(default_margin()), |t| {
+            check_percentage(t, "margin", source)
+        })?,
+        prove: table.prove.unwrap_or(match pricing.is_some() {
+            true => PROVE_PRICED,
+            false => DEFAULT_PROVE,
+        }),
+        is_counted: table.prove.is_some() || pricing.is_some(),
+        heap: heap_policy(table, pricing.is_some(), source)?,
+        question: check_question(table.question.as_ref(), pricing.is_some(), source)?,
+        soak: check_soak(table.soak.as_ref(), source)?,
+        node: check_node_cpus(table.node.as_ref(), source)?,
+        pricing,
+        cpu_policy: cpu_policy(table.cpu_policy.as_ref(), source)?,
+        is_cpu_asked: super::resolve::auto_cpu(limits).is_some(),
+    };
+    let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
+    if search.min_memory >= largest {
+        let problem = format!(
+            "the search has no room: from {} to {largest}",
+            search.min_memory
+        );
+        return Err(source.experiment_error(
+            problem,
+            "search.min-memory (--min-memory) must be below search.max-memory (--max-memory)",
+        ));
+    }
+    Ok(search)
+}
+
+fn cpu_policy(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<CpuPolicy> {
+    let Some(text) = text else {
+        return Ok(CpuPolicy::default());
+    };
+    match text.inner_value().as_str() {
+        "limit" => Ok(CpuPolicy::Limit),
+        "request" => Ok(CpuPolicy::Request),
+        other => Err(source.error_at(
+            text.origin(),
+            format!("`{other}` is no policy for CPU"),
+            "limit gives a limit and a request of its size; request gives no limit, and is measured beside a busy neighbour",
+        )),
+    }
+}
+
+fn heap_policy(
+    table: &SearchTable,
+    is_priced: bool,
+    source: &ExperimentSource<'_>,
+) -> Checked<HeapPolicy> {
+    let Some(text) = &table.heap else {
+        return Ok(HeapPolicy::default());
+    };
+    if is_priced {
+        let problem =
+            "heap is given, but with prices options are compared at the size that was found";
+        let hint = "leave it out; --compare 6 tries heaps, and the application's own -Xmx stays";
+        return Err(source.error_at(text.origin(), problem, hint));
+    }
+    let size = match text.inner_value().as_str() {
+        "auto" => return Ok(HeapPolicy::Auto),
+        "keep" => return Ok(HeapPolicy::Keep),
+        "grow" => return Ok(HeapPolicy::Grow),
+        size => size
+            .parse::<Bytes>()
+            .ok()
+            .filter(|size| *size >= Bytes::from_mib(1)),
+    };
+    let Some(heap) = size else {
+        let problem = format!("`{}` is no heap", text.inner_value());
+        let hint = "auto chooses one, keep leaves it to the application, grow lets it give memory back; or write a size: 96m";
+        return Err(source.error_at(text.origin(), problem, hint));
+    };
+    let largest = table
+        .max_memory
+        .as_ref()
+        .map(|text| check_memory(text, source));
+    if let Some(largest) = largest.transpose()?.filter(|largest| *largest <= heap) {
+        let problem = format!("a heap of {heap} does not fit a limit of {largest}");
+        let hint = "give a smaller heap, or more memory (--max-memory)";
+        return Err(source.error_at(text.origin(), problem, hint));
+    }
+    Ok(HeapPolicy::Fixed(heap))
+}
+
+fn check_question(
+    text: Option<&Text>,
+    is_priced: bool,
+    source: &ExperimentSource<'_>,
+) -> Checked<JvmQuestion> {
+    let Some(text) = text else {
+        return Ok(JvmQuestion::default());
+    };
+    let question = JvmQuestion::of_name(text.inner_value()).ok_or_else(|| {
+        let problem = format!("`{}` is not a question of a search", text.inner_value());
+        let hint = "start judges fresh starts after the warm-up given, as after a deployment; steady lengthens the warm-up until the JVM is warm";
+        source.error_at(text.origin(), problem, hint)
+    })?;
+    if is_priced && question != JvmQuestion::Start {
+        let problem = "with prices starts are judged as they come";
+        let hint =
+            "give the warm-up that a warm JVM needs (--warm-up 30s), and leave the question out";
+        return Err(source.error_at(text.origin(), problem, hint));
+    }
+    Ok(question)
+}
+
+fn check_node_cpus(
+    cpus: Option<&ValueWithOrigin<u32>>,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<u32>> {
+    let Some(cpus) = cpus else { return Ok(None) };
+    source
+        .in_range(Some(cpus), 1, 1..NODE_MAX + 1, "node")
+        .map(Some)
+}
+
+fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Option<Duration>> {
+    let Some(text) = text else { return Ok(None) };
+    let length = source.positive_time(Some(text), Duration::ZERO, "soak")?;
+    if length < SHORTEST_SOAK {
+        return Err(source.error_at(
+            text.origin(),
+            format!(
+                "a soak of {} shows nothing: it takes a minute to have enough lows to compare",
+                text.inner_value()
+            ),
+            "30m finds fast leaks, 4h a leak that fills the limit in a week; 1m at least",
+        ));
+    }
+    Ok(Some(length))
+}
+
+fn check_pricing(
+    table: &SearchTable,
+    load: &LoadModel,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<PricingTerms>> {
+    let Some(named) = table.prices.as_ref().or(table.price_list.as_ref()) else {
+        return without_prices(table, source).map(|()| None);
+    };
+    let Some(rate) = load.mean_rate() else {
+        return Err(source.error_at(
+            named.origin(),
+            "the cheapest deployment needs a rate to carry",
+            "give the rate of all replicas together: rate = \"300/s\" (--rate 300/s)",
+        ));
+    };
+    let parameters = LatticeParameters {
+        headroom: table
+            .headroom
+            .as_ref()
+            .map_or(Ok(0.0), |t| check_percentage(t, "headroom", source))?,
+        spare: table.spare.unwrap_or(0),
+        ..LatticeParameters::new(rate)
+    };
+    let parameters = match &table.replicas {
+        Some(text) => check_replicas(text, parameters, source)?,
+        None => parameters,
+    };
+    if parameters.spare >= parameters.max_replicas {
+        return Err(source.experiment_error(
+            format!(
+                "all of {} replicas may be lost: none is left to carry the rate",
+                parameters.max_replicas
+            ),
+            "search.spare (--spare) must be below the most replicas (--replicas 2..16)",
+        ));
+    }
+    let compare = table.compare.as_ref();
+    let budget = table.budget.as_ref();
+    Ok(Some(PricingTerms {
+        offer: check_offer(table, named, source)?,
+        parameters,
+        compare: compare
+            .map(|n| source.in_range(Some(n), PAIRS, PAIRS..101, "compare"))
+            .transpose()?,
+        budget: budget
+            .map(|t| source.positive_time(Some(t), Duration::ZERO, "budget"))
+            .transpose()?,
+    }))
+}
+
+fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<()> {
+    let given = [
+        ("region", table.region.is_some()),
+        ("sizes", !table.sizes.is_empty()),
+        ("headroom", table.headroom.is_some()),
+        ("replicas", table.replicas.is_some()),
+        ("compare", table.compare.is_some()),
+        ("spare", table.spare.is_some()),
+        ("budget", table.budget.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(source.experiment_error(
+            format!("{name} (--{name}) is given without prices, and means nothing without them"),
+            match *name {
+                "budget" => "for an answer sooner ask for fewer starts: --prove 3; `loadline plan` says how long it takes. With prices: --prices fargate",
+                _ => "add prices = \"fargate\" (--prices fargate), or leave it out",
+            },
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Refuses levels of what the search chooses: they would be ignored silently, and two variants
+/// would be one configuration.
+fn free_sizes(
+    limits: &LimitsTable,
+    factors: &[ExperimentFactor],
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
+    let levels = || factors.iter().flat_map(|f| &f.levels).map(|l| &l.change);
+    if levels().any(|c| c.application.is_some()) {
+        let problem =
+            "a level runs another application, and with prices the size of one is searched";
+        let hint =
+            "leave its command or image out, and search the price of each application by itself";
+        return Err(source.experiment_error(problem, hint));
+    }
+    let sizes = "give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)";
+    let chosen = [
+        (
+            "cpu",
+            limits.cpu.is_some() || levels().any(|c| c.cpu.is_some()),
+            sizes,
+        ),
+        (
+            "memory",
+            limits.memory.is_some() || levels().any(|c| c.memory.is_some()),
+            sizes,
+        ),
+        (
+            "rate",
+            levels().any(|c| c.rate.is_some()),
+            "search for each rate by itself: --rate 300/s is that of all replicas together",
+        ),
+    ];
+    match chosen.iter().find(|(_, is_given, _)| *is_given) {
+        Some((name, _, hint)) => Err(source.experiment_error(
+            format!("{name} is given, but with prices the search chooses it"),
+            format!("leave it out; {hint}"),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_offer(table: &SearchTable, named: &Text, source: &ExperimentSource<'_>) -> Checked<Offer> {
+    let region = table.region.as_ref().map(|t| t.inner_value().as_str());
+    let found = match &table.price_list {
+        Some(list) => {
+            let name = table
+                .prices
+                .as_ref()
+                .map_or("own list", |t| t.inner_value());
+            Offer::of_list(name, list.inner_value(), region)
+        }
+        None => Offer::built_in(named.inner_value(), region),
+    };
+    let offer = found.map_err(|error| offer_refusal(&error, named, source))?;
+    if table.sizes.is_empty() {
+        return Ok(offer);
+    }
+    let sizes = table.sizes.iter().map(|text| check_size(text, source));
+    let sizes = sizes.collect::<Checked<Vec<_>>>()?;
+    offer.with_sizes(&sizes).map_err(|error| {
+        let is_meant =
+            |one: &InstanceSize| matches!(&error, OfferError::NotSold { size, .. } if size == one);
+        let meant = sizes.iter().position(is_meant);
+        offer_refusal(
+            &error,
+            meant.map_or(named, |index| &table.sizes[index]),
+            source,
+        )
+    })
+}
+
+fn offer_refusal(
+    error: &OfferError,
+    named: &Text,
+    source: &ExperimentSource<'_>,
+) -> ExperimentError {
+    source.error_at(named.origin(), error, error.offer_hint())
+}
+
+fn check_size(text: &Text, source: &ExperimentSource<'_>) -> Checked<InstanceSize> {
+    let part = |part: &str| text.with_same_origin(part.to_owned());
+    let Some((cpus, bytes)) = text.inner_value().split_once('/') else {
+        return Err(source.error_at(
+            text.origin(),
+            format!("`{}` is not a size", text.inner_value()),
+            "write CPUs and memory: 0.5/1Gi",
+        ));
+    };
+    Ok(InstanceSize {
+        cpu: check_cpu(&part(cpus), source)?,
+        memory: check_memory(&part(bytes), source)?,
+    })
+}
+
+/// `2..16`, or `3` for exactly three.
+fn check_replicas(
+    text: &Text,
+    parameters: LatticeParameters,
+    source: &ExperimentSource<'_>,
+) -> Checked<LatticeParameters> {
+    let (low, high) = text
+        .inner_value()
+        .split_once("..")
+        .unwrap_or((text.inner_value(), text.inner_value()));
+    let parse = |text: &str| {
+        let number = text.trim().trim_start_matches('=').parse::<u32>().ok();
+        number.filter(|n| (1..=REPLICAS_MAX).contains(n))
+    };
+    match (parse(low), parse(high)) {
+        (Some(min_replicas), Some(max_replicas)) if min_replicas <= max_replicas => {
+            Ok(LatticeParameters {
+                min_replicas,
+                max_replicas,
+                ..parameters
+            })
+        }
+        _ => Err(source.error_at(
+            text.origin(),
+            format!("`{}` is not a range of replicas", text.inner_value()),
+            "write fewest and most, as 2..16",
+        )),
+    }
+}
+
+/// A share as a percentage; `what` names it in the refusal.
+fn check_percentage(text: &Text, what: &str, source: &ExperimentSource<'_>) -> Checked<f64> {
+    let percent = text
+        .inner_value()
+        .trim()
+        .strip_suffix('%')
+        .and_then(|p| p.trim().parse::<f64>().ok());
+    percent
+        .filter(|p| (0.0..=100.0).contains(p))
+        .map(|p| p / 100.0)
+        .ok_or_else(|| {
+            source.error_at(
+                text.origin(),
+                format!("`{}` is not a {what}", text.inner_value()),
+                "write a percentage from 0% to 100%: 8%",
+            )
+        })
+}

@@ -1,0 +1,191 @@
+//! The heap of each base of a search, and the user's own heap options.
+//!
+//! Owns which words of a command or environment set a heap. A user's word wins over a
+//! configuration's (crate::command), so a chosen heap that contradicts it would not take effect.
+
+use std::borrow::Cow;
+
+use loadline_analysis::budget::HeapPolicy;
+use loadline_analysis::record::Configuration;
+use loadline_experiment::Experiment;
+use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
+use loadline_protocol::RunRefusal;
+
+use crate::command::assemble;
+
+/// Options that set the heap by a share of the memory limit.
+const SHARES: [&str; 4] = [
+    "-XX:MaxRAMPercentage=",
+    "-XX:MinRAMPercentage=",
+    "-XX:MaxRAMFraction=",
+    "-XX:InitialRAMPercentage=",
+];
+const SIZES: [&str; 5] = [
+    "-Xmx",
+    "-Xms",
+    "-XX:MaxHeapSize=",
+    "-XX:InitialHeapSize=",
+    "-XX:SoftMaxHeapSize=",
+];
+
+fn words(experiment: &Experiment, base: &Configuration) -> Vec<String> {
+    let app = experiment.app_of(base);
+    let image = app.image.as_ref().and_then(|image| image.found.as_ref());
+    let inside = image.into_iter();
+    let inside = inside.flat_map(|image| image.env.values().chain(&image.entrypoint));
+    let options = base.jvm_options.iter().map(|option| &option.text);
+    let given = app.command.iter().chain(&base.args).chain(options);
+    let environment = app.env.values().chain(base.env.values());
+    let texts = given.chain(environment).chain(inside);
+    let words = texts.flat_map(|text| text.split_whitespace());
+    words
+        .map(|word| word.trim_matches(['"', '\'']).to_owned())
+        .collect()
+}
+
+fn heap_words<'a>(words: &'a [String], begins: &'a [&str]) -> impl Iterator<Item = &'a str> {
+    let is_own = |word: &&str| begins.iter().any(|begin| word.starts_with(begin));
+    words.iter().map(String::as_str).filter(is_own)
+}
+
+pub(crate) fn policy_of(experiment: &Experiment, base: &Configuration) -> HeapPolicy {
+    let words = words(experiment, base);
+    let has_own = heap_words(&words, &SIZES)
+        .chain(heap_words(&words, &SHARES))
+        .next()
+        .is_some();
+    match experiment.search.heap {
+        HeapPolicy::Auto | HeapPolicy::Grow if has_own => HeapPolicy::Keep,
+        wanted => wanted,
+    }
+}
+
+/// Refuses heap options that contradict each other or the heap that is asked for, and a heap for a
+/// program without a JVM; `None`, or a note on options that stay.
+/// Errors: [`RunRefusal`], before anything is started.
+pub fn check_heaps(
+    experiment: &Experiment,
+    bases: &[Configuration],
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> Result<Option<String>, RunRefusal> {
+    let wanted = experiment.search.heap;
+    let mut note = None;
+    for base in bases {
+        let words = words(experiment, base);
+        let largest: Vec<&str> = heap_words(&words, &SIZES[..1]).collect();
+        if let [first, .., last] = largest.as_slice() {
+            let why = format!("the largest heap is given twice: {first} and {last}");
+            return Err(RunRefusal::new("the heap", why, "leave one of them out"));
+        }
+        let share = heap_words(&words, &SHARES[..1]).next();
+        if let (Some(size), Some(share)) = (largest.first(), share) {
+            let why = format!("{size} and {share}: the percentage has no effect beside the size");
+            return Err(RunRefusal::new(
+                "the heap",
+                why,
+                format!("leave {share} out"),
+            ));
+        }
+        let own = heap_words(&words, &SIZES)
+            .chain(heap_words(&words, &SHARES))
+            .next();
+        if let (HeapPolicy::Fixed(heap), Some(own)) = (wanted, own) {
+            let why = format!("the application's own {own} would win over it");
+            let hint = format!("leave {own} out, or keep it: --heap keep");
+            return Err(RunRefusal::new(format!("--heap {heap}"), why, hint));
+        }
+        if let (HeapPolicy::Auto | HeapPolicy::Grow, Some(own)) = (wanted, own) {
+            let text = format!(
+                "the application sets its heap itself ({own}): it stays, and counts as its largest"
+            );
+            note.get_or_insert(text);
+        }
+        if matches!(wanted, HeapPolicy::Fixed(_) | HeapPolicy::Grow)
+            && !has_jvm(experiment, base, jdks, places)
+        {
+            let app = experiment.app_of(base);
+            let name = app
+                .image
+                .as_ref()
+                .map(|image| Cow::from(image.reference.clone()));
+            let name = name
+                .or(app.command.first().map(Cow::from))
+                .unwrap_or_default();
+            let why = format!("{name} runs no JVM that loadline knows, and only a JVM has a heap");
+            return Err(RunRefusal::new(
+                format!("--heap {wanted}"),
+                why,
+                "leave --heap out",
+            ));
+        }
+    }
+    Ok(note)
+}
+
+/// Whether a JVM runs; what cannot be assembled is refused elsewhere.
+fn has_jvm(
+    experiment: &Experiment,
+    base: &Configuration,
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> bool {
+    assemble(experiment, base, jdks, places).map_or(true, |assembled| assembled.jdk.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use loadline_sizing::Bytes;
+
+    use super::*;
+    use crate::searches::bases;
+
+    fn experiment(command: &str, heap: &str) -> Experiment {
+        let text = format!(
+            "slo = \"p99<50ms\"\n[app]\ncommand = [{command}]\n[load]\nurl = \"http://localhost:1/\"\nrate = \"5/s\"\n[search]\nheap = \"{heap}\"\n"
+        );
+        let parsed = Experiment::from_file_text(&text, Path::new("test.toml"), Path::new("/"));
+        parsed.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn checked(command: &str, heap: &str) -> String {
+        let experiment = experiment(command, heap);
+        let jdks = DetectedJdks {
+            jdks: Vec::new(),
+            unusable: Vec::new(),
+        };
+        let bases = bases(&experiment);
+        let policy = policy_of(&experiment, &bases[0]);
+        match check_heaps(&experiment, &bases, &jdks, &JdkPlaces::of_process()) {
+            Ok(note) => format!("{policy}: {}", note.unwrap_or_default()),
+            Err(refusal) => format!("{refusal}; hint: {}", refusal.hint),
+        }
+    }
+
+    #[test]
+    fn what_the_application_sets_itself_stays_and_contradictions_are_refused() {
+        let java = |options: &str| format!("\"java\", {options} \"Shop\"");
+        let lines = [
+            checked(&java(""), "auto"),
+            checked(&java("\"-Xmx64m\","), "auto"),
+            checked(&java("\"-XX:MaxRAMPercentage=75\","), "grow"),
+            checked(&java("\"-Xmx64m\","), "keep"),
+            checked(&java("\"-Xmx64m\","), "96m"),
+            checked(&java("\"-Xmx64m\", \"-Xmx96m\","), "auto"),
+            checked(&java("\"-Xmx64m\", \"-XX:MaxRAMPercentage=75\","), "keep"),
+            checked("\"sh\"", "96Mi"),
+            checked("\"sh\"", "grow"),
+            checked("\"sh\"", "auto"),
+        ];
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_heap_is_a_word_or_a_size() {
+        let heap = |text| experiment("\"sh\"", text).search.heap;
+        assert_eq!(heap("keep"), HeapPolicy::Keep);
+        assert_eq!(heap("96m"), HeapPolicy::Fixed(Bytes::from_mib(96)));
+    }
+}

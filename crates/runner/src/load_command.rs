@@ -1,0 +1,153 @@
+//! The load command of a trial: its words filled in, its program found, its environment.
+//!
+//! Owns the placeholders of a command (`{url}`) and its extra variables (`LOADLINE_URL`). It
+//! inherits the same variables as an application, and no more.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use loadline_analysis::record::Configuration;
+use loadline_experiment::program::{inherited_variables, locate};
+use loadline_load::LoadTarget;
+use loadline_protocol::{AppSpec, LoadCommandSpec, LoadPhase, RunRefusal};
+use loadline_sizing::Bytes;
+
+use crate::error::RunError;
+use crate::measurement::Measurement;
+
+/// Memory for a tool on a JVM or Node, which uses a quarter as heap.
+const MEMORY: Bytes = Bytes::from_gib(2);
+
+/// A file in the command's own /tmp, which goes with the trial.
+const RESULTS: &str = "/tmp/loadline-results";
+
+/// The command counts from its own start or first request, phases from the first request seen: it
+/// ends this much later.
+const SPARE: Duration = Duration::from_secs(2);
+
+/// Facts for a command: `{name}` in its words, `LOADLINE_NAME` in its environment.
+struct CommandFacts {
+    url: LoadTarget,
+    rate: Option<f64>,
+    duration: Duration,
+}
+
+impl CommandFacts {
+    fn all(&self) -> Vec<(&'static str, &'static str, String)> {
+        let mut all = vec![
+            ("{url}", "LOADLINE_URL", self.url.to_string()),
+            ("{host}", "LOADLINE_HOST", self.url.host.clone()),
+            ("{port}", "LOADLINE_PORT", self.url.port.to_string()),
+            (
+                "{duration_s}",
+                "LOADLINE_DURATION_SECONDS",
+                self.duration.as_secs_f64().ceil().to_string(),
+            ),
+            ("{results}", "LOADLINE_RESULTS", RESULTS.to_owned()),
+        ];
+        all.extend(
+            self.rate
+                .map(|rate| ("{rate}", "LOADLINE_RATE", rate.to_string())),
+        );
+        all
+    }
+
+    fn fill_word(&self, word: &str) -> String {
+        let all = self.all().into_iter();
+        all.fold(word.to_owned(), |word, (name, _, value)| {
+            word.replace(name, &value)
+        })
+    }
+
+    fn environment_pairs(&self) -> impl Iterator<Item = (String, String)> {
+        let all = self.all().into_iter();
+        all.map(|(_, variable, value)| (variable.to_owned(), value))
+    }
+}
+
+/// The load command of a trial with these phases; `None` where loadline makes the load.
+/// Errors: A program that is not there.
+pub(crate) fn load_command(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    phases: &[LoadPhase],
+) -> Result<Option<LoadCommandSpec>, RunError> {
+    let load = &of.experiment.load;
+    let (Some((program, arguments)), Some(url)) = (load.spec.command.split_first(), &load.spec.url)
+    else {
+        return Ok(None);
+    };
+    let lengths = phases
+        .iter()
+        .filter_map(|p| p.plan.model.scheduled_duration());
+    let facts = CommandFacts {
+        url: url.clone(),
+        rate: configuration.rate.or(load.model.mean_rate()),
+        duration: lengths.sum::<Duration>() + SPARE,
+    };
+    let directory = &of.experiment.app.directory;
+    let found = locate(&facts.fill_word(program), directory, of.places).map_err(|error| {
+        let hint = "load.command starts a program of this machine, by its path or one in PATH: --load 'vegeta attack ...'";
+        RunRefusal::new("the load command", error, hint)
+    })?;
+    let mut env = inherited_variables();
+    // Tools keep files there; it is gone with the trial.
+    env.insert("HOME".to_owned(), "/tmp".to_owned());
+    env.extend(facts.environment_pairs());
+    let words = arguments.iter().map(|word| facts.fill_word(word));
+    Ok(Some(LoadCommandSpec {
+        app: AppSpec::Command {
+            command: [found.to_string_lossy().into_owned()]
+                .into_iter()
+                .chain(words)
+                .collect(),
+            env,
+            directory: directory.clone(),
+        },
+        words: load.spec.command.clone(),
+        account: of.account,
+        port: url.port,
+        first_request: of.experiment.app.start_deadline,
+        memory: MEMORY,
+    }))
+}
+
+pub(crate) fn command_files(command: &[String], directory: &std::path::Path) -> Vec<PathBuf> {
+    let paths = command.iter().map(|word| directory.join(word));
+    paths.filter(|path| path.is_file()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_where_how_fast_and_how_long() {
+        let facts = CommandFacts {
+            url: "http://localhost:8080/owners?page=1".parse().unwrap(),
+            rate: Some(200.0),
+            duration: Duration::from_millis(22_500),
+        };
+        let fill = |word| facts.fill_word(word);
+        assert_eq!(fill("-rate={rate}/s"), "-rate=200/s");
+        assert_eq!(fill("{host}:{port}"), "localhost:8080");
+        assert_eq!(fill("-Jduration={duration_s}"), "-Jduration=23");
+        // Other names in braces belong to the tool.
+        assert_eq!(
+            fill("{{url}} ${x} {users}"),
+            "{http://localhost:8080/owners?page=1} ${x} {users}"
+        );
+        let variables: BTreeMap<_, _> = facts.environment_pairs().collect();
+        let text: Vec<_> = variables.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        insta::assert_snapshot!(text.join("\n"), @r"
+        LOADLINE_DURATION_SECONDS=23
+        LOADLINE_HOST=localhost
+        LOADLINE_PORT=8080
+        LOADLINE_RATE=200
+        LOADLINE_RESULTS=/tmp/loadline-results
+        LOADLINE_URL=http://localhost:8080/owners?page=1
+        ");
+    }
+}
