@@ -282,6 +282,7 @@ pub(crate) fn observed_share(
                     expected_in_stalls: observed.stalls.expected,
                     front_lag_p99: observed.lag_p99,
                     cpu_wait: None,
+                    reported: None,
                 }),
             }),
         },

@@ -160,6 +160,7 @@ fn a_load_command_is_named_and_whether_it_waits_is_said() {
             expected_in_stalls: expected,
             front_lag_p99: Duration::from_micros(40),
             cpu_wait: None,
+            reported: None,
         };
         view.trials.truncate(1);
         for load in view.trials.iter_mut().flat_map(|t| &mut t.evidence.load) {
