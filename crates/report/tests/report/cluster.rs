@@ -221,7 +221,7 @@ fn what_the_file_of_a_load_command_says_is_compared_with_what_was_seen() {
         let said = details.iter().find(|said| said.contains("own results"));
         said.expect("it is said").clone()
     };
-    insta::assert_snapshot!(with(ReportedScope::Rows, 0, 1.0), @"");
-    insta::assert_snapshot!(with(ReportedScope::Rows, 1_000_000, 4.0), @"");
-    insta::assert_snapshot!(with(ReportedScope::ToolSummary, 0, 4.0), @"");
+    insta::assert_snapshot!(with(ReportedScope::Rows, 0, 1.0), @"The load command's own results (JMeter CSV) agree with what loadline saw in 20 trials: requests within 1 %, p99 within 10 %.");
+    insta::assert_snapshot!(with(ReportedScope::Rows, 1_000_000, 4.0), @"The load command's own results (JMeter CSV) differ from what loadline saw in 20 of 20 trials, as in trial 1: 1009000 requests where 9000 were seen, p99 68.3ms where 17.1ms was seen. What loadline saw was judged.");
+    insta::assert_snapshot!(with(ReportedScope::ToolSummary, 0, 4.0), @"The load command's own results (JMeter CSV) cover its whole run, so they are not compared with the judged part.");
 }
