@@ -65,6 +65,7 @@ const TARGETS: &[Target] = &[
     target("profile", &["fuzz/seeds/profile"]),
     target("prometheus", &["fuzz/seeds/prometheus"]),
     target("record", &["fuzz/seeds/record"]),
+    target("reported", &["crates/load/tests/reported"]),
     target("response", &[]),
     target("words", &["crates/sizing/tests/data"]),
 ];

@@ -39,6 +39,7 @@ pub mod proxy;
 pub mod random;
 pub mod recommend;
 pub mod record;
+pub mod reported;
 pub mod search;
 pub mod shift;
 pub mod sli;

@@ -42,7 +42,7 @@ pub use gc::{GcEvidence, HeapAfter};
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{
     DueEvidence, GeneratorEvidence, LoadCommandEvidence, LoadEvidence, LoadFrom, ObservedModel,
-    RequestEvidence,
+    ReportedEvidence, ReportedFigures, ReportedScope, RequestEvidence,
 };
 pub use machine::{
     ClusterDescription, EnforcedLimits, ImageIdentity, MachineDescription, TrialNode,

@@ -363,12 +363,12 @@ fn overlay(
     any |= overlay_app(file, flags);
     any |= search.is_some_and(|s| overlay_counts(file, s));
     any |= overlay_factors(file, flags);
-    check_command(&flags.command)?;
+    check_command(&flags.command, flags.job)?;
     Ok(any | flags.cluster.overlay_running(file)?)
 }
 
 /// Refuses a jar as a program, and warns of build tools, which run inside the limit too.
-fn check_command(command: &[String]) -> Result<(), Error> {
+fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
     let Some(program) = command.first() else {
         return Ok(());
     };
@@ -379,10 +379,10 @@ fn check_command(command: &[String]) -> Result<(), Error> {
         );
     }
     let name = Path::new(program).file_name().unwrap_or_default();
-    if ["mvn", "mvnw", "gradle", "gradlew"]
+    let is_build = ["mvn", "mvnw", "gradle", "gradlew"]
         .iter()
-        .any(|tool| name == *tool)
-    {
+        .any(|tool| name == *tool);
+    if is_build && !is_job {
         say!(
             "warning: {program} runs inside the limit too: build the jar, then -- java -jar target/APP.jar"
         );

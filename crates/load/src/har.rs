@@ -196,7 +196,7 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
 }
 
 /// Host and port, path and query of an HTTP URL.
-fn split_url(url: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_url(url: &str) -> Option<(&str, &str)> {
     let rest = url
         .strip_prefix("http://")
         .or_else(|| url.strip_prefix("https://"))?;

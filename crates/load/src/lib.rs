@@ -25,6 +25,7 @@ mod plan;
 pub mod profile;
 mod random;
 pub mod remote;
+pub mod reported;
 mod request;
 pub mod response;
 mod run;

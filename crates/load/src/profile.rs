@@ -34,9 +34,11 @@ use crate::spec::text::as_text;
 pub use answered::ClassAnswers;
 pub use build::{ProfileBuilder, RejectedLine};
 pub use known::{DetectedFormat, NAMES, UnknownLogFormat, detect_format, format_by_name};
+pub(crate) use line::decimal;
 pub use line::{AccessLogFormat, LogSource};
 pub use observed::{Distribution, LogObservations, UserSessionCounts};
 pub use pattern::Pattern;
+pub(crate) use stamp::parse_iso;
 pub use templates::RequestTemplates;
 
 /// The kind of a request: its method and its path with identifiers replaced, as `loadline profile`

@@ -67,6 +67,10 @@ pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     for part in &mut trial.evidence.load {
         if let Some(LoadFrom::Command { command }) = &mut part.load_from {
             command.words = redact_command(&command.words);
+            if let Some(reported) = &mut command.reported {
+                let named = std::mem::take(&mut reported.by_request).into_iter();
+                reported.by_request = named.map(|(name, of)| (each_word(&name), of)).collect();
+            }
         }
     }
     let of_load = trial.evidence.load.iter_mut();

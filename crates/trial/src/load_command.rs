@@ -6,20 +6,26 @@
 //! CPU makes the trial void and is never the application's miss.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    InvalidReason, LoadCommandEvidence, LoadEvidence, LoadFrom, MeasurementFailure, SecondEvidence,
+    InvalidReason, LoadCommandEvidence, LoadEvidence, LoadFrom, MeasurementFailure,
+    ReportedEvidence, SecondEvidence,
 };
 use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
 use loadline_files::measure_tree;
+use loadline_jvm::beneath::list_in_root;
 use loadline_load::MAX_LAG;
 use loadline_load::part::ObservedMessage;
+use loadline_load::reported::{ReportedWindow, read_reported};
 use loadline_protocol::{
-    DependencyScope, DependencySpec, LoadCommandSpec, LoadPhase, Readiness, TrialOrder,
+    AppSpec, DependencyScope, DependencySpec, LoadCommandSpec, LoadPhase, Readiness, TrialOrder,
 };
+use rustix::process::Signal;
 
 use crate::container::{ContainerNetwork, NetworkNamespace};
 use crate::cpus::CpuPlan;
@@ -43,10 +49,19 @@ const MAX_WAIT: f64 = 0.1;
 /// start.
 const LAST_PART: f64 = 0.1;
 
+/// What tools that take a name for the begin of their files (Locust), or for a directory of runs
+/// (Gatling), write there.
+const TABLE: &str = "_stats.csv";
+const LOG: &str = "simulation.log";
+const MOST_RUNS: usize = 100;
+
 pub(crate) struct LoadTool {
     process: DependencyProcess,
     /// As the experiment says it.
     words: Vec<String>,
+    /// Where it may write its results, as it sees it, and the owner that they then have.
+    results: Option<PathBuf>,
+    owner: u32,
     begin: Instant,
     looked: Instant,
     waits: CpuWaits,
@@ -86,6 +101,8 @@ impl LoadTool {
         Ok(Self {
             process,
             words: command.words.clone(),
+            results: results_path(&command.app),
+            owner: command.account.uid,
             begin: now,
             looked: now,
             waits: CpuWaits::default(),
@@ -193,6 +210,61 @@ impl LoadTool {
             .or_else(|| starvation(ran.max(used), waited, load.duration));
     }
 
+    /// Whether its command names its results, or they are there: tools write the last of them at
+    /// their end.
+    pub(crate) fn writes_results(&self) -> bool {
+        let names = ["{results}", "LOADLINE_RESULTS"];
+        let is_named = |word: &String| names.iter().any(|name| word.contains(name));
+        self.words.iter().any(is_named) || self.open_results().is_ok()
+    }
+
+    pub(crate) fn ask_to_end(&mut self) {
+        self.process.container.signal_application(Signal::TERM);
+    }
+
+    /// Its results in this window. Errors: Why not, in words.
+    pub(crate) fn read_results(&self, window: ReportedWindow) -> Result<ReportedEvidence, String> {
+        let hint = "the command should write {results} and end after {duration_s}";
+        let file = self.open_results().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("results: there are none; {hint}"),
+            _ => format!("results: {error}; {hint}"),
+        })?;
+        read_reported(file, window).map_err(|error| error.to_string())
+    }
+
+    fn open_results(&self) -> io::Result<File> {
+        let named = self.results.as_ref();
+        let named = named.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let table = PathBuf::from(format!("{}{TABLE}", named.display()));
+        let mut places = vec![named.clone(), table];
+        places.extend(self.result_runs().into_iter().flatten());
+        let opened = places.iter().map(|place| {
+            let file = self.process.container.open_file(place)?;
+            match file.metadata()?.uid() == self.owner {
+                true => Ok(file),
+                // A hard link to what only loadline may read.
+                false => Err(io::Error::other("they are another user's")),
+            }
+        });
+        let missing = Err(io::ErrorKind::NotFound.into());
+        opened.fold(missing, |found: io::Result<File>, next| {
+            found.or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => next,
+                _ => next.or(Err(error)),
+            })
+        })
+    }
+
+    /// The logs of runs in the directory of its results, as it sees them.
+    fn result_runs(&self) -> Option<Vec<PathBuf>> {
+        let named = self.results.as_ref()?;
+        let private = self.process.container.written_directories().pop()?;
+        let root = File::open(private.join("tmp")).ok()?;
+        let names = list_in_root(root, named.strip_prefix("/tmp").ok()?).ok()?;
+        let names = names.into_iter().take(MOST_RUNS);
+        Some(names.map(|(name, _)| named.join(name).join(LOG)).collect())
+    }
+
     pub(crate) fn end_tool(mut self) {
         self.process.end_process();
     }
@@ -206,6 +278,13 @@ impl LoadTool {
         sample
             .and_then(|sample| sample.cpu.usage)
             .unwrap_or_default()
+    }
+}
+
+fn results_path(app: &AppSpec) -> Option<PathBuf> {
+    match app {
+        AppSpec::Command { env, .. } => env.get("LOADLINE_RESULTS").map(PathBuf::from),
+        AppSpec::Image(_) => None,
     }
 }
 
@@ -282,6 +361,7 @@ pub(crate) fn observed_share(
                     expected_in_stalls: observed.stalls.expected,
                     front_lag_p99: observed.lag_p99,
                     cpu_wait: None,
+                    reported: None,
                 }),
             }),
         },

@@ -212,6 +212,7 @@ impl OngoingTrial<'_> {
             self.take_load_results(load, generators)?;
             self.end_study(load.phase);
         }
+        self.take_results()?;
         self.end_load_tool();
         if let (Some(_), false) = (&self.soaking, self.is_cut()) {
             self.wait_without_load(TrialPhase::Again, DRAINED)?;

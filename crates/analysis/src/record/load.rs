@@ -118,6 +118,55 @@ pub struct LoadCommandEvidence {
         skip_serializing_if = "Option::is_none"
     )]
     pub cpu_wait: Option<Duration>,
+    /// What its own result file says of the phase; never judged. `None` without such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<ReportedEvidence>,
+}
+
+/// The result file of a load command, read by loadline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedEvidence {
+    /// The format that it was recognised as, such as `JMeter CSV`.
+    pub format: String,
+    /// Where its figures come from.
+    pub scope: ReportedScope,
+    /// All its requests.
+    pub all: ReportedFigures,
+    /// Its requests by the tool's own names, at most 200 and the sum of others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_request: BTreeMap<String, ReportedFigures>,
+}
+
+/// What the figures of a result file cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReportedScope {
+    /// Rows of the requests that began in the phase.
+    Rows,
+    /// Histograms of intervals, each with its middle in the phase: good requests only.
+    Intervals,
+    /// The whole run, because its rows have no time.
+    WholeRun,
+    /// The whole run, as the tool itself summed it up.
+    ToolSummary,
+}
+
+/// Outcomes that a result file says; percentiles count failed requests as slowest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedFigures {
+    /// Requests, failed ones included.
+    pub requests: u64,
+    /// Failed requests.
+    pub failed: u64,
+    /// Median; `None` lies in failed requests, or is not known, as the next two.
+    #[serde(rename = "p50_ns", with = "wire::nanos_opt", default)]
+    pub p50: Option<Duration>,
+    /// 90th percentile.
+    #[serde(rename = "p90_ns", with = "wire::nanos_opt", default)]
+    pub p90: Option<Duration>,
+    /// 99th percentile.
+    #[serde(rename = "p99_ns", with = "wire::nanos_opt", default)]
+    pub p99: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 3] = [
+pub const CASES: [Case; 4] = [
     (
         "a_script_of_the_user_makes_the_load_unchanged",
         a_script_of_the_user_makes_the_load_unchanged,
@@ -16,6 +16,10 @@ pub const CASES: [Case; 3] = [
     (
         "a_load_command_that_ends_early_is_no_miss",
         a_load_command_that_ends_early_is_no_miss,
+    ),
+    (
+        "results_of_a_load_command_are_compared_with_what_was_seen",
+        results_of_a_load_command_are_compared_with_what_was_seen,
     ),
     ("vegeta_makes_the_load", vegeta_makes_the_load),
 ];
@@ -103,6 +107,61 @@ fn a_load_command_that_ends_early_is_no_miss() -> Outcome {
     None
 }
 
+/// Says of each request that it was two, in the only file of a run below its results.
+const REPORTING: &str = r#"
+import http.client, json, os, threading, time
+run = os.environ["LOADLINE_RESULTS"] + "/run"
+os.makedirs(run)
+rows = open(run + "/simulation.log", "w", buffering=1)
+def user(number):
+    server = http.client.HTTPConnection("localhost", 8080)
+    while True:
+        begin = time.time()
+        server.request("GET", f"/owners/{number}")
+        server.getresponse().read()
+        row = {"time": begin, "latency": time.time() - begin, "ok": True}
+        rows.write(2 * (json.dumps(row) + "\n"))
+        time.sleep(0.02)
+for number in range(4):
+    threading.Thread(target=user, args=(number,)).start()
+"#;
+
+fn results_of_a_load_command_are_compared_with_what_was_seen() -> Outcome {
+    let Some(python) = python() else {
+        return Some("no /usr/bin/python3".into());
+    };
+    let lab = Lab::new();
+    let reporting = script(&lab, "reporting.py", REPORTING);
+    let load = format!("{python} {}", reporting.display());
+    let ended = run_with_load(&lab, &load, "2s", &["--slo", "p99<20s"]);
+    ended.expect_code(0).prints(&[
+        "The load command's own results (JSON lines) differ from what loadline saw:",
+        "were seen",
+    ]);
+    let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
+    let seen = measure["scheduled"].as_u64().unwrap_or(0);
+    let reported = &measure["load_from"]["command"]["reported"]["all"];
+    let told = reported["requests"].as_u64().unwrap_or(0);
+    assert!(told > seen * 19 / 10 && told < seen * 21 / 10, "{measure}");
+
+    // What a command puts there instead is not followed.
+    let users = script(&lab, "users.py", CLOSED);
+    let load = format!(
+        "sh -c 'ln -s /etc/hostname $LOADLINE_RESULTS; exec {python} {}'",
+        users.display()
+    );
+    run_with_load(&lab, &load, "2s", &["--slo", "p99<20s"]).expect_code(0);
+    let evidence = &lab.result("last")["trials"][0]["evidence"];
+    let warnings = evidence["warnings"].to_string();
+    assert!(
+        warnings.contains("the load command's results: "),
+        "{warnings}"
+    );
+    let command = &evidence["load"][1]["load_from"]["command"];
+    assert!(command.get("reported").is_none(), "{command}");
+    None
+}
+
 fn vegeta_makes_the_load() -> Outcome {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).map(|place| place.join("vegeta"));
@@ -120,10 +179,15 @@ fn vegeta_makes_the_load() -> Outcome {
     );
     let more = ["--rate", "100/s", "--slo", "p99<20s"];
     let ended = run_with_load(&lab, &load, "3s", &more);
-    ended.expect_code(0);
+    ended
+        .expect_code(0)
+        .prints(&["The load command's own results (vegeta) "]);
     let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
     // An open tool sends at its rate, whatever else this machine does.
     let scheduled = measure["scheduled"].as_u64().unwrap_or(0);
     assert!((270..=330).contains(&scheduled), "{measure}");
+    let reported = &measure["load_from"]["command"]["reported"]["all"];
+    let told = reported["requests"].as_u64().unwrap_or(0);
+    assert!(told.abs_diff(scheduled) < 30, "{measure}");
     None
 }

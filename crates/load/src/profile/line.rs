@@ -450,7 +450,7 @@ fn origin_form(target: &[u8]) -> &[u8] {
     }
 }
 
-pub(super) fn decimal(text: &[u8]) -> Option<f64> {
+pub(crate) fn decimal(text: &[u8]) -> Option<f64> {
     if text.iter().all(u8::is_ascii_digit) && !text.is_empty() && text.len() < 16 {
         return Some(text.iter().fold(0u64, |n, b| n * 10 + u64::from(b - b'0')) as f64);
     }

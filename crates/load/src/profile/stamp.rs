@@ -49,7 +49,7 @@ impl StampParser {
 }
 
 /// Reads `2000-10-10T13:55:36-07:00`, `2000-10-10T13:55:36.123Z`, `2000-10-10 13:55:36`.
-pub(super) fn parse_iso(text: &[u8]) -> Option<f64> {
+pub(crate) fn parse_iso(text: &[u8]) -> Option<f64> {
     let digits = |range: std::ops::Range<usize>| parse_digits(text.get(range)?);
     if text.len() < 19 || text[4] != b'-' || text[7] != b'-' {
         return None;

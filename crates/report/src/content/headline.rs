@@ -4,6 +4,7 @@
 
 mod matrix;
 mod place;
+mod reported;
 
 use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
@@ -75,6 +76,7 @@ pub fn headline(view: &ResultView) -> Headline {
     headline
         .details
         .extend(dependencies::dependency_sentences(view));
+    headline.details.extend(reported::reported_sentence(view));
     headline.details.push(place::measured_where(view));
     headline
 }

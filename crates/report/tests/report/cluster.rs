@@ -1,11 +1,15 @@
 //! What a report says of the cluster that trials ran in, and of how its nodes held limits.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use loadline_analysis::latency::Latency;
 use loadline_analysis::record::{
-    ClusterDescription, EnforcedLimits, GeneratorEvidence, LoadCommandEvidence, LoadFrom, TrialNode,
+    ClusterDescription, EnforcedLimits, GeneratorEvidence, LoadCommandEvidence, LoadFrom,
+    ReportedEvidence, ReportedFigures, ReportedScope, TrialNode,
 };
+use loadline_analysis::slo::Quantile;
 use loadline_report::compare::{compare, comparison_markdown};
 use loadline_report::content::headline;
 use loadline_report::{ResultView, render_brief, render_html, render_terminal};
@@ -147,19 +151,30 @@ fn results_of_two_runtimes_are_told_apart() {
     insta::assert_snapshot!(told(&fixture::search()).expect("it is said"), @"The place of the trials differs: pods by containerd 1.6.20 on Debian GNU/Linux 12 (bookworm); no pods.");
 }
 
+/// A load command while the service never stalled.
+fn command_evidence() -> LoadCommandEvidence {
+    let words = ["vegeta", "attack", "-rate={rate}"];
+    LoadCommandEvidence {
+        words: words.map(str::to_owned).to_vec(),
+        connections: 4,
+        stalled: Duration::ZERO,
+        arrived_in_stalls: 0,
+        expected_in_stalls: 0.0,
+        front_lag_p99: Duration::from_micros(40),
+        cpu_wait: None,
+        reported: None,
+    }
+}
+
 #[test]
 fn a_load_command_is_named_and_whether_it_waits_is_said() {
     let with = |arrived: u64, expected: f64| {
         let mut view = on(&["n1"], None);
-        let words = ["vegeta", "attack", "-rate={rate}"];
         let command = LoadCommandEvidence {
-            words: words.map(str::to_owned).to_vec(),
-            connections: 4,
             stalled: Duration::from_secs(2),
             arrived_in_stalls: arrived,
             expected_in_stalls: expected,
-            front_lag_p99: Duration::from_micros(40),
-            cpu_wait: None,
+            ..command_evidence()
         };
         view.trials.truncate(1);
         for load in view.trials.iter_mut().flat_map(|t| &mut t.evidence.load) {
@@ -175,4 +190,38 @@ fn a_load_command_is_named_and_whether_it_waits_is_said() {
     insta::assert_snapshot!(with(3, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is closed: while the service answered nothing (4s in all), 6 of 400 expected requests came, so these percentiles leave out most of what users would have waited.");
     insta::assert_snapshot!(with(195, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is open: while the service answered nothing (4s in all), 390 of 400 expected requests came.");
     insta::assert_snapshot!(with(120, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Whether it waits for answers is not clear: while the service answered nothing (4s in all), 240 of 400 expected requests came.");
+}
+
+#[test]
+fn what_the_file_of_a_load_command_says_is_compared_with_what_was_seen() {
+    let with = |scope: ReportedScope, more: u64, factor: f64| {
+        let mut view = on(&["n1"], None);
+        for load in view.trials.iter_mut().flat_map(|t| &mut t.evidence.load) {
+            let latency = Latency::from_load(load).expect("a histogram");
+            let p99 = Quantile::from_fraction(0.99).and_then(|p99| latency.quantile(p99));
+            let all = ReportedFigures {
+                requests: load.scheduled + more,
+                p99: p99.map(|p99| p99.mul_f64(factor)),
+                ..ReportedFigures::default()
+            };
+            let command = LoadCommandEvidence {
+                reported: Some(ReportedEvidence {
+                    format: "JMeter CSV".to_owned(),
+                    scope,
+                    all,
+                    by_request: BTreeMap::new(),
+                }),
+                ..command_evidence()
+            };
+            load.load_from = Some(LoadFrom::Command {
+                command: Box::new(command),
+            });
+        }
+        let details = headline(&view).details;
+        let said = details.iter().find(|said| said.contains("own results"));
+        said.expect("it is said").clone()
+    };
+    insta::assert_snapshot!(with(ReportedScope::Rows, 0, 1.0), @"The load command's own results (JMeter CSV) agree with what loadline saw in 20 trials: requests within 1 %, p99 within 10 %.");
+    insta::assert_snapshot!(with(ReportedScope::Rows, 1_000_000, 4.0), @"The load command's own results (JMeter CSV) differ from what loadline saw in 20 of 20 trials, as in trial 1: 1009000 requests where 9000 were seen, p99 68.3ms where 17.1ms was seen. What loadline saw was judged.");
+    insta::assert_snapshot!(with(ReportedScope::ToolSummary, 0, 4.0), @"The load command's own results (JMeter CSV) cover its whole run, so they are not compared with the judged part.");
 }

@@ -4,15 +4,22 @@
 
 use std::time::{Duration, Instant};
 
+use loadline_analysis::record::{LoadEvidence, LoadFrom, PhaseSpan, TrialPhase};
+use loadline_load::reported::ReportedWindow;
 use loadline_protocol::LoadPhase;
 
 use super::OngoingTrial;
+use crate::clock::wall_ahead_ns;
 use crate::generator::GeneratorProcess;
 use crate::halt::{HaltReason, refusal_halt};
 use crate::load_command::LoadTool;
 
 /// A front listens within milliseconds.
 const STANDS: Duration = Duration::from_secs(10);
+
+/// How long a command may take to end by itself after the judged part, and again once it was asked:
+/// it was told to send for 2 s more, and a JVM needs some to end.
+const ENDS: Duration = Duration::from_secs(5);
 
 impl OngoingTrial<'_> {
     /// Starts the load command once its front stands; begins to count what it uses in this phase.
@@ -85,6 +92,65 @@ impl OngoingTrial<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Waits for the end of a command that writes results, and takes what they say of the judged
+    /// phase into its evidence. Results that cannot be read are a remark.
+    pub(super) fn take_results(&mut self) -> Result<(), HaltReason> {
+        let Some(window) = self.judged_window() else {
+            return Ok(());
+        };
+        let (begin, mut is_asked) = (Instant::now(), false);
+        while begin.elapsed() < 2 * ENDS && !self.instances.all[0].state.is_over() {
+            let Some(tool) = &mut self.instances.load_tool else {
+                return Ok(());
+            };
+            tool.look_after()?;
+            if tool.has_ended() || !tool.writes_results() {
+                break;
+            }
+            if !is_asked && begin.elapsed() > ENDS {
+                tool.ask_to_end();
+                is_asked = true;
+            }
+            self.instances.wait_tick();
+            self.go_on()?;
+        }
+        let tool = self.instances.load_tool.as_ref();
+        let Some(tool) = tool.filter(|tool| tool.writes_results()) else {
+            return Ok(());
+        };
+        match tool.read_results(window) {
+            Err(why) => {
+                let warning = format!("the load command's {why}");
+                self.instances.all[0].state.warnings.push(warning);
+            }
+            Ok(reported) => {
+                let measured = |load: &&mut LoadEvidence| load.phase == TrialPhase::Measure;
+                let load = self.load.iter_mut().rfind(measured);
+                if let Some(LoadFrom::Command { command }) = load.and_then(|l| l.load_from.as_mut())
+                {
+                    command.reported = Some(reported);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The judged phase on the clocks of a tool; `None` without a command, or where it was cut short.
+    fn judged_window(&self) -> Option<ReportedWindow> {
+        let is_whole = self.instances.load_tool.is_some() && self.ended_early.is_none();
+        let mut spans = self.phases.iter();
+        let is_load = |span: &&PhaseSpan| self.order.load.iter().any(|l| l.phase == span.phase);
+        let first = spans.clone().find(is_load).filter(|_| is_whole)?;
+        let judged = spans.rfind(|span| span.phase == TrialPhase::Measure)?;
+        let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
+        let begin = judged.start.saturating_add_signed(wall_ahead_ns());
+        Some(ReportedWindow {
+            begin: seconds(begin),
+            since_first: seconds(judged.start.saturating_sub(first.start)),
+            length: seconds(judged.end.saturating_sub(judged.start)),
+        })
     }
 
     pub(super) fn end_load_tool(&mut self) {

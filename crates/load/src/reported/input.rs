@@ -1,0 +1,137 @@
+//! The bytes of a result file, line by line or record by record, bounded.
+//!
+//! A tool that was killed may have cut its last line: it is left out, whatever it says.
+
+use std::io::{BufRead, Read};
+
+use crate::error::LoadError;
+
+/// Longest line, in bytes; those of vegeta hold whole answers.
+pub(super) const MOST_LINE: u64 = 4 << 20;
+
+pub(super) fn refuse_results(why: impl Into<String>) -> LoadError {
+    LoadError::Plan {
+        field: "results",
+        why: why.into(),
+    }
+}
+
+pub(super) struct ReportInput<'a> {
+    pub(super) text: &'a mut dyn BufRead,
+    lines: u64,
+}
+
+impl<'a> ReportInput<'a> {
+    pub(super) fn new(text: &'a mut dyn BufRead) -> Self {
+        Self { text, lines: 0 }
+    }
+
+    /// Appends bytes up to this one, which is left out; `false` at the end of the file.
+    /// Errors: A piece that is too long, or cannot be read.
+    pub(super) fn append_until(&mut self, end: u8, piece: &mut Vec<u8>) -> Result<bool, LoadError> {
+        let mut bounded = Read::take(&mut *self.text, MOST_LINE);
+        let read = bounded.read_until(end, piece);
+        read.map_err(|error| refuse_results(format!("it cannot be read: {error}")))?;
+        self.lines += 1;
+        if piece.last() == Some(&end) {
+            piece.pop();
+            return Ok(true);
+        }
+        match bounded.limit() {
+            0 => Err(self.damage("is longer than 4 MiB; leave answers out (vegeta: -max-body=0)")),
+            _ => Ok(false),
+        }
+    }
+
+    pub(super) fn next_line(&mut self, line: &mut Vec<u8>) -> Result<bool, LoadError> {
+        line.clear();
+        let is_whole = self.append_until(b'\n', line)?;
+        line.pop_if(|last| *last == b'\r');
+        Ok(is_whole)
+    }
+
+    /// Hands each line that is not blank over. Errors: A line that is not taken (`None`).
+    pub(super) fn each_line(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Option<()>,
+    ) -> Result<(), LoadError> {
+        let mut line = Vec::new();
+        while self.next_line(&mut line)? {
+            if !line.trim_ascii().is_empty() && take(&line).is_none() {
+                return Err(
+                    self.damage("is no row of its format; has something else written there?")
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for records of CSV (RFC 4180), which may have line breaks in quotes.
+    pub(super) fn each_record(
+        &mut self,
+        mut take: impl FnMut(&CsvRecord) -> Option<()>,
+    ) -> Result<(), LoadError> {
+        let (mut record, mut open) = (CsvRecord::default(), Vec::new());
+        self.each_line(|line| {
+            open.extend_from_slice(line);
+            let is_open = open.iter().filter(|b| **b == b'"').count() % 2 == 1;
+            if is_open && (open.len() as u64) < MOST_LINE {
+                open.push(b'\n');
+                return Some(());
+            }
+            record.split_line(&open);
+            open.clear();
+            take(&record)
+        })
+    }
+
+    pub(super) fn damage(&self, what: &str) -> LoadError {
+        refuse_results(format!("line {} {what}", self.lines))
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CsvRecord {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl CsvRecord {
+    pub(super) fn split_line(&mut self, line: &[u8]) {
+        self.text.clear();
+        self.ends.clear();
+        let (mut is_quoted, mut bytes) = (false, line.iter().copied().peekable());
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'"' if is_quoted && bytes.next_if_eq(&b'"').is_some() => self.text.push(b'"'),
+                b'"' => is_quoted = !is_quoted,
+                b',' if !is_quoted => self.ends.push(self.text.len()),
+                _ => self.text.push(byte),
+            }
+        }
+        self.ends.push(self.text.len());
+    }
+
+    pub(super) fn field_count(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn field(&self, index: usize) -> Option<&[u8]> {
+        let begin = match index {
+            0 => 0,
+            _ => *self.ends.get(index - 1)?,
+        };
+        self.text.get(begin..*self.ends.get(index)?)
+    }
+
+    /// The columns of a header with these names. `None` where one is missing.
+    pub(super) fn find_columns<const N: usize>(&self, names: [&str; N]) -> Option<[usize; N]> {
+        let fields = || (0..self.field_count()).map(|index| self.field(index));
+        let at = |name: &str| fields().position(|field| field == Some(name.as_bytes()));
+        let found = names.map(at);
+        found
+            .iter()
+            .all(Option::is_some)
+            .then(|| found.map(Option::unwrap_or_default))
+    }
+}
