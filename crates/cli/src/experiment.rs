@@ -263,10 +263,14 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .with_hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
         .with_hint("or name an experiment file, which has it"));
     }
-    if !flags.job {
+    let is_consumer = !(flags.metric.is_empty() && flags.probe.is_empty());
+    if !flags.job && !is_consumer {
         let url = flags.url.as_ref().map(LoadTarget::to_string);
-        need(&url, "--url", "http://localhost:8080/")
-            .map_err(|error| error.with_hint("a program that ends by itself needs none: --job"))?;
+        need(&url, "--url", "http://localhost:8080/").map_err(|error| {
+            error
+                .with_hint("a program that ends by itself needs none: --job")
+                .with_hint("nor does one that its metrics judge: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
+        })?;
     }
     let slo = flags
         .slo

@@ -115,6 +115,12 @@ pub struct LoadCommandSpec {
 }
 
 impl TrialOrder {
+    /// Whether its load phases last for their time, without a request.
+    pub fn is_timed(&self) -> bool {
+        let mut load = self.load.iter();
+        load.any(|load| !load.plan.sends_requests())
+    }
+
     pub fn peer_names(&self) -> Vec<String> {
         let dependencies = self.dependencies.iter().map(|d| &d.name);
         let stubs = self.stubs.iter().map(|stub| &stub.name);
@@ -258,6 +264,21 @@ pub enum Readiness {
     },
     /// It ended as its [`RunSpec`] expects. Of runs only.
     Exit,
+    /// Each of its metrics has a sample. The port is that of their address.
+    Sample {
+        port: Option<u16>,
+    },
+}
+
+impl Readiness {
+    /// The port that it asks; `None` where it asks none.
+    pub fn asked_port(&self) -> Option<u16> {
+        match self {
+            Self::Http { port, .. } | Self::Tcp { port } => Some(*port),
+            Self::Sample { port } => *port,
+            Self::LogLine { .. } | Self::Command { .. } | Self::Exit => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

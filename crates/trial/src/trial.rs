@@ -6,6 +6,7 @@ mod metrics;
 mod run;
 mod start_watch;
 mod study;
+mod timed;
 mod tool;
 
 use std::path::Path;
@@ -18,7 +19,7 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::{early, together};
 use loadline_protocol::log::EventLog;
-use loadline_protocol::{LoadPhase, NetworkMode, Readiness, TrialOrder, TrialProgress};
+use loadline_protocol::{LoadPhase, NetworkMode, TrialOrder, TrialProgress};
 
 use crate::clock::monotonic_ns;
 use crate::dependencies::TrialDependencies;
@@ -208,8 +209,12 @@ impl OngoingTrial<'_> {
                 break;
             }
             self.instances.begin_phase(load.phase);
-            let generators = self.drive_load(load)?;
-            self.take_load_results(load, generators)?;
+            if load.plan.sends_requests() {
+                let generators = self.drive_load(load)?;
+                self.take_load_results(load, generators)?;
+            } else {
+                self.pass_time(load)?;
+            }
             self.end_study(load.phase);
         }
         self.end_load_tool();
@@ -529,12 +534,9 @@ fn not_begun(
 
 /// Refuses to start an application if another server has its port: that server would be measured.
 fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
-    let port = match (order.network, &order.readiness) {
-        (NetworkMode::Own, _)
-        | (_, Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit) => {
-            return Ok(());
-        }
-        (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+    let asked = order.readiness.asked_port();
+    let Some(port) = asked.filter(|_| order.network == NetworkMode::Host) else {
+        return Ok(());
     };
     match listener::bind_error(port) {
         None => Ok(()),

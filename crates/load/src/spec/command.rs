@@ -33,7 +33,31 @@ const ITS_OWN: [&str; 25] = [
     "expect-bytes",
 ];
 
+/// Keys about requests that a command can be combined with.
+const BESIDE_COMMAND: [&str; 6] = [
+    "rate",
+    "command",
+    "timeout",
+    "insecure",
+    "expect-status",
+    "expect-grpc-status",
+];
+
 impl LoadSpec {
+    /// Refuses what is about requests, where there are none.
+    /// Errors: [`LoadError::Plan`] names the key.
+    pub fn refuse_requests(&self) -> Result<(), LoadError> {
+        let said = serde_json::to_value(self).unwrap_or_default();
+        let mut about_requests = ITS_OWN.into_iter().chain(BESIDE_COMMAND);
+        match about_requests.find(|field| said.get(field).is_some()) {
+            Some(field) => Err(refuse_key(
+                field,
+                "it is about requests, and without a URL none are sent; leave it out, or write url = \"http://localhost:8080/\" (--url)",
+            )),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
         let Some(program) = self.command.first() else {
             return Ok(());
