@@ -472,7 +472,7 @@ fn time_of_failure(evidence: &Evidence) -> String {
         .iter()
         .find(|span| span.phase == TrialPhase::Start);
     if let (Some(_), Some(span)) = (&evidence.run, span) {
-        let length = Duration::from_nanos(span.end.saturating_sub(span.start));
+        let length = span.length();
         return format!("after {}", text::short_duration(length));
     }
     match (evidence.start.ready, last_load) {

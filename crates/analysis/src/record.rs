@@ -41,8 +41,8 @@ pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvid
 pub use gc::{GcEvidence, HeapAfter};
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{
-    DueEvidence, GeneratorEvidence, LoadCommandEvidence, LoadEvidence, LoadFrom, ObservedModel,
-    RequestEvidence,
+    DriveEvidence, DueEvidence, GeneratorEvidence, LoadCommandEvidence, LoadEvidence, LoadFrom,
+    ObservedModel, RequestEvidence,
 };
 pub use machine::{
     ClusterDescription, EnforcedLimits, ImageIdentity, MachineDescription, TrialNode,
@@ -303,6 +303,9 @@ pub struct Evidence {
     /// ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
+    /// The command that drove a consumer; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveEvidence>,
     /// Metrics that the SLO may name, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricEvidence>,

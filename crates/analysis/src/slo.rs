@@ -252,6 +252,22 @@ impl Slo {
             })
     }
 
+    /// An objective about all requests; `None` for a run, or a consumer.
+    pub fn request_objective(&self) -> Option<&Objective> {
+        self.objectives.iter().find(|objective| {
+            matches!(
+                objective,
+                Objective::Latency { .. } | Objective::MaxLatency { .. } | Objective::Errors { .. }
+            )
+        })
+    }
+
+    /// Whether it bounds how fast a backlog is worked off.
+    pub fn is_drained(&self) -> bool {
+        self.metric_objectives()
+            .any(|(_, metric)| metric.is_drain())
+    }
+
     pub fn run_objectives(&self) -> impl Iterator<Item = RunObjective> {
         self.objectives
             .iter()

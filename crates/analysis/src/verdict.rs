@@ -259,6 +259,7 @@ fn cannot_count(
 ) -> Option<(InvalidReason, String)> {
     measured
         .and_then(|measured| generator_limit(measured, slo, thresholds))
+        .or_else(|| drive_limit(evidence, thresholds))
         .or_else(|| proxy_limit(evidence, slo, thresholds))
         .or_else(|| noise::why_too_noisy(&evidence.noise, &thresholds.noise))
         .or_else(|| noisy_start(slo, evidence, thresholds))
@@ -308,6 +309,15 @@ fn generator_limit(
         );
         (InvalidReason::GeneratorSaturated, reason)
     })
+}
+
+fn drive_limit(
+    evidence: &Evidence,
+    thresholds: &VerdictThresholds,
+) -> Option<(InvalidReason, String)> {
+    let why = evidence.drive.as_ref()?.saturated.as_ref();
+    let why = why.filter(|_| !thresholds.accept_saturated)?;
+    Some((InvalidReason::GeneratorSaturated, why.clone()))
 }
 
 /// How late the generator, or the proxy, may be; `None` where no objective is about latency.

@@ -101,13 +101,17 @@ pub struct RunSpec {
     pub reference: Option<RunReference>,
 }
 
-/// A program of the user's that makes the load of a trial, in one run over all phases.
+/// A program of the user's that makes the load of a trial, or other work, in one run over all phases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadCommandSpec {
     pub app: AppSpec,
     pub words: Vec<String>,
     pub account: Account,
-    pub port: u16,
+    /// Where the front times its requests; `None` if what it makes is not HTTP.
+    pub port: Option<u16>,
+    /// Whether it may end with 0 before the judged phase does.
+    #[serde(default)]
+    pub may_end: bool,
     /// From its start to its first request: a JVM or Node takes seconds of CPU to get there.
     pub first_request: Duration,
     #[serde(rename = "memory_bytes", with = "wire::bytes")]

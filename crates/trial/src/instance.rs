@@ -398,6 +398,11 @@ impl Instance {
         self.state.is_oom || kills.is_some_and(|kills| kills > 0)
     }
 
+    /// Whether the output of a run or a consumer says so, whatever became of the JVM.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.output.first_line_with(OUT_OF_MEMORY).is_some()
+    }
+
     /// File pages that had to be read again so far; `None` where the kernel does not tell.
     pub(crate) fn refaults(&self) -> Option<u64> {
         let sample = self.container.application_group().read().ok()?;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, MetricEvidence, PhaseSpan, ProxyEvidence,
-    SecondEvidence, TrialPhase,
+    DependencyEvidence, DriveEvidence, EarlyEnd, Evidence, LoadEvidence, MetricEvidence, PhaseSpan,
+    ProxyEvidence, SecondEvidence, TrialPhase,
 };
 use loadline_analysis::{early, together};
 use loadline_protocol::log::EventLog;
@@ -65,6 +65,7 @@ struct OngoingTrial<'a> {
     study: Option<StudyCourse>,
     around: Option<OutagePoints>,
     metrics: Vec<MetricEvidence>,
+    drive: Option<DriveEvidence>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error. Errors:
@@ -105,6 +106,7 @@ pub(crate) fn run(
         study: order.memory_study.map(StudyCourse::new),
         around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
         metrics: Vec::new(),
+        drive: None,
     };
     trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
     let halted = trial.start_trial().and_then(|()| trial.drive_all()).err();
@@ -485,6 +487,7 @@ impl OngoingTrial<'_> {
         evidence.phases = self.phases;
         evidence.load = self.load;
         evidence.metrics = self.metrics;
+        evidence.drive = self.drive;
         evidence.outages = proxy::scheduled_outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);

@@ -47,6 +47,10 @@ impl LoadSpec {
     /// Refuses what is about requests, where there are none.
     /// Errors: [`LoadError::Plan`] names the key.
     pub fn refuse_requests(&self) -> Result<(), LoadError> {
+        if self.drive.first().is_some_and(String::is_empty) {
+            let why = "its first word is empty; write drive = [\"./produce\", \"500\"] (--drive './produce 500')";
+            return Err(refuse_key("drive", why));
+        }
         let said = serde_json::to_value(self).unwrap_or_default();
         let mut about_requests = ITS_OWN.into_iter().chain(BESIDE_COMMAND);
         match about_requests.find(|field| said.get(field).is_some()) {
@@ -59,6 +63,10 @@ impl LoadSpec {
     }
 
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
+        if !self.drive.is_empty() && self.url.is_some() {
+            let why = "it makes work that is not HTTP, and there is a URL; leave out the URL, or let the command send requests: command = [...] (--load)";
+            return Err(refuse_key("drive", why));
+        }
         let Some(program) = self.command.first() else {
             return Ok(());
         };

@@ -21,13 +21,7 @@ pub(super) fn refuse_request_objectives(
         let is_error = |objective: &Objective| matches!(objective, Objective::Errors { .. });
         slo.objectives.retain(|objective| !is_error(objective));
     }
-    let is_about_requests = |objective: &&Objective| {
-        matches!(
-            objective,
-            Objective::Latency { .. } | Objective::MaxLatency { .. } | Objective::Errors { .. }
-        )
-    };
-    let Some(objective) = slo.objectives.iter().find(is_about_requests) else {
+    let Some(objective) = slo.request_objective() else {
         return Ok(());
     };
     Err(source.error_at(
