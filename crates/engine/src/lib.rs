@@ -11,6 +11,7 @@ pub mod before;
 pub mod cache;
 pub mod command;
 pub mod commit;
+pub mod consumer;
 mod error;
 pub mod experiment;
 pub mod ground;

@@ -47,14 +47,17 @@ const PIDS: u64 = 4096;
 impl Experiment {
     pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
         let mut slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
-        let of_run = run::check_run(file, &slo, source)?;
         let is_consumer = file.metrics.is_some() && file.load.url.is_none();
+        if is_consumer || file.app.ends == Some(true) {
+            slo.forget_default_errors(file.slo.inner_value());
+        }
+        let of_run = run::check_run(file, &slo, source)?;
         let load = match of_run {
             Some(_) => ExperimentLoad::absent(),
             None => check_load(&file.load, is_consumer, source)?,
         };
         if load.is_timed() {
-            consumer::refuse_request_objectives(&mut slo, &file.slo, source)?;
+            consumer::refuse_request_objectives(&slo, &file.slo, source)?;
         }
         let metrics = metrics::check_metrics(file, &slo, source)?;
         named_requests(&slo, &load, file, source)?;

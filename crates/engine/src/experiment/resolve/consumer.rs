@@ -2,7 +2,7 @@
 //!
 //! Owns when it is ready unless the experiment says so, and what an experiment with one cannot ask.
 
-use loadline_analysis::slo::{Objective, Slo};
+use loadline_analysis::slo::Slo;
 use loadline_load::LoadTarget;
 use loadline_protocol::{MetricsSpec, Readiness};
 
@@ -11,16 +11,11 @@ use super::super::said::Text;
 use crate::experiment::Experiment;
 use crate::experiment::error::ExperimentSource;
 
-/// Takes the objective about errors away that every other SLO gets.
 pub(super) fn refuse_request_objectives(
-    slo: &mut Slo,
+    slo: &Slo,
     text: &Text,
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
-    if !text.inner_value().contains("errors") {
-        let is_error = |objective: &Objective| matches!(objective, Objective::Errors { .. });
-        slo.objectives.retain(|objective| !is_error(objective));
-    }
     let Some(objective) = slo.request_objective() else {
         return Ok(());
     };
