@@ -466,7 +466,11 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 fn time_of_failure(evidence: &Evidence) -> String {
+    let is_load = |phase: &TrialPhase| matches!(phase, TrialPhase::WarmUp | TrialPhase::Measure);
+    let phases = evidence.phases.iter().rev().map(|span| span.phase);
     let last_load = evidence.load.last().map(|load| load.phase);
+    // Without requests time alone passes.
+    let last_load = last_load.or_else(|| phases.into_iter().find(is_load));
     let span = evidence
         .phases
         .iter()

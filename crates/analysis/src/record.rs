@@ -303,6 +303,14 @@ pub struct Evidence {
     /// ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
+    /// How long the command took that restored the backlog before the start; `None` without one.
+    #[serde(
+        rename = "backlog_ns",
+        with = "wire::nanos_opt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub backlog: Option<Duration>,
     /// The command that drove a consumer; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<DriveEvidence>,

@@ -405,6 +405,9 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     if let Some(command) = &flags.drive {
         file.load.drive.clone_from(&command.0);
     }
+    if let Some(command) = &flags.backlog {
+        file.load.backlog.clone_from(&command.0);
+    }
     flags.load_flags.overlay(&mut file.load);
     let here = called::working_directory()?;
     file.load.resolve_files(&here).map_err(load_error)?;

@@ -65,7 +65,7 @@ pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io:
     for file in load.spec.content_files() {
         add_file(&mut digest, &file)?;
     }
-    let commands = [&load.spec.command, &load.spec.drive];
+    let commands = [&load.spec.command, &load.spec.drive, &load.spec.backlog];
     for file in commands
         .into_iter()
         .flat_map(|words| command_files(words, &app.directory))

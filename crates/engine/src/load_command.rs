@@ -75,12 +75,32 @@ pub(crate) fn load_command(
     configuration: &Configuration,
     phases: &[LoadPhase],
 ) -> Result<Option<LoadCommandSpec>, RunError> {
+    let spec = &of.experiment.load.spec;
+    match spec.url {
+        Some(_) => locate_command(of, configuration, phases, ("load", &spec.command)),
+        None => locate_command(of, configuration, phases, ("drive", &spec.drive)),
+    }
+}
+
+/// The command that restores the backlog before this trial, if there is one.
+/// Errors: As [`load_command`].
+pub(crate) fn backlog_command(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    phases: &[LoadPhase],
+) -> Result<Option<LoadCommandSpec>, RunError> {
+    let command = ("backlog", &of.experiment.load.spec.backlog);
+    locate_command(of, configuration, phases, command)
+}
+
+fn locate_command(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    phases: &[LoadPhase],
+    (name, command): (&str, &Vec<String>),
+) -> Result<Option<LoadCommandSpec>, RunError> {
     let load = &of.experiment.load;
     let url = load.spec.url.as_ref();
-    let command = match url {
-        Some(_) => &load.spec.command,
-        None => &load.spec.drive,
-    };
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
@@ -94,9 +114,10 @@ pub(crate) fn load_command(
     };
     let directory = &of.experiment.app.directory;
     let found = locate(&facts.fill_word(program), directory, of.places).map_err(|error| {
-        let hint = "it is a program of this machine, by its path or one in PATH: --load 'vegeta attack ...', --drive './produce 500'";
-        let what = url.map_or("the drive command", |_| "the load command");
-        RunRefusal::new(what, error, hint)
+        let hint = format!(
+            "it is a program of this machine, by its path or one in PATH: --{name} './{name}.sh 500'"
+        );
+        RunRefusal::new(format!("the {name} command"), error, hint)
     })?;
     let mut env = inherited_variables();
     // Tools keep files there; it is gone with the trial.

@@ -67,6 +67,10 @@ pub struct LoadSpec {
     /// `{duration_s}` and `{results}` are filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drive: Vec<String>,
+    /// A command that restores the backlog of such an application before each of its starts, as the
+    /// offsets of a consumer group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backlog: Vec<String>,
     /// Request method; default GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,

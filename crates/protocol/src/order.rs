@@ -69,6 +69,9 @@ pub struct TrialOrder {
     pub generators: Option<Generators>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_command: Option<LoadCommandSpec>,
+    /// Runs to its end before the application starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<LoadCommandSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsSpec>,
     /// The expected end of a run; its start deadline is the deadline for its end.

@@ -24,10 +24,10 @@ use loadline_protocol::{
 
 use crate::container::ContainerNetwork;
 use crate::cpus::CpuPlan;
-use crate::dependency::{DependencyProcess, DependencyStart, quote_lines};
+use crate::dependency::{DependencyProcess, DependencyStart, quote_lines, run_backlog};
 use crate::generator::{LoadShare, named_requests};
 use crate::group::TASKS;
-use crate::halt::{HaltReason, refusal_halt};
+use crate::halt::{HaltReason, Stop, refusal_halt};
 use crate::site::Site;
 
 /// Most bytes that it may leave in its /tmp.
@@ -71,7 +71,7 @@ impl LoadTool {
         let start = DependencyStart {
             site,
             order,
-            dependency: &as_dependency(command),
+            dependency: &as_dependency(command, "load-command"),
             suffix: "load-command".to_owned(),
             limits: CgroupLimits {
                 cpuset: has(Controller::Cpuset).then(|| plan.generator.iter().copied().collect()),
@@ -328,9 +328,23 @@ pub(crate) fn observed_share(
     })
 }
 
-fn as_dependency(command: &LoadCommandSpec) -> DependencySpec {
+/// How long the backlog command of the trial took, where it has one.
+pub(crate) fn restore_backlog(
+    site: &Site,
+    order: &TrialOrder,
+    network: ContainerNetwork,
+    stop: Stop<'_>,
+) -> Result<Option<Duration>, HaltReason> {
+    let run = |command| {
+        let backlog = as_dependency(command, "backlog");
+        run_backlog((site, order), &backlog, network, stop)
+    };
+    order.backlog.as_ref().map(run).transpose()
+}
+
+fn as_dependency(command: &LoadCommandSpec, name: &str) -> DependencySpec {
     DependencySpec {
-        name: "load-command".to_owned(),
+        name: name.to_owned(),
         app: command.app.clone(),
         readiness: Readiness::Exit,
         start_deadline: command.first_request,

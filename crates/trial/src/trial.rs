@@ -28,6 +28,7 @@ use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, Stop, refusal_halt};
 use crate::instance::Instance;
 use crate::instances::Instances;
+use crate::load_command::restore_backlog;
 use crate::program::ProgramSpec;
 use crate::site::Site;
 use crate::soaking::{OutagePoints, SoakRun};
@@ -66,6 +67,7 @@ struct OngoingTrial<'a> {
     around: Option<OutagePoints>,
     metrics: Vec<MetricEvidence>,
     drive: Option<DriveEvidence>,
+    backlog: Option<Duration>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error. Errors:
@@ -83,6 +85,10 @@ pub(crate) fn run(
     if let Err(halt) = dependencies.start_all(site, order, stop) {
         return not_begun(halt, dependencies.end_all());
     }
+    let backlog = match restore_backlog(site, order, dependencies.front_network(), stop) {
+        Ok(took) => took,
+        Err(halt) => return not_begun(halt, dependencies.end_all()),
+    };
     let prepared = refuse_taken_port(order)
         .and_then(|()| Instances::prepare_all(site, order, &program, dependencies, log));
     let instances = match prepared {
@@ -107,6 +113,7 @@ pub(crate) fn run(
         around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
         metrics: Vec::new(),
         drive: None,
+        backlog,
     };
     trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
     let halted = trial.start_trial().and_then(|()| trial.drive_all()).err();
@@ -488,6 +495,7 @@ impl OngoingTrial<'_> {
         evidence.load = self.load;
         evidence.metrics = self.metrics;
         evidence.drive = self.drive;
+        evidence.backlog = self.backlog;
         evidence.outages = proxy::scheduled_outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);

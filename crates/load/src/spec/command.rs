@@ -44,12 +44,19 @@ const BESIDE_COMMAND: [&str; 6] = [
 ];
 
 impl LoadSpec {
+    /// Commands for an application without requests, by key.
+    pub fn consumer_commands(&self) -> [(&'static str, &[String]); 2] {
+        [("backlog", &self.backlog), ("drive", &self.drive)]
+    }
+
     /// Refuses what is about requests, where there are none.
     /// Errors: [`LoadError::Plan`] names the key.
     pub fn refuse_requests(&self) -> Result<(), LoadError> {
-        if self.drive.first().is_some_and(String::is_empty) {
-            let why = "its first word is empty; write drive = [\"./produce\", \"500\"] (--drive './produce 500')";
-            return Err(refuse_key("drive", why));
+        for (field, words) in self.consumer_commands() {
+            if words.first().is_some_and(String::is_empty) {
+                let why = "its first word is empty; write the program and its arguments: [\"./produce\", \"500\"]";
+                return Err(refuse_key(field, why));
+            }
         }
         let said = serde_json::to_value(self).unwrap_or_default();
         let mut about_requests = ITS_OWN.into_iter().chain(BESIDE_COMMAND);
@@ -63,9 +70,11 @@ impl LoadSpec {
     }
 
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
-        if !self.drive.is_empty() && self.url.is_some() {
-            let why = "it makes work that is not HTTP, and there is a URL; leave out the URL, or let the command send requests: command = [...] (--load)";
-            return Err(refuse_key("drive", why));
+        let given = self.consumer_commands().into_iter();
+        let given = given.filter(|(_, words)| !words.is_empty());
+        if let (Some((field, _)), Some(_)) = (given.last(), &self.url) {
+            let why = "it is for an application without requests, and there is a URL; leave out the URL, or let a command send requests: command = [...] (--load)";
+            return Err(refuse_key(field, why));
         }
         let Some(program) = self.command.first() else {
             return Ok(());
