@@ -326,7 +326,7 @@ fn per_request(cpu: Duration, ok: u64) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{EarlyEnd, GcEvidence, TrialPurpose, TrialVerdict};
+    use crate::record::{EarlyEnd, GcEvidence, HeapAfter, TrialPurpose, TrialVerdict};
 
     #[test]
     fn figures_come_from_the_measure_phase_alone() {
@@ -364,6 +364,46 @@ mod tests {
         assert_eq!(sli.throttled_periods_share, Some(0.04));
         let p99 = sli.p99.unwrap().as_secs_f64();
         assert!((p99 / 0.020 - 1.0).abs() < 1e-3, "{p99}");
+    }
+
+    #[test]
+    fn shares_of_the_jvm_come_from_its_log() {
+        let heap = |at_ns, mib, is_full| HeapAfter {
+            at_ns,
+            bytes: Bytes::from_mib(mib),
+            is_full,
+        };
+        let mut evidence = Evidence {
+            phases: vec![PhaseSpan {
+                phase: TrialPhase::Measure,
+                start: 10_000_000_000,
+                end: 20_000_000_000,
+            }],
+            gc: Some(GcEvidence {
+                pauses: 3,
+                heap_max: Some(Bytes::from_mib(100)),
+                measure_pause_sum: Some(Duration::from_millis(500)),
+                heaps_after: vec![
+                    heap(11_000_000_000, 90, false),
+                    heap(12_000_000_000, 40, false),
+                    heap(30_000_000_000, 10, true),
+                ],
+                ..fixture::empty_gc_log()
+            }),
+            ..Evidence::default()
+        };
+        let (of_heap, of_gc) = (
+            JvmObjective::Heap { bound: 0.8 },
+            JvmObjective::Gc { bound: 0.1 },
+        );
+        assert_eq!(jvm_share(of_gc, &evidence), Some(0.05));
+        assert_eq!(jvm_share(of_heap, &evidence), Some(0.4));
+        if let Some(gc) = &mut evidence.gc {
+            gc.heaps_after.insert(2, heap(13_000_000_000, 70, true));
+        }
+        assert_eq!(jvm_share(of_heap, &evidence), Some(0.7), "a full one tells");
+        evidence.gc = None;
+        assert_eq!(jvm_share(of_heap, &evidence), None);
     }
 
     #[test]

@@ -172,10 +172,7 @@ impl LoadTool {
                 "stay in the foreground",
                 "; one that only fills a backlog may end with 0 if the SLO says how fast that is worked off: 'lag: drains<60s'",
             ),
-            false => (
-                "stay in the foreground and send, from its first request",
-                "",
-            ),
+            false => ("stay in the foreground and send", ""),
         };
         let why = format!(
             "{} {how} after {ran:.1} s, before the load of the trial was over{}; it must {stays} for {:.0} s, as {{duration_s}} in its command says{hint}",
