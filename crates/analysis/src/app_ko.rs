@@ -466,13 +466,17 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 fn time_of_failure(evidence: &Evidence) -> String {
+    let is_load = |phase: &TrialPhase| matches!(phase, TrialPhase::WarmUp | TrialPhase::Measure);
+    let phases = evidence.phases.iter().rev().map(|span| span.phase);
     let last_load = evidence.load.last().map(|load| load.phase);
+    // Without requests time alone passes.
+    let last_load = last_load.or_else(|| phases.into_iter().find(is_load));
     let span = evidence
         .phases
         .iter()
         .find(|span| span.phase == TrialPhase::Start);
     if let (Some(_), Some(span)) = (&evidence.run, span) {
-        let length = Duration::from_nanos(span.end.saturating_sub(span.start));
+        let length = span.length();
         return format!("after {}", text::short_duration(length));
     }
     match (evidence.start.ready, last_load) {

@@ -91,7 +91,9 @@ pub fn why_load_fails(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) ->
             let said = format!("{} requests failed or took longer", text::short_count(late));
             (late > 0).then_some(said)
         }
-        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => None,
+        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
+            None
+        }
     };
     let first = slo.objectives.iter().find_map(|o| Some((o, broken(o)?)));
     first.map(|(objective, said)| {

@@ -167,6 +167,7 @@ fn stretch(slo: &Slo, load: &LoadEvidence) -> usize {
         Objective::Errors { bound } => Some(*bound),
         Objective::MaxLatency { .. }
         | Objective::Start { .. }
+        | Objective::Jvm(_)
         | Objective::Run(_)
         | Objective::Metric(_) => None,
     };
@@ -193,7 +194,9 @@ fn keeps_slo(latency: &Latency, slo: &Slo) -> bool {
             let failed = latency.scheduled() - latency.succeeded();
             Some(failed as f64 / latency.scheduled().max(1) as f64)
         }
-        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => Some(0.0),
+        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
+            Some(0.0)
+        }
     };
     slo.objectives.iter().all(|o| o.is_met(measured(o)))
 }

@@ -41,8 +41,8 @@ pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvid
 pub use gc::{GcEvidence, HeapAfter};
 pub use instance::{ExitEvidence, InstanceEvidence};
 pub use load::{
-    DueEvidence, GeneratorEvidence, LoadCommandEvidence, LoadEvidence, LoadFrom, ObservedModel,
-    ReportedEvidence, ReportedFigures, ReportedScope, RequestEvidence,
+    DriveEvidence, DueEvidence, GeneratorEvidence, LoadCommandEvidence, LoadEvidence, LoadFrom,
+    ObservedModel, ReportedEvidence, ReportedFigures, ReportedScope, RequestEvidence,
 };
 pub use machine::{
     ClusterDescription, EnforcedLimits, ImageIdentity, MachineDescription, TrialNode,
@@ -303,6 +303,17 @@ pub struct Evidence {
     /// ([`crate::together`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
+    /// How long the command took that restored the backlog before the start; `None` without one.
+    #[serde(
+        rename = "backlog_ns",
+        with = "wire::nanos_opt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub backlog: Option<Duration>,
+    /// The command that drove a consumer; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveEvidence>,
     /// Metrics that the SLO may name, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricEvidence>,

@@ -9,8 +9,10 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use crate::latency::{self, Latency, LatencyError};
-use crate::record::{Evidence, LoadFrom, RequestEvidence, TrialPhase, TrialRecord};
-use crate::slo::Quantile;
+use crate::record::{
+    Evidence, GcEvidence, LoadFrom, PhaseSpan, RequestEvidence, TrialPhase, TrialRecord,
+};
+use crate::slo::{JvmObjective, Quantile};
 use crate::startup;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -191,6 +193,7 @@ impl Sli {
         let evidence = &record.evidence;
         let measured = MeasuredLoad::from_evidence(evidence)?;
         let duration = measured.as_ref().map(|m| m.duration);
+        let duration = duration.or_else(|| judged_time(evidence));
         // A partial phase is not a valid sample.
         let load = measured.as_ref().filter(|_| evidence.ended_early.is_none());
         let cgroup = &evidence.cgroup;
@@ -249,6 +252,64 @@ pub fn gc_cpu_share(evidence: &Evidence) -> Option<f64> {
         .or_else(|| time_share(gc.gc_cpu, evidence.cgroup.cpu))
 }
 
+/// How many of the last collections tell the live set, where no full one does.
+const COLLECTIONS: usize = 5;
+
+/// The measured share of an objective about the JVM, in [0, 1]; `None` without a log of one JVM.
+pub fn jvm_share(objective: JvmObjective, evidence: &Evidence) -> Option<f64> {
+    let gc = evidence.gc.as_ref()?;
+    match objective {
+        JvmObjective::Heap { .. } => {
+            let most = gc.heap_max?.as_bytes() as f64;
+            quotient(
+                heap_after_collections(gc, evidence)?.as_bytes() as f64,
+                most,
+            )
+        }
+        JvmObjective::Gc { .. } => {
+            let is_placed = gc.pauses == 0 || !gc.pause_spans_ns.is_empty();
+            let in_phase = gc.measure_pause_sum;
+            let in_phase = in_phase.or(is_placed.then_some(Duration::ZERO));
+            match in_phase {
+                Some(_) => time_share(in_phase, judged_time(evidence)),
+                // JDK 8 does not place its pauses: all, of the whole trial.
+                None => time_share(
+                    Some(gc.pause_sum),
+                    Some(evidence.phases.iter().map(PhaseSpan::length).sum()),
+                ),
+            }
+        }
+    }
+}
+
+/// The most after a full collection of the judged time; without one the least after the last
+/// collections, since young ones leave garbage behind. Nothing if the heap never filled.
+fn heap_after_collections(gc: &GcEvidence, evidence: &Evidence) -> Option<Bytes> {
+    let judged = evidence
+        .phases
+        .iter()
+        .find(|span| span.phase == TrialPhase::Measure);
+    let (from, to) = judged.map_or((0, u64::MAX), |span| (span.start, span.end));
+    let heaps = || gc.heaps_after.iter().filter(|heap| heap.at_ns <= to);
+    let full = heaps().filter(|heap| heap.is_full && heap.at_ns >= from);
+    let last = heaps().rev().take(COLLECTIONS).map(|heap| heap.bytes);
+    let seen = full.map(|heap| heap.bytes).max().or(last.min());
+    seen.or(gc.heap_after_max)
+        .or((gc.pauses == 0).then(Bytes::default))
+}
+
+/// The judged time: of the requests, else of the phase, else of the whole run.
+pub(crate) fn judged_time(evidence: &Evidence) -> Option<Duration> {
+    let mut load = evidence.load.iter();
+    let load = load.find(|load| load.phase == TrialPhase::Measure);
+    let mut spans = evidence.phases.iter();
+    let span = spans.find(|span| span.phase == TrialPhase::Measure);
+    let of_phase = load
+        .map(|load| load.duration)
+        .or(span.map(PhaseSpan::length));
+    of_phase.or(evidence.start.ready.filter(|_| evidence.run.is_some()))
+}
+
 fn time_share(part: Option<Duration>, whole: Option<Duration>) -> Option<f64> {
     quotient(part?.as_secs_f64(), whole?.as_secs_f64())
 }
@@ -265,7 +326,7 @@ fn per_request(cpu: Duration, ok: u64) -> Option<Duration> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{EarlyEnd, GcEvidence, TrialPurpose, TrialVerdict};
+    use crate::record::{EarlyEnd, GcEvidence, HeapAfter, TrialPurpose, TrialVerdict};
 
     #[test]
     fn figures_come_from_the_measure_phase_alone() {
@@ -303,6 +364,46 @@ mod tests {
         assert_eq!(sli.throttled_periods_share, Some(0.04));
         let p99 = sli.p99.unwrap().as_secs_f64();
         assert!((p99 / 0.020 - 1.0).abs() < 1e-3, "{p99}");
+    }
+
+    #[test]
+    fn shares_of_the_jvm_come_from_its_log() {
+        let heap = |at_ns, mib, is_full| HeapAfter {
+            at_ns,
+            bytes: Bytes::from_mib(mib),
+            is_full,
+        };
+        let mut evidence = Evidence {
+            phases: vec![PhaseSpan {
+                phase: TrialPhase::Measure,
+                start: 10_000_000_000,
+                end: 20_000_000_000,
+            }],
+            gc: Some(GcEvidence {
+                pauses: 3,
+                heap_max: Some(Bytes::from_mib(100)),
+                measure_pause_sum: Some(Duration::from_millis(500)),
+                heaps_after: vec![
+                    heap(11_000_000_000, 90, false),
+                    heap(12_000_000_000, 40, false),
+                    heap(30_000_000_000, 10, true),
+                ],
+                ..fixture::empty_gc_log()
+            }),
+            ..Evidence::default()
+        };
+        let (of_heap, of_gc) = (
+            JvmObjective::Heap { bound: 0.8 },
+            JvmObjective::Gc { bound: 0.1 },
+        );
+        assert_eq!(jvm_share(of_gc, &evidence), Some(0.05));
+        assert_eq!(jvm_share(of_heap, &evidence), Some(0.4));
+        if let Some(gc) = &mut evidence.gc {
+            gc.heaps_after.insert(2, heap(13_000_000_000, 70, true));
+        }
+        assert_eq!(jvm_share(of_heap, &evidence), Some(0.7), "a full one tells");
+        evidence.gc = None;
+        assert_eq!(jvm_share(of_heap, &evidence), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Owns the text form and the comparison. An SLO is judged over the measure phase only.
 
+mod jvm;
 mod metric;
 mod run;
 
@@ -13,7 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text;
-pub use metric::MetricObjective;
+pub use jvm::JvmObjective;
+pub use metric::{Comparison, MetricObjective};
 pub use run::RunObjective;
 
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
@@ -68,6 +70,8 @@ pub enum Objective {
         #[serde(rename = "bound_ns", with = "crate::wire::nanos")]
         bound: Duration,
     },
+    /// About the JVM's heap and collector.
+    Jvm(JvmObjective),
     /// About a run.
     Run(RunObjective),
     /// About a metric, which a [`RequestObjective`] names.
@@ -82,6 +86,7 @@ impl Objective {
                 bound.as_secs_f64()
             }
             Self::Errors { bound } => bound,
+            Self::Jvm(jvm) => jvm.bound_value(),
             Self::Run(run) => run.bound_value(),
             Self::Metric(metric) => metric.bound,
         }
@@ -108,6 +113,7 @@ impl Objective {
             Self::Latency { bound, .. } | Self::MaxLatency { bound } | Self::Start { bound } => {
                 text::duration_beside(length(measured), bound)
             }
+            Self::Jvm(jvm) => text::percent_beside(measured, jvm.bound_value()),
             Self::Run(run) => run.show_measured(measured),
             Self::Metric(metric) => metric.show_value(measured),
         }
@@ -121,6 +127,7 @@ impl fmt::Display for Objective {
             Self::MaxLatency { bound } => write!(f, "max<{}", print_duration(*bound)),
             Self::Errors { bound } => write!(f, "errors<{}%", round_printed(bound * 100.0)),
             Self::Start { bound } => write!(f, "start<{}", print_duration(*bound)),
+            Self::Jvm(jvm) => fmt::Display::fmt(jvm, f),
             Self::Run(run) => fmt::Display::fmt(run, f),
             Self::Metric(metric) => fmt::Display::fmt(metric, f),
         }
@@ -188,7 +195,7 @@ pub struct Slo {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
 )]
 pub struct ParseSloError {
     pub text: String,
@@ -234,6 +241,7 @@ impl Slo {
             Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
             Objective::Errors { .. }
             | Objective::Start { .. }
+            | Objective::Jvm(_)
             | Objective::Run(_)
             | Objective::Metric(_) => None,
         };
@@ -250,6 +258,38 @@ impl Slo {
                 Objective::Metric(metric) => Some((named.request.as_str(), metric)),
                 _ => None,
             })
+    }
+
+    /// Takes the bound on errors away that every SLO has which names none: without requests.
+    pub fn forget_default_errors(&mut self, text: &str) {
+        let is_error = |objective: &Objective| matches!(objective, Objective::Errors { .. });
+        if !text.contains("errors") {
+            self.objectives.retain(|objective| !is_error(objective));
+        }
+    }
+
+    pub fn jvm_objectives(&self) -> impl Iterator<Item = JvmObjective> {
+        let jvm = |objective: &Objective| match objective {
+            Objective::Jvm(jvm) => Some(*jvm),
+            _ => None,
+        };
+        self.objectives.iter().filter_map(jvm)
+    }
+
+    /// An objective about all requests; `None` for a run, or a consumer.
+    pub fn request_objective(&self) -> Option<&Objective> {
+        self.objectives.iter().find(|objective| {
+            matches!(
+                objective,
+                Objective::Latency { .. } | Objective::MaxLatency { .. } | Objective::Errors { .. }
+            )
+        })
+    }
+
+    /// Whether it bounds how fast a backlog is worked off.
+    pub fn is_drained(&self) -> bool {
+        self.metric_objectives()
+            .any(|(_, metric)| metric.is_drain())
     }
 
     pub fn run_objectives(&self) -> impl Iterator<Item = RunObjective> {
@@ -339,9 +379,12 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     if request.is_empty() {
         return Err(error("no request is named before the `:`"));
     }
-    if matches!(objective, Objective::Start { .. } | Objective::Run(_)) {
+    if matches!(
+        objective,
+        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_)
+    ) {
         return Err(error(
-            "the start and the run are those of the application, not of a request",
+            "the start, the JVM and the run are those of the application, not of a request",
         ));
     }
     Ok(Some(RequestObjective { request, objective }))
@@ -419,6 +462,9 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     };
     if let Some(run) = RunObjective::parse(text) {
         return run.map(Objective::Run).map_err(|why| error(&why));
+    }
+    if let Some(jvm) = JvmObjective::parse(text) {
+        return jvm.map(Objective::Jvm).map_err(|why| error(&why));
     }
     let (name, bound) = text
         .split_once('<')

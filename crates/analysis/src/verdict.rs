@@ -259,6 +259,7 @@ fn cannot_count(
 ) -> Option<(InvalidReason, String)> {
     measured
         .and_then(|measured| generator_limit(measured, slo, thresholds))
+        .or_else(|| drive_limit(evidence, thresholds))
         .or_else(|| proxy_limit(evidence, slo, thresholds))
         .or_else(|| noise::why_too_noisy(&evidence.noise, &thresholds.noise))
         .or_else(|| noisy_start(slo, evidence, thresholds))
@@ -310,6 +311,15 @@ fn generator_limit(
     })
 }
 
+fn drive_limit(
+    evidence: &Evidence,
+    thresholds: &VerdictThresholds,
+) -> Option<(InvalidReason, String)> {
+    let why = evidence.drive.as_ref()?.saturated.as_ref();
+    let why = why.filter(|_| !thresholds.accept_saturated)?;
+    Some((InvalidReason::GeneratorSaturated, why.clone()))
+}
+
 /// How late the generator, or the proxy, may be; `None` where no objective is about latency.
 fn allowed_lag(slo: &Slo, thresholds: &VerdictThresholds) -> Option<Duration> {
     let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
@@ -340,6 +350,7 @@ fn objective_results(
         let value = match objective {
             Objective::Errors { .. } => measured.and_then(MeasuredLoad::error_share),
             Objective::Start { .. } => seconds(evidence.start.ready),
+            Objective::Jvm(jvm) => sli::jvm_share(*jvm, evidence),
             _ => measured.and_then(|m| seconds(judged_latency(*objective, &m.latency))),
         };
         objective_result(None, *objective, value)
@@ -368,6 +379,7 @@ fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
         Objective::MaxLatency { .. } => latency.max(),
         Objective::Errors { .. }
         | Objective::Start { .. }
+        | Objective::Jvm(_)
         | Objective::Run(_)
         | Objective::Metric(_) => None,
     }
@@ -471,6 +483,9 @@ fn broken_sentence(
             let was = objective.show_measured(seconds);
             format!("{name} was {was}, the SLO allows {bound}")
         }
+        (None, Objective::Jvm(_)) => {
+            format!("{name} has no value: there is no GC log of one JVM, the SLO allows {bound}")
+        }
         (None, _) if sent == 0 => {
             format!("{name} has no value: no request was sent, the SLO allows {bound}")
         }
@@ -532,7 +547,9 @@ pub fn lacked_memory(trial: &TrialRecord) -> bool {
         TrialVerdict::AppKo(_) => true,
         TrialVerdict::SloMiss => {
             let gc = sli::gc_cpu_share(evidence);
+            let is_jvm = |o: &ObjectiveResult| !o.met && matches!(o.objective, Objective::Jvm(_));
             is_thrash(evidence, &thresholds)
+                || trial.objectives.iter().any(is_jvm)
                 || gc.is_some_and(|share| share > thresholds.gc_share_worth_a_word)
         }
     }

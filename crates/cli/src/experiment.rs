@@ -263,10 +263,14 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .with_hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
         .with_hint("or name an experiment file, which has it"));
     }
-    if !flags.job {
+    let is_consumer = !(flags.metric.is_empty() && flags.probe.is_empty());
+    if !flags.job && !is_consumer {
         let url = flags.url.as_ref().map(LoadTarget::to_string);
-        need(&url, "--url", "http://localhost:8080/")
-            .map_err(|error| error.with_hint("a program that ends by itself needs none: --job"))?;
+        need(&url, "--url", "http://localhost:8080/").map_err(|error| {
+            error
+                .with_hint("a program that ends by itself needs none: --job")
+                .with_hint("nor does one that its metrics judge: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
+        })?;
     }
     let slo = flags
         .slo
@@ -379,12 +383,10 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
         );
     }
     let name = Path::new(program).file_name().unwrap_or_default();
-    let is_build = ["mvn", "mvnw", "gradle", "gradlew"]
-        .iter()
-        .any(|tool| name == *tool);
-    if is_build && !is_job {
+    let tools = ["mvn", "mvnw", "gradle", "gradlew"];
+    if !is_job && tools.iter().any(|tool| name == *tool) {
         say!(
-            "warning: {program} runs inside the limit too: build the jar, then -- java -jar target/APP.jar"
+            "warning: {program} runs inside the limit too: build the jar, then -- java -jar target/APP.jar; or size the build itself: --job"
         );
     }
     Ok(())
@@ -398,6 +400,12 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     }
     if let Some(command) = &flags.load {
         file.load.command.clone_from(&command.0);
+    }
+    if let Some(command) = &flags.drive {
+        file.load.drive.clone_from(&command.0);
+    }
+    if let Some(command) = &flags.backlog {
+        file.load.backlog.clone_from(&command.0);
     }
     flags.load_flags.overlay(&mut file.load);
     let here = called::working_directory()?;

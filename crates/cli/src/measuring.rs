@@ -18,6 +18,7 @@ use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand, check_context};
 use loadline_report::format;
 use loadline_runner::commit;
+use loadline_runner::consumer::end_on_out_of_memory;
 use loadline_runner::ground::{explain_change, fingerprint};
 use loadline_runner::heaps::check_heaps;
 use loadline_runner::host::TrialHost;
@@ -106,6 +107,7 @@ pub fn can_plan(experiment: &mut Experiment) -> Result<(), Error> {
     }
     let Some(reference) = missing else {
         images::find_images(experiment)?;
+        end_on_out_of_memory(experiment, &jdks, &places);
         return preflight(experiment, &jdks, &places);
     };
     talk!(
@@ -146,6 +148,7 @@ impl MeasuringSession {
             return Self::begin_in_cluster(given, kind, flags, java, (webhook, version));
         }
         images::find_images(&mut given.experiment)?;
+        end_on_out_of_memory(&mut given.experiment, &jdks, &places);
         preflight(&given.experiment, &jdks, &places)?;
         if kind == ResultKind::Size && given.experiment.search.pricing.is_none() {
             let bases = searches::bases(&given.experiment);
@@ -232,6 +235,7 @@ impl MeasuringSession {
             Some(_) => Some(prepare_cluster(&mut experiment)?),
             None => {
                 images::find_images(&mut experiment)?;
+                end_on_out_of_memory(&mut experiment, &jdks, &places);
                 is_here = true;
                 prepare_engine_apart(&experiment)?
             }

@@ -325,6 +325,20 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     if experiment.load.is_absent() {
         return LoadWords::without_rate("a run that ends by itself".to_owned());
     }
+    if experiment.load.is_timed() {
+        return LoadWords::without_rate(format!(
+            "{}, {} after a warm-up of {}",
+            match load.drive.is_empty() {
+                true => "its own work".to_owned(),
+                false => format!(
+                    "the work of `{}`",
+                    redact::redact_command(&load.drive).join(" ")
+                ),
+            },
+            seconds(model.scheduled_duration().unwrap_or_default()),
+            seconds(load.warm_up())
+        ));
+    }
     if !load.command.is_empty() {
         let length = model.scheduled_duration().unwrap_or_default();
         let asked = model

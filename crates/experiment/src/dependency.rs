@@ -467,17 +467,13 @@ fn port_of(
     readiness: &Readiness,
     source: &ExperimentSource<'_>,
 ) -> Checked<Option<u16>> {
-    let asked = match readiness {
-        Readiness::Http { port, .. } | Readiness::Tcp { port } => Some(*port),
-        Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit => None,
-    };
     match &table.port {
         Some(port) if *port.inner_value() == 0 => {
             let hint = "the port on which the application reaches it: port = 5432";
             Err(source.error_at(port.origin(), "0 is no port", hint))
         }
         Some(port) => Ok(Some(*port.inner_value())),
-        None => Ok(asked),
+        None => Ok(readiness.asked_port()),
     }
 }
 

@@ -9,6 +9,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, TrialPhase};
+use loadline_load::spec::DURATION;
+use loadline_load::spec::text::PositiveTime;
 use loadline_load::{LoadError, LoadModel, LoadPlan, LoadSpec, LoadTarget, RequestSpec};
 use loadline_protocol::{LoadPhase, Readiness};
 
@@ -64,6 +66,25 @@ impl ExperimentLoad {
         self.spec == LoadSpec::default()
     }
 
+    /// Without requests: the phases of a consumer last for their time.
+    /// Errors: [`LoadError::Plan`] names a key that is about requests.
+    pub fn timed(spec: &LoadSpec) -> Result<Self, LoadError> {
+        spec.refuse_requests()?;
+        let duration = spec.duration.map_or(DURATION, |time| time.0);
+        Ok(Self {
+            spec: LoadSpec {
+                duration: Some(PositiveTime(duration)),
+                ..spec.clone()
+            },
+            model: LoadModel::ClosedFor { duration },
+        })
+    }
+
+    /// Whether no request is sent and time alone passes; not of a run, which has no phases.
+    pub fn is_timed(&self) -> bool {
+        self.spec.url.is_none() && !self.is_absent()
+    }
+
     /// The phases of a trial of this configuration, which may have its own rate (the mean of an
     /// open model) and warm-up; `bound` is the tightest latency objective, `seed` drives everything
     /// random in this trial. Errors: [`LoadError::Plan`] when a file or variable that it names does
@@ -81,12 +102,15 @@ impl ExperimentLoad {
             Some(rate) => self.model.clone().at_rate(rate),
             None => self.model.clone(),
         };
-        let plan = LoadPlan {
-            slo: bound,
-            seed,
-            ..self
-                .spec
-                .plan_with_model(vec![target(self.spec.port())], model.clone())?
+        let plan = match (self.is_timed(), model.scheduled_duration()) {
+            (true, Some(length)) => LoadPlan::timed(length),
+            _ => LoadPlan {
+                slo: bound,
+                seed,
+                ..self
+                    .spec
+                    .plan_with_model(vec![target(self.spec.port())], model.clone())?
+            },
         };
         let warm_up = of.warm_up.unwrap_or(self.spec.warm_up());
         let before = (!warm_up.is_zero()).then(|| LoadPhase {
@@ -152,7 +176,12 @@ impl ExperimentLoad {
         };
         let mut burst = behind(
             TrialPhase::Age,
-            LoadModel::ClosedFor { duration: AGE },
+            LoadModel::ClosedFor {
+                duration: match judged.model.scheduled_duration() {
+                    Some(judged) if self.is_timed() => judged.min(AGE),
+                    _ => AGE,
+                },
+            },
             AGE_SEED,
         );
         burst.plan.think = None;
@@ -172,7 +201,7 @@ impl ExperimentLoad {
         training: &TrainingSettings,
         requests: u64,
     ) -> Result<Vec<LoadPhase>, LoadError> {
-        if requests == 0 {
+        if requests == 0 || self.is_timed() {
             return Ok(Vec::new());
         }
         let plan = LoadPlan {
@@ -229,9 +258,14 @@ fn target(port: u16) -> SocketAddr {
 
 pub(super) fn check_load(
     spec: &LoadSpec,
+    is_consumer: bool,
     source: &ExperimentSource<'_>,
 ) -> Result<ExperimentLoad, ExperimentError> {
-    let load = ExperimentLoad::new(spec.clone()).map_err(|error| load_refusal(&error, source))?;
+    let load = match is_consumer {
+        true => ExperimentLoad::timed(spec),
+        false => ExperimentLoad::new(spec.clone()),
+    };
+    let load = load.map_err(|error| load_refusal(&error, source))?;
     if let Some(url) = &spec.url {
         refuse_foreign_url(url, source)?;
         if url.is_tls && spec.cacert.is_none() && spec.insecure != Some(true) {

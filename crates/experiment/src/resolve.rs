@@ -6,6 +6,7 @@ mod application;
 mod burst;
 mod cache;
 mod client;
+mod consumer;
 mod cpu;
 pub(super) mod image;
 mod instances;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::{CPU_PERIOD, Configuration};
 use loadline_analysis::slo::{Objective, Slo};
-use loadline_protocol::{NetworkMode, Readiness, RunSpec};
+use loadline_protocol::{MetricsSpec, NetworkMode, Readiness, RunSpec};
 
 use super::application::check_image;
 use super::checked::{
@@ -45,15 +46,22 @@ const PIDS: u64 = 4096;
 
 impl Experiment {
     pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
-        let slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
+        let mut slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
+        let is_consumer = file.metrics.is_some() && file.load.url.is_none();
+        if is_consumer || file.app.ends == Some(true) {
+            slo.forget_default_errors(file.slo.inner_value());
+        }
         let of_run = run::check_run(file, &slo, source)?;
         let load = match of_run {
             Some(_) => ExperimentLoad::absent(),
-            None => check_load(&file.load, source)?,
+            None => check_load(&file.load, is_consumer, source)?,
         };
+        if load.is_timed() {
+            consumer::refuse_request_objectives(&slo, &file.slo, source)?;
+        }
         let metrics = metrics::check_metrics(file, &slo, source)?;
         named_requests(&slo, &load, file, source)?;
-        let app = check_app(&file.app, (&load, &slo, of_run), source)?;
+        let app = check_app(&file.app, (&load, &slo, of_run, metrics.as_ref()), source)?;
         let base = base_configuration(&file.limits, source)?;
         let factors = file
             .factor
@@ -106,6 +114,7 @@ impl Experiment {
         load_command::check_load_command(&experiment, source)?;
         run::refuse_beside_run(&experiment, source)?;
         metrics::refuse_beside_metrics(&experiment, source)?;
+        consumer::refuse_beside_consumer(&experiment, source)?;
         cpu::refuse_auto(&experiment, source)?;
         Ok(experiment)
     }
@@ -144,7 +153,7 @@ fn named_requests(
 
 fn check_app(
     table: &AppTable,
-    (load, slo, run): (&ExperimentLoad, &Slo, Option<RunSpec>),
+    (load, slo, run, metrics): (&ExperimentLoad, &Slo, Option<RunSpec>, Option<&MetricsSpec>),
     source: &ExperimentSource<'_>,
 ) -> Checked<AppUnderTest> {
     let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
@@ -171,7 +180,7 @@ fn check_app(
         env: table.env.clone(),
         readiness: match run {
             Some(_) => Readiness::Exit,
-            None => app_readiness(table, load, source)?,
+            None => app_readiness(table, (load, metrics), source)?,
         },
         start_deadline: match run {
             Some(_) => run::run_deadline(slo, given, start_deadline),
@@ -191,16 +200,18 @@ fn check_app(
 
 fn app_readiness(
     table: &AppTable,
-    load: &ExperimentLoad,
+    (load, metrics): (&ExperimentLoad, Option<&MetricsSpec>),
     source: &ExperimentSource<'_>,
 ) -> Checked<Readiness> {
+    let port = (!load.is_timed()).then(|| load.spec.port());
     match &table.ready {
+        None if load.is_timed() => Ok(consumer::first_sample(metrics)),
         None => Ok(load.readiness()),
         Some(table) if !table.command.is_empty() => Err(source.experiment_error(
             "ready of app is a command, and those are for dependencies",
             "say it as a client sees it: http = \"/health\", tcp = 8080, or log = \"Started\"",
         )),
-        Some(table) => check_readiness(table, Some(load.spec.port()), "app", source),
+        Some(table) => check_readiness(table, port, "app", source),
     }
 }
 

@@ -106,6 +106,7 @@ pub(crate) fn test_order() -> TrialOrder {
         as_shipped: false,
         generators: None,
         load_command: None,
+        backlog: None,
         metrics: None,
         run: None,
     }

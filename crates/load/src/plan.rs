@@ -345,6 +345,16 @@ impl LoadPlan {
         }
     }
 
+    /// A phase in which no request is sent: it lasts for its time.
+    pub fn timed(duration: Duration) -> Self {
+        let model = LoadModel::ClosedFor { duration };
+        Self::new(Vec::new(), RequestSpec::for_get("/"), model)
+    }
+
+    pub fn sends_requests(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
     pub fn after_warm_up(mut self, length: Duration) -> Self {
         if length.is_zero() {
             return self;

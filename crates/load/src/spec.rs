@@ -62,6 +62,15 @@ pub struct LoadSpec {
     /// {results}` are filled in, and are also in the environment as `LOADLINE_URL` and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// A command that makes work which is not HTTP, as filling a queue, for an application that its
+    /// metrics judge: from ready to the end of the judged part, in its network, on the generator's CPUs.
+    /// `{duration_s}` and `{results}` are filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drive: Vec<String>,
+    /// A command that restores the backlog of such an application before each of its starts, as the
+    /// offsets of a consumer group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backlog: Vec<String>,
     /// Request method; default GET.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,

@@ -69,6 +69,9 @@ pub struct TrialOrder {
     pub generators: Option<Generators>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_command: Option<LoadCommandSpec>,
+    /// Runs to its end before the application starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog: Option<LoadCommandSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsSpec>,
     /// The expected end of a run; its start deadline is the deadline for its end.
@@ -101,13 +104,17 @@ pub struct RunSpec {
     pub reference: Option<RunReference>,
 }
 
-/// A program of the user's that makes the load of a trial, in one run over all phases.
+/// A program of the user's that makes the load of a trial, or other work, in one run over all phases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadCommandSpec {
     pub app: AppSpec,
     pub words: Vec<String>,
     pub account: Account,
-    pub port: u16,
+    /// Where the front times its requests; `None` if what it makes is not HTTP.
+    pub port: Option<u16>,
+    /// Whether it may end with 0 before the judged phase does.
+    #[serde(default)]
+    pub may_end: bool,
     /// From its start to its first request: a JVM or Node takes seconds of CPU to get there.
     pub first_request: Duration,
     #[serde(rename = "memory_bytes", with = "wire::bytes")]
@@ -115,6 +122,12 @@ pub struct LoadCommandSpec {
 }
 
 impl TrialOrder {
+    /// Whether its load phases last for their time, without a request.
+    pub fn is_timed(&self) -> bool {
+        let mut load = self.load.iter();
+        load.any(|load| !load.plan.sends_requests())
+    }
+
     pub fn peer_names(&self) -> Vec<String> {
         let dependencies = self.dependencies.iter().map(|d| &d.name);
         let stubs = self.stubs.iter().map(|stub| &stub.name);
@@ -258,6 +271,21 @@ pub enum Readiness {
     },
     /// It ended as its [`RunSpec`] expects. Of runs only.
     Exit,
+    /// Each of its metrics has a sample. The port is that of their address.
+    Sample {
+        port: Option<u16>,
+    },
+}
+
+impl Readiness {
+    /// The port that it asks; `None` where it asks none.
+    pub fn asked_port(&self) -> Option<u16> {
+        match self {
+            Self::Http { port, .. } | Self::Tcp { port } => Some(*port),
+            Self::Sample { port } => *port,
+            Self::LogLine { .. } | Self::Command { .. } | Self::Exit => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use loadline_analysis::record::{Configuration, ObjectiveResult, TrialRecord};
 use loadline_analysis::slo::Objective;
 use loadline_sizing::{Bytes, JvmOptionSet};
 
-use crate::content::{groups, runs, trials};
+use crate::content::{groups, trials};
 use crate::figures::{self, TrialFigures};
 use crate::redact;
 use crate::text;
@@ -79,7 +79,7 @@ pub fn render_csv(view: &ResultView) -> String {
             .and_then(|gc| gc.jdk.as_ref())
             .or(configuration.jdk.as_ref());
         let latency = |value: Option<Duration>| match value {
-            None if trial.verdict.is_evidence() && !runs::is_of_runs(view) => "inf".to_owned(),
+            None if trial.verdict.is_evidence() && view.sends_requests() => "inf".to_owned(),
             value => csv_seconds(value),
         };
         let cells = [

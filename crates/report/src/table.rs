@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::escape;
+use crate::format;
 use crate::text;
 
 const NARROWEST: usize = 16;
@@ -107,6 +108,18 @@ impl Table {
 
     pub fn mark_last(&mut self) {
         self.chosen = self.rows.len().checked_sub(1);
+    }
+
+    /// Leaves out the columns in which no row knows anything.
+    pub fn drop_unknown_columns(&mut self) {
+        let is_known = |column: usize| self.rows.iter().any(|row| row[column].text != format::NONE);
+        let known: Vec<bool> = (0..self.columns.len()).map(is_known).collect();
+        let mut kept = known.iter();
+        self.columns.retain(|_| kept.next() == Some(&true));
+        for row in &mut self.rows {
+            let mut kept = known.iter();
+            row.retain(|_| kept.next() == Some(&true));
+        }
     }
 
     pub fn has_no_rows(&self) -> bool {

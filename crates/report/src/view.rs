@@ -61,6 +61,11 @@ impl ResultView {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }
 
+    /// Whether its trials send requests; a run that ends and a consumer get none.
+    pub fn sends_requests(&self) -> bool {
+        self.slo.request_objective().is_some()
+    }
+
     pub fn load_of(&self, configuration: &Configuration) -> String {
         let load = match configuration.rate {
             Some(rate) => self.load.at_rate(&format::as_rate(rate)),

@@ -65,7 +65,11 @@ pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io:
     for file in load.spec.content_files() {
         add_file(&mut digest, &file)?;
     }
-    for file in command_files(&load.spec.command, &app.directory) {
+    let commands = [&load.spec.command, &load.spec.drive, &load.spec.backlog];
+    for file in commands
+        .into_iter()
+        .flat_map(|words| command_files(words, &app.directory))
+    {
         add_file(&mut digest, &file)?;
     }
     match &experiment.cluster {

@@ -10,6 +10,7 @@ pub mod before;
 pub mod cache;
 pub mod command;
 pub mod commit;
+pub mod consumer;
 mod error;
 pub mod ground;
 pub mod heaps;

@@ -1,4 +1,5 @@
-//! The load command of a trial: its words filled in, its program found, its environment.
+//! The load command of a trial, or the command that drives a consumer: its words filled in, its program
+//! found, its environment.
 //!
 //! Owns the placeholders of a command (`{url}`) and its extra variables (`LOADLINE_URL`). It
 //! inherits the same variables as an application, and no more.
@@ -27,7 +28,7 @@ const SPARE: Duration = Duration::from_secs(2);
 
 /// Facts for a command: `{name}` in its words, `LOADLINE_NAME` in its environment.
 struct CommandFacts {
-    url: LoadTarget,
+    url: Option<LoadTarget>,
     rate: Option<f64>,
     duration: Duration,
 }
@@ -35,9 +36,6 @@ struct CommandFacts {
 impl CommandFacts {
     fn all(&self) -> Vec<(&'static str, &'static str, String)> {
         let mut all = vec![
-            ("{url}", "LOADLINE_URL", self.url.to_string()),
-            ("{host}", "LOADLINE_HOST", self.url.host.clone()),
-            ("{port}", "LOADLINE_PORT", self.url.port.to_string()),
             (
                 "{duration_s}",
                 "LOADLINE_DURATION_SECONDS",
@@ -45,6 +43,11 @@ impl CommandFacts {
             ),
             ("{results}", "LOADLINE_RESULTS", RESULTS.to_owned()),
         ];
+        if let Some(url) = &self.url {
+            all.push(("{url}", "LOADLINE_URL", url.to_string()));
+            all.push(("{host}", "LOADLINE_HOST", url.host.clone()));
+            all.push(("{port}", "LOADLINE_PORT", url.port.to_string()));
+        }
         all.extend(
             self.rate
                 .map(|rate| ("{rate}", "LOADLINE_RATE", rate.to_string())),
@@ -72,23 +75,49 @@ pub(crate) fn load_command(
     configuration: &Configuration,
     phases: &[LoadPhase],
 ) -> Result<Option<LoadCommandSpec>, RunError> {
+    let spec = &of.experiment.load.spec;
+    match spec.url {
+        Some(_) => locate_command(of, configuration, phases, ("load", &spec.command)),
+        None => locate_command(of, configuration, phases, ("drive", &spec.drive)),
+    }
+}
+
+/// The command that restores the backlog before this trial, if there is one.
+/// Errors: As [`load_command`].
+pub(crate) fn backlog_command(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    phases: &[LoadPhase],
+) -> Result<Option<LoadCommandSpec>, RunError> {
+    let command = ("backlog", &of.experiment.load.spec.backlog);
+    locate_command(of, configuration, phases, command)
+}
+
+fn locate_command(
+    of: &Measurement<'_>,
+    configuration: &Configuration,
+    phases: &[LoadPhase],
+    (name, command): (&str, &Vec<String>),
+) -> Result<Option<LoadCommandSpec>, RunError> {
     let load = &of.experiment.load;
-    let (Some((program, arguments)), Some(url)) = (load.spec.command.split_first(), &load.spec.url)
-    else {
+    let url = load.spec.url.as_ref();
+    let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
     let lengths = phases
         .iter()
         .filter_map(|p| p.plan.model.scheduled_duration());
     let facts = CommandFacts {
-        url: url.clone(),
+        url: url.cloned(),
         rate: configuration.rate.or(load.model.mean_rate()),
         duration: lengths.sum::<Duration>() + SPARE,
     };
     let directory = &of.experiment.app.directory;
     let found = locate(&facts.fill_word(program), directory, of.places).map_err(|error| {
-        let hint = "load.command starts a program of this machine, by its path or one in PATH: --load 'vegeta attack ...'";
-        RunRefusal::new("the load command", error, hint)
+        let hint = format!(
+            "it is a program of this machine, by its path or one in PATH: --{name} './{name}.sh 500'"
+        );
+        RunRefusal::new(format!("the {name} command"), error, hint)
     })?;
     let mut env = inherited_variables();
     // Tools keep files there; it is gone with the trial.
@@ -104,9 +133,10 @@ pub(crate) fn load_command(
             env,
             directory: directory.clone(),
         },
-        words: load.spec.command.clone(),
+        words: command.clone(),
         account: of.account,
-        port: url.port,
+        port: url.map(|url| url.port),
+        may_end: of.experiment.slo.is_drained(),
         first_request: of.experiment.app.start_deadline,
         memory: MEMORY,
     }))
@@ -126,7 +156,7 @@ mod tests {
     #[test]
     fn a_command_is_told_where_how_fast_and_how_long() {
         let facts = CommandFacts {
-            url: "http://localhost:8080/owners?page=1".parse().unwrap(),
+            url: Some("http://localhost:8080/owners?page=1".parse().unwrap()),
             rate: Some(200.0),
             duration: Duration::from_millis(22_500),
         };

@@ -18,7 +18,7 @@ use loadline_protocol::{
 use crate::cache::{InstalledCache, assemble_with};
 use crate::command::{AssembledCommand, assemble};
 use crate::error::RunError;
-use crate::load_command::load_command;
+use crate::load_command::{backlog_command, load_command};
 use crate::measurement::Measurement;
 use crate::soak::divide_soak;
 use crate::store::TrialKey;
@@ -74,6 +74,7 @@ pub(crate) fn trial_order(
             }
             TrialOrder {
                 load_command: load_command(of, level, &phases)?,
+                backlog: backlog_command(of, level, &phases)?,
                 load: phases,
                 memory_study: study,
                 ..order
@@ -167,6 +168,7 @@ pub(crate) fn order_without_load(
         as_shipped: false,
         generators: None,
         load_command: None,
+        backlog: None,
         metrics: located_metrics(of)?,
         run: match &app.run {
             Some(run) => Some(RunSpec {

@@ -88,6 +88,7 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
         // A squeeze lasts as long as it takes, and a command as long as it was written to.
         is_squeezable: experiment.cluster.is_none()
             && experiment.load.spec.command.is_empty()
+            && !experiment.load.is_timed()
             && experiment.app.run.is_none(),
         has_one_jvm: experiment.app.run.is_some()
             && experiment

@@ -113,6 +113,7 @@ fn order(memory: Bytes, model: LoadModel) -> TrialOrder {
         as_shipped: false,
         generators: None,
         load_command: None,
+        backlog: None,
         metrics: None,
         run: None,
     }

@@ -50,6 +50,12 @@ const RESET: SideCommand = SideCommand {
     hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
 };
 
+const BACKLOG: SideCommand = SideCommand {
+    name: "backlog command",
+    command: |_| &[],
+    hint: "run it by hand; it runs before each start of the application, in the network of its dependencies, and must leave the same backlog each time (--backlog)",
+};
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DependencyEnd {
     pub name: String,
@@ -215,35 +221,16 @@ impl RunningDependency {
             network: self.dependency_network(),
             own: &plan.generator,
         };
-        let mut ran = to.prepare_process(&dependency.with_command(command), None)?;
-        let begin = Instant::now();
-        ran.container.start_application()?;
-        while !ran.state.is_over() && begin.elapsed() < dependency.start_deadline {
-            ran.take_notes(TICK);
-            self.process.take_notes(Duration::ZERO);
-            if let Some(detail) = ran.state.stage_failure.take() {
-                let what = format!("starting its {}", errand.name);
-                return Err(refusal_halt(&what, detail, errand.hint));
-            }
-            if stop() {
-                return Err(HaltReason::Stopped);
-            }
-        }
-        let is_late = !ran.state.is_over();
-        let ended = ran.state.ended;
-        let how = match is_late {
-            true => format!("it did not end within {:?}", dependency.start_deadline),
-            false => ran.state.how_it_ended(),
-        };
-        let said = ran.end_process();
-        match ended {
-            Some(ended) if ended.code == Some(0) => Ok(Some(begin.elapsed())),
-            _ => Err(refusal_halt(
-                &format!("its {}", errand.name),
-                format!("{how}{}", quote_lines(&said)),
-                errand.hint,
-            )),
-        }
+        let app = dependency.with_command(command);
+        let process = &mut self.process;
+        let took = run_errand(
+            to,
+            &app,
+            errand,
+            || process.take_notes(Duration::ZERO),
+            stop,
+        )?;
+        Ok(Some(took))
     }
 
     pub(crate) fn dependency_network(&self) -> ContainerNetwork {
@@ -308,6 +295,68 @@ impl RunningDependency {
             cause: InvalidReason::Dependency,
             detail: format!("the dependency {}: {why}{said}", self.counted.evidence.name),
         }
+    }
+}
+
+/// Runs the command that restores a trial's backlog, before the application starts.
+/// Errors: [`HaltReason::Refused`] with what a failed one said.
+pub(crate) fn run_backlog(
+    (site, order): (&Site, &TrialOrder),
+    backlog: &DependencySpec,
+    network: ContainerNetwork,
+    stop: Stop<'_>,
+) -> Result<Duration, HaltReason> {
+    let plan = site.plan_cpus(order, 0)?;
+    let to = DependencyStart {
+        site,
+        order,
+        dependency: backlog,
+        suffix: backlog.name.clone(),
+        limits: CgroupLimits::default(),
+        cpus: &plan.generator,
+        network,
+        own: &plan.generator,
+    };
+    run_errand(to, &backlog.app, &BACKLOG, || {}, stop)
+}
+
+/// Runs a command to its end, at most for the start deadline.
+fn run_errand(
+    to: DependencyStart<'_>,
+    app: &AppSpec,
+    errand: &SideCommand,
+    mut meanwhile: impl FnMut(),
+    stop: Stop<'_>,
+) -> Result<Duration, HaltReason> {
+    let deadline = to.dependency.start_deadline;
+    let mut ran = to.prepare_process(app, None)?;
+    let begin = Instant::now();
+    ran.container.start_application()?;
+    while !ran.state.is_over() && begin.elapsed() < deadline {
+        ran.take_notes(TICK);
+        meanwhile();
+        if let Some(detail) = ran.state.stage_failure.take() {
+            let what = format!("starting its {}", errand.name);
+            return Err(refusal_halt(&what, detail, errand.hint));
+        }
+        if stop() {
+            return Err(HaltReason::Stopped);
+        }
+    }
+    let is_late = !ran.state.is_over();
+    let ended = ran.state.ended;
+    let how = match is_late {
+        true => format!("it did not end within {deadline:?}"),
+        false => ran.state.how_it_ended(),
+    };
+    let said = ran.end_process();
+    match ended {
+        Some(ended) if ended.code == Some(0) => Ok(begin.elapsed()),
+        _ => Err(refusal_halt(
+            &format!("its {}", errand.name),
+            format!("{how}{}", quote_lines(&said)),
+            errand.hint,
+        )),
     }
 }
 

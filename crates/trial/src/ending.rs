@@ -21,6 +21,7 @@ use crate::instance::Instance;
 use crate::instances::Instances;
 use crate::probe::ProbeFinding;
 use crate::program::ProgramSpec;
+use crate::run_watch::OUT_OF_MEMORY;
 use crate::samples::{SampleRow, SampleRows};
 use crate::summary::{SummaryTimes, cpu_use, summarize_rows};
 use crate::{sight, watching};
@@ -210,6 +211,13 @@ fn collect_evidence(
         log_line: line.map(Duration::from_nanos),
         ..state.start.take().unwrap_or_default()
     };
+    if let (true, Some(line)) = (
+        order.is_timed(),
+        instance.output.first_line_with(OUT_OF_MEMORY),
+    ) {
+        // A JVM lives on without the thread that worked.
+        evidence.last_output.push(line);
+    }
     let run = order.run.as_ref();
     evidence.run =
         run.map(|run| std::mem::take(&mut state.run).into_evidence(run, &instance.output));

@@ -421,7 +421,7 @@ fn generator_order(load: &LoadPhase, wanted: &GeneratorSetup<'_>) -> LoadOrder {
         },
         netns: wanted.network.clone(),
         generators: wanted.generators.cloned(),
-        front_port: wanted.command.map(|command| command.port),
+        front_port: wanted.command.and_then(|command| command.port),
     }
 }
 

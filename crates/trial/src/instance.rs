@@ -24,11 +24,12 @@ use crate::generator;
 use crate::group::{self, TrialGroup};
 use crate::halt::{self, HaltReason, refusal_halt};
 use crate::holder::ContainedProgram;
+use crate::metrics;
 use crate::notes::{InstanceNote, NoteSender};
 use crate::oci;
 use crate::output::{AppOutput, LineWatch, OutputCopy};
 use crate::parts;
-use crate::probe::{ProbeFinding, ProbeThread, ReadinessProbe};
+use crate::probe::{ProbeFinding, ProbeMethod, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
@@ -181,6 +182,8 @@ impl Instance {
         if let Some(run) = &order.run {
             let texts = [Some(OUT_OF_MEMORY.to_owned()), run.output.clone()];
             output.look_for(texts.into_iter().flatten());
+        } else if order.is_timed() {
+            output.look_for([OUT_OF_MEMORY.to_owned()]);
         }
         let scratch = order.scratch.with_file_name(numbered_name(
             &order
@@ -356,11 +359,14 @@ impl Instance {
         tell: impl Fn(ProbeFinding) + Send + 'static,
     ) -> Result<Option<ProbeThread>, HaltReason> {
         let container = self.container.as_ref();
-        let Some(probe) =
+        let Some(mut probe) =
             ReadinessProbe::for_container(&order.readiness, container, &self.plan.generator)?
         else {
             return Ok(None);
         };
+        if let Readiness::Sample { .. } = order.readiness {
+            probe.question = ProbeMethod::Metrics(metrics::metric_sources(order)?);
+        }
         let started = ProbeThread::start_probing(probe, tell);
         started
             .map(Some)
@@ -408,6 +414,11 @@ impl Instance {
         let sample = self.container.application_group().read().ok();
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
         self.state.is_oom || kills.is_some_and(|kills| kills > 0)
+    }
+
+    /// Whether the output of a run or a consumer says so, whatever became of the JVM.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        self.output.first_line_with(OUT_OF_MEMORY).is_some()
     }
 
     /// File pages that had to be read again so far; `None` where the kernel does not tell.
@@ -497,7 +508,7 @@ fn generator_group(
     part: LoadPart,
     warnings: &mut Vec<String>,
 ) -> Result<Option<TrialGroup>, HaltReason> {
-    if site.options.is_pod || order.load.is_empty() {
+    if site.options.is_pod || order.load.is_empty() || order.is_timed() {
         return Ok(None);
     }
     let making = |error| halt::cgroup_refusal("making the load generator's cgroup", &error);
@@ -542,10 +553,7 @@ fn ready_line_watch(order: &TrialOrder, teller: &NoteSender) -> Option<LineWatch
 }
 
 fn foreign_listener_halt(readiness: &Readiness) -> HaltReason {
-    let port = match readiness {
-        Readiness::Http { port, .. } | Readiness::Tcp { port } => *port,
-        Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit => 0,
-    };
+    let port = readiness.asked_port().unwrap_or_default();
     halt::measurement_failed(format_args!(
         "port {port} is served by a process that is not part of the trial; nothing was sent to it"
     ))

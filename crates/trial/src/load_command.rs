@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    InvalidReason, LoadCommandEvidence, LoadEvidence, LoadFrom, MeasurementFailure,
+    DriveEvidence, InvalidReason, LoadCommandEvidence, LoadEvidence, LoadFrom, MeasurementFailure,
     ReportedEvidence, SecondEvidence,
 };
 use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
@@ -27,12 +27,12 @@ use loadline_protocol::{
 };
 use rustix::process::Signal;
 
-use crate::container::{ContainerNetwork, NetworkNamespace};
+use crate::container::ContainerNetwork;
 use crate::cpus::CpuPlan;
-use crate::dependency::{DependencyProcess, DependencyStart, quote_lines};
+use crate::dependency::{DependencyProcess, DependencyStart, quote_lines, run_backlog};
 use crate::generator::{LoadShare, named_requests};
 use crate::group::TASKS;
-use crate::halt::{HaltReason, refusal_halt};
+use crate::halt::{HaltReason, Stop, refusal_halt};
 use crate::site::Site;
 
 /// Most bytes that it may leave in its /tmp.
@@ -57,6 +57,10 @@ const MOST_RUNS: usize = 100;
 
 pub(crate) struct LoadTool {
     process: DependencyProcess,
+    /// What messages call it.
+    name: &'static str,
+    is_timed: bool,
+    may_end: bool,
     /// As the experiment says it.
     words: Vec<String>,
     /// Where it may write its results, as it sees it, and the owner that they then have.
@@ -75,15 +79,13 @@ impl LoadTool {
         order: &TrialOrder,
         command: &LoadCommandSpec,
         plan: &CpuPlan,
-        network: PathBuf,
+        network: ContainerNetwork,
     ) -> Result<Self, HaltReason> {
         let has = |controller| site.layout.hierarchy_of(controller).is_some();
-        let container = None;
-        let path = network;
         let start = DependencyStart {
             site,
             order,
-            dependency: &as_dependency(command),
+            dependency: &as_dependency(command, "load-command"),
             suffix: "load-command".to_owned(),
             limits: CgroupLimits {
                 cpuset: has(Controller::Cpuset).then(|| plan.generator.iter().copied().collect()),
@@ -92,7 +94,7 @@ impl LoadTool {
                 ..CgroupLimits::default()
             },
             cpus: &plan.generator,
-            network: ContainerNetwork::Of(NetworkNamespace { path, container }),
+            network,
             own: &plan.generator,
         };
         let mut process = start.prepare_process(&command.app, None)?;
@@ -100,6 +102,9 @@ impl LoadTool {
         let now = Instant::now();
         Ok(Self {
             process,
+            name: tool_name(command),
+            is_timed: command.port.is_none(),
+            may_end: command.may_end,
             words: command.words.clone(),
             results: results_path(&command.app),
             owner: command.account.uid,
@@ -127,7 +132,7 @@ impl LoadTool {
         self.process.take_notes(Duration::ZERO);
         if let Some(detail) = self.process.state.stage_failure.take() {
             return Err(refusal_halt(
-                "starting the load command",
+                &format!("starting {}", self.name),
                 detail,
                 "it runs as the application's user, who must be able to read and execute it: --user",
             ));
@@ -160,9 +165,9 @@ impl LoadTool {
     pub(crate) fn is_done(&self, passed: Duration, length: Duration) -> bool {
         let ended = self.process.state.ended;
         let missing = length.saturating_sub(passed);
+        let is_late = missing <= length.mul_f64(LAST_PART).max(Duration::from_secs(1));
         self.broken.is_none()
-            && !passed.is_zero()
-            && missing <= length.mul_f64(LAST_PART).max(Duration::from_secs(1))
+            && (self.may_end || !passed.is_zero() && is_late)
             && ended.is_some_and(|end| end.code == Some(0))
     }
 
@@ -178,8 +183,16 @@ impl LoadTool {
             None => format!("ended ({})", state.how_it_ended()),
         };
         let ran = self.begin.elapsed().as_secs_f64();
+        let (stays, hint) = match self.is_timed {
+            true => (
+                "stay in the foreground",
+                "; one that only fills a backlog may end with 0 if the SLO says how fast that is worked off: 'lag: drains<60s'",
+            ),
+            false => ("stay in the foreground and send", ""),
+        };
         let why = format!(
-            "{how} after {ran:.1} s, before the load of the trial was over{}; it must stay in the foreground and send for {:.0} s from its first request, as {{duration_s}} in its command says",
+            "{} {how} after {ran:.1} s, before the load of the trial was over{}; it must {stays} for {:.0} s, as {{duration_s}} in its command says{hint}",
+            self.name,
             quote_lines(&self.process.output.last_lines()),
             needed.as_secs_f64().ceil(),
         );
@@ -188,8 +201,8 @@ impl LoadTool {
 
     pub(crate) fn sent_nothing(&mut self, command: &LoadCommandSpec) -> MeasurementFailure {
         command_failure(format!(
-            "sent no request to http://localhost:{} within {} s of its start{}; give it that address, or write {{url}} in its command; a slow start needs a longer start-deadline (--start-deadline)",
-            command.port,
+            "the load command sent no request to http://localhost:{} within {} s of its start{}; give it that address, or write {{url}} in its command; a slow start needs a longer start-deadline (--start-deadline)",
+            command.port.unwrap_or_default(),
             command.first_request.as_secs(),
             quote_lines(&self.process.output.last_lines()),
         ))
@@ -207,7 +220,20 @@ impl LoadTool {
         load.saturated = load
             .saturated
             .take()
-            .or_else(|| starvation(ran.max(used), waited, load.duration));
+            .or_else(|| starvation(self.name, ran.max(used), waited, load.duration));
+    }
+
+    /// What it did in the phase of a consumer that ends now.
+    pub(crate) fn drive_evidence(&mut self, length: Duration) -> DriveEvidence {
+        self.waits.read_threads(&self.process_ids());
+        let CpuTime { ran, waited } = self.waits.total;
+        let used = self.cpu_time().saturating_sub(self.used);
+        DriveEvidence {
+            words: self.words.clone(),
+            cpu: used,
+            cpu_wait: waited,
+            saturated: starvation(self.name, ran.max(used), waited, length),
+        }
     }
 
     /// Whether its command names its results, or they are there: tools write the last of them at
@@ -288,21 +314,28 @@ fn results_path(app: &AppSpec) -> Option<PathBuf> {
     }
 }
 
-fn starvation(ran: Duration, waited: Duration, length: Duration) -> Option<String> {
+fn starvation(name: &str, ran: Duration, waited: Duration, length: Duration) -> Option<String> {
     let is_starved = waited > ran && waited > length.mul_f64(MAX_WAIT);
     is_starved.then(|| {
         format!(
-            "the load command waited {:.1} s for a CPU and had one for {:.1} s; leave it more CPUs (a smaller --cpu, --cpus), or lower its rate",
+            "{name} waited {:.1} s for a CPU and had one for {:.1} s; leave it more CPUs (a smaller --cpu, --cpus), or lower its rate",
             waited.as_secs_f64(),
             ran.as_secs_f64()
         )
     })
 }
 
+fn tool_name(command: &LoadCommandSpec) -> &'static str {
+    match command.port {
+        Some(_) => "the load command",
+        None => "the drive command",
+    }
+}
+
 fn command_failure(why: String) -> MeasurementFailure {
     MeasurementFailure {
         cause: InvalidReason::LoadCommand,
-        detail: format!("the load command {why}"),
+        detail: why,
     }
 }
 
@@ -313,12 +346,15 @@ pub(crate) fn observed_share(
 ) -> Result<LoadShare, HaltReason> {
     if let Some(what) = &observed.unreadable {
         return Err(HaltReason::Failed(command_failure(format!(
-            "spoke {what} to the service, which cannot be timed from before it; let it send plain HTTP/1.1, as to http://localhost"
+            "the load command spoke {what} to the service, which cannot be timed from before it; let it send plain HTTP/1.1, as to http://localhost"
         ))));
     }
     let totals = observed.totals;
     if totals.scheduled == 0 {
-        let why = format!("sent no request in the {} phase", load.phase);
+        let why = format!(
+            "the load command sent no request in the {} phase",
+            load.phase
+        );
         return Err(HaltReason::Failed(command_failure(why)));
     }
     let allowed = load.plan.slo.map_or(MAX_LAG, |slo| MAX_LAG.max(slo / 10));
@@ -368,11 +404,25 @@ pub(crate) fn observed_share(
     })
 }
 
-fn as_dependency(command: &LoadCommandSpec) -> DependencySpec {
+/// How long the backlog command of the trial took, where it has one.
+pub(crate) fn restore_backlog(
+    site: &Site,
+    order: &TrialOrder,
+    network: ContainerNetwork,
+    stop: Stop<'_>,
+) -> Result<Option<Duration>, HaltReason> {
+    let run = |command| {
+        let backlog = as_dependency(command, "backlog");
+        run_backlog((site, order), &backlog, network, stop)
+    };
+    order.backlog.as_ref().map(run).transpose()
+}
+
+fn as_dependency(command: &LoadCommandSpec, name: &str) -> DependencySpec {
     DependencySpec {
-        name: "load-command".to_owned(),
+        name: name.to_owned(),
         app: command.app.clone(),
-        readiness: Readiness::Tcp { port: command.port },
+        readiness: Readiness::Exit,
         start_deadline: command.first_request,
         seed: Vec::new(),
         scope: DependencyScope::Trial,
@@ -438,9 +488,15 @@ mod tests {
     #[test]
     fn a_tool_is_starved_that_waits_longer_than_it_runs_and_for_long() {
         let ms = Duration::from_millis;
-        assert_eq!(starvation(ms(5000), ms(4000), ms(10_000)), None);
-        assert_eq!(starvation(ms(100), ms(900), ms(10_000)), None);
-        let why = starvation(ms(100), ms(1100), ms(10_000)).unwrap();
+        assert_eq!(
+            starvation("the load command", ms(5000), ms(4000), ms(10_000)),
+            None
+        );
+        assert_eq!(
+            starvation("the load command", ms(100), ms(900), ms(10_000)),
+            None
+        );
+        let why = starvation("the load command", ms(100), ms(1100), ms(10_000)).unwrap();
         insta::assert_snapshot!(why, @"the load command waited 1.1 s for a CPU and had one for 0.1 s; leave it more CPUs (a smaller --cpu, --cpus), or lower its rate");
     }
 

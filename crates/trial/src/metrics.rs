@@ -32,7 +32,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 const LARGEST: u64 = 16 << 20;
 const LONGEST_OUTPUT: u64 = 64 << 10;
 
-enum MetricSource {
+pub enum MetricSource {
     Endpoint {
         agent: Agent,
         url: String,
@@ -241,7 +241,7 @@ impl MetricReaders {
             stop: Arc::default(),
             threads: Vec::new(),
         };
-        for source in sources(order)? {
+        for source in metric_sources(order)? {
             let network = container.application_network();
             let network = network.namespace_path().map(File::open).transpose();
             let network =
@@ -299,7 +299,17 @@ impl Drop for MetricReaders {
     }
 }
 
-fn sources(order: &TrialOrder) -> Result<Vec<MetricSource>, HaltReason> {
+/// Whether each metric has a sample now; else why one has none.
+pub(crate) fn missing_sample(sources: &[MetricSource]) -> Option<String> {
+    let mut each = sources
+        .iter()
+        .flat_map(|s| s.names().into_iter().zip(s.ask()));
+    each.find_map(|(name, sample)| match sample.err()? {
+        NoSample::Late(why) | NoSample::Wrong(why) => Some(format!("no sample of {name}: {why}")),
+    })
+}
+
+pub(crate) fn metric_sources(order: &TrialOrder) -> Result<Vec<MetricSource>, HaltReason> {
     let Some(metrics) = &order.metrics else {
         return Ok(Vec::new());
     };

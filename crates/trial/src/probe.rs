@@ -23,16 +23,19 @@ use crate::container::AppContainer;
 use crate::cpus;
 use crate::halt::{self, HaltReason};
 use crate::listener::{Listener, find_listener};
+use crate::metrics::{self, MetricSource};
 use crate::oci;
 
 /// Pause between two attempts: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);
 
+/// An answer with metrics has 28 KB, which a starting JVM would make again and again.
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(200);
+
 const ANSWER: Duration = Duration::from_secs(10);
 
 const SLICE: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeMethod {
     Http {
         path: String,
@@ -43,6 +46,8 @@ pub enum ProbeMethod {
         container: String,
         command: Vec<String>,
     },
+    /// Each metric has a sample.
+    Metrics(Vec<MetricSource>),
 }
 
 /// Processes of the trial, asked for before each attempt on the machine's network.
@@ -67,6 +72,9 @@ impl ReadinessProbe {
             Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
             Readiness::LogLine { .. } | Readiness::Exit => return Ok(None),
             Readiness::Command { command } => (0, command_in_container(container, command)?),
+            Readiness::Sample { port } => {
+                (port.unwrap_or_default(), ProbeMethod::Metrics(Vec::new()))
+            }
         };
         let group = container.application_group().clone();
         let processes = move || group.process_ids().unwrap_or_default();
@@ -79,7 +87,7 @@ impl ReadinessProbe {
         Ok(Some(Self {
             port,
             question,
-            processes: (network.is_none() && container.is_within_reach())
+            processes: (port > 0 && network.is_none() && container.is_within_reach())
                 .then(|| Box::new(processes) as _),
             network: network.map(Into::into),
             cpus: cpus.to_vec(),
@@ -156,7 +164,10 @@ impl ReadinessProbe {
                 }
                 decided => return tell(decided),
             }
-            std::thread::sleep(INTERVAL);
+            std::thread::sleep(match self.question {
+                ProbeMethod::Metrics(_) => BETWEEN_SAMPLES,
+                _ => INTERVAL,
+            });
         }
     }
 
@@ -176,12 +187,20 @@ impl ReadinessProbe {
                 Listener::Foreign => return ProbeFinding::Foreign,
             }
         }
+        if let ProbeMethod::Metrics(sources) = &self.question {
+            return match metrics::missing_sample(sources) {
+                Some(why) => not_yet(why),
+                None => ready_now("a sample of every metric".to_owned()),
+            };
+        }
         let stream = match self.connect_loopback() {
             Ok(stream) => stream,
             Err(error) => return not_yet(connect_error(&error)),
         };
         match &self.question {
-            ProbeMethod::Tcp | ProbeMethod::Command { .. } => ready_now("connected".to_owned()),
+            ProbeMethod::Tcp | ProbeMethod::Command { .. } | ProbeMethod::Metrics(_) => {
+                ready_now("connected".to_owned())
+            }
             ProbeMethod::Http { path } => match self.get_status(stream, path, stop) {
                 Ok(status) if status < 400 => ready_now(format!("HTTP {status}")),
                 Ok(status) => not_yet(format!("HTTP {status}")),

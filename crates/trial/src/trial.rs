@@ -6,6 +6,7 @@ mod metrics;
 mod run;
 mod start_watch;
 mod study;
+mod timed;
 mod tool;
 
 use std::path::Path;
@@ -13,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DependencyEvidence, EarlyEnd, Evidence, LoadEvidence, MetricEvidence, PhaseSpan, ProxyEvidence,
-    SecondEvidence, TrialPhase,
+    DependencyEvidence, DriveEvidence, EarlyEnd, Evidence, LoadEvidence, MetricEvidence, PhaseSpan,
+    ProxyEvidence, SecondEvidence, TrialPhase,
 };
 use loadline_analysis::{early, together};
 use loadline_protocol::log::EventLog;
-use loadline_protocol::{LoadPhase, NetworkMode, Readiness, TrialOrder, TrialProgress};
+use loadline_protocol::{LoadPhase, NetworkMode, TrialOrder, TrialProgress};
 
 use crate::clock::monotonic_ns;
 use crate::dependencies::TrialDependencies;
@@ -27,6 +28,7 @@ use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, Stop, refusal_halt};
 use crate::instance::Instance;
 use crate::instances::Instances;
+use crate::load_command::restore_backlog;
 use crate::program::ProgramSpec;
 use crate::site::Site;
 use crate::soaking::{OutagePoints, SoakRun};
@@ -64,6 +66,8 @@ struct OngoingTrial<'a> {
     study: Option<StudyCourse>,
     around: Option<OutagePoints>,
     metrics: Vec<MetricEvidence>,
+    drive: Option<DriveEvidence>,
+    backlog: Option<Duration>,
 }
 
 /// Carries an order out. A failing application is evidence, not an error. Errors:
@@ -81,6 +85,10 @@ pub(crate) fn run(
     if let Err(halt) = dependencies.start_all(site, order, stop) {
         return not_begun(halt, dependencies.end_all());
     }
+    let backlog = match restore_backlog(site, order, dependencies.front_network(), stop) {
+        Ok(took) => took,
+        Err(halt) => return not_begun(halt, dependencies.end_all()),
+    };
     let prepared = refuse_taken_port(order)
         .and_then(|()| Instances::prepare_all(site, order, &program, dependencies, log));
     let instances = match prepared {
@@ -104,6 +112,8 @@ pub(crate) fn run(
         study: order.memory_study.map(StudyCourse::new),
         around: (!proxy::scheduled_outages(order).is_empty()).then(OutagePoints::default),
         metrics: Vec::new(),
+        drive: None,
+        backlog,
     };
     trial.add_span(TrialPhase::Prepare, began, monotonic_ns());
     let halted = trial.start_trial().and_then(|()| trial.drive_all()).err();
@@ -208,8 +218,12 @@ impl OngoingTrial<'_> {
                 break;
             }
             self.instances.begin_phase(load.phase);
-            let generators = self.drive_load(load)?;
-            self.take_load_results(load, generators)?;
+            if load.plan.sends_requests() {
+                let generators = self.drive_load(load)?;
+                self.take_load_results(load, generators)?;
+            } else {
+                self.pass_time(load)?;
+            }
             self.end_study(load.phase);
         }
         self.take_results()?;
@@ -481,6 +495,8 @@ impl OngoingTrial<'_> {
         evidence.phases = self.phases;
         evidence.load = self.load;
         evidence.metrics = self.metrics;
+        evidence.drive = self.drive;
+        evidence.backlog = self.backlog;
         evidence.outages = proxy::scheduled_outages(self.order);
         evidence.ended_early = self.ended_early;
         merge_seconds(&mut evidence.seconds, self.seconds);
@@ -530,12 +546,9 @@ fn not_begun(
 
 /// Refuses to start an application if another server has its port: that server would be measured.
 fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
-    let port = match (order.network, &order.readiness) {
-        (NetworkMode::Own, _)
-        | (_, Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit) => {
-            return Ok(());
-        }
-        (_, Readiness::Http { port, .. } | Readiness::Tcp { port }) => *port,
+    let asked = order.readiness.asked_port();
+    let Some(port) = asked.filter(|_| order.network == NetworkMode::Host) else {
+        return Ok(());
     };
     match listener::bind_error(port) {
         None => Ok(()),

@@ -11,9 +11,8 @@ use loadline_sizing::hotspot::collector::SERVER_CLASS_MEMORY;
 
 use super::answer::{ASSUMED_READ_AHEAD, start_room};
 use crate::price;
-use crate::record::{
-    Configuration, Evidence, GcEvidence, JvmOption, TrialPhase, TrialRecord, ValueProvenance,
-};
+use crate::record::{Configuration, Evidence, GcEvidence, JvmOption, TrialRecord, ValueProvenance};
+use crate::sli;
 
 /// Most of the heap that the live set may take. Measured on a Spring Boot service: from 0.65 on GC took
 /// 19 % of the CPU and more, at 0.5 under 3 %.
@@ -91,9 +90,8 @@ fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
 }
 
 fn measured_seconds(evidence: &Evidence) -> Option<f64> {
-    let mut load = evidence.load.iter();
-    let measure = load.find(|load| load.phase == TrialPhase::Measure)?;
-    Some(measure.duration.as_secs_f64()).filter(|seconds| *seconds > 0.0)
+    let length = sli::judged_time(evidence)?;
+    Some(length.as_secs_f64()).filter(|seconds| *seconds > 0.0)
 }
 
 /// Options for trials at this heap, all of which is touched at start. `room` is the start with

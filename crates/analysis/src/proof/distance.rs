@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::MemoryWall;
 use crate::record::{STORM_REFAULTS, TrialPurpose, TrialRecord};
-use crate::slo::Objective;
+use crate::slo::{Comparison, Objective};
 
 /// Number of starts, and the standard deviations from their mean within which 95 % of all starts
 /// lie.
@@ -94,23 +94,35 @@ impl Values {
     }
 }
 
-/// Latencies are compared as logarithms.
+/// Latencies are compared as logarithms, metrics and shares as they are; a lower bound is turned round.
+fn scale(objective: Objective) -> Option<fn(f64) -> f64> {
+    match objective {
+        Objective::Errors { .. } => None,
+        Objective::Jvm(_) => Some(|value| value),
+        Objective::Metric(metric) => match metric.comparison {
+            Comparison::Below | Comparison::AtMost => Some(|value| value),
+            Comparison::Above | Comparison::AtLeast => Some(|value| -value),
+            Comparison::Equal => None,
+        },
+        _ => Some(|value| value.max(1e-6).ln()),
+    }
+}
+
 fn objectives(starts: &[&TrialRecord]) -> Vec<Values> {
     let Some(first) = starts.first() else {
         return Vec::new();
     };
-    let is_latency = |objective: Objective| !matches!(objective, Objective::Errors { .. });
     let bounded = first.objectives.iter().enumerate();
-    let bounded = bounded.filter(|(_, result)| is_latency(result.objective));
     let of = |(index, result): (usize, &crate::record::ObjectiveResult)| {
+        let scale = scale(result.objective)?;
         let own = starts
             .iter()
             .map(|start| start.objectives.get(index)?.measured);
         let own: Option<Vec<f64>> = own.collect();
         Some(Values {
             of: result.objective_text(),
-            values: own?.into_iter().map(|value| value.max(1e-6).ln()).collect(),
-            bound: result.objective.bound_value().ln(),
+            values: own?.into_iter().map(scale).collect(),
+            bound: scale(result.objective.bound_value()),
             strays: None,
         })
     };

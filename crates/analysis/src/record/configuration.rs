@@ -190,6 +190,8 @@ pub enum ValueProvenance {
     Default,
     /// From a formula.
     Calculated,
+    /// loadline, before any trial: a consumer's JVM ends when it runs out of memory.
+    Loadline,
     /// From trials; the recommendation names them.
     Measured,
     /// The user set it.

@@ -169,6 +169,21 @@ pub struct ReportedFigures {
     pub p99: Option<Duration>,
 }
 
+/// A command that drove a consumer, over the measure phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DriveEvidence {
+    /// Program and arguments, as the experiment says them.
+    pub words: Vec<String>,
+    /// CPU time that it used.
+    #[serde(rename = "cpu_ns", with = "wire::nanos")]
+    pub cpu: Duration,
+    /// How long its threads waited for a CPU, summed.
+    #[serde(rename = "cpu_wait_ns", with = "wire::nanos")]
+    pub cpu_wait: Duration,
+    /// `None`, or why it did not make the intended work.
+    pub saturated: Option<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObservedModel {
     Open,

@@ -1,6 +1,7 @@
 //! The parts of a trial, and when each was.
 
 use std::fmt;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,4 +69,10 @@ pub struct PhaseSpan {
     /// Its end, CLOCK_MONOTONIC.
     #[serde(rename = "end_ns")]
     pub end: u64,
+}
+
+impl PhaseSpan {
+    pub fn length(&self) -> Duration {
+        Duration::from_nanos(self.end.saturating_sub(self.start))
+    }
 }

@@ -13,10 +13,11 @@ use crate::record::{
     Configuration, Evidence, ObjectiveResult, RunEvidence, TrialVerdict, VerdictReason,
 };
 use crate::slo::{Objective, RunObjective, Slo};
-use crate::text;
+use crate::{sli, text};
 
 use super::{
-    VerdictThresholds, bound_text, causes_behind, is_thrash, met_sentence, objective_result,
+    VerdictThresholds, bound_text, causes_behind, is_thrash, met_sentence, objective_name,
+    objective_result,
 };
 
 pub(super) fn objective_results(
@@ -26,9 +27,12 @@ pub(super) fn objective_results(
 ) -> Vec<ObjectiveResult> {
     let is_noisy = noise::why_too_noisy(&evidence.noise, &thresholds.noise).is_some();
     let measured = |objective| measured_value(objective, run, evidence, is_noisy);
-    slo.run_objectives()
-        .map(|of| objective_result(None, Objective::Run(of), measured(of)))
-        .collect()
+    let of_run = slo.run_objectives();
+    let of_run = of_run.map(|of| objective_result(None, Objective::Run(of), measured(of)));
+    let of_jvm = slo.jvm_objectives();
+    let of_jvm =
+        of_jvm.map(|of| objective_result(None, Objective::Jvm(of), sli::jvm_share(of, evidence)));
+    of_run.chain(of_jvm).collect()
 }
 
 /// `None` if the run did not end as expected.
@@ -106,16 +110,14 @@ pub(super) fn decide_verdict(
 }
 
 fn broken_sentence(miss: &ObjectiveResult) -> String {
-    let Objective::Run(run) = miss.objective else {
-        return String::new();
-    };
+    let name = objective_name(miss);
     match miss.measured {
         Some(value) => {
             let was = miss.objective.show_measured(value);
             let bound = bound_text(miss.objective);
-            format!("{} was {was}, the SLO allows {bound}", run.subject())
+            format!("{name} was {was}, the SLO allows {bound}")
         }
-        None => format!("{} could not be measured", run.subject()),
+        None => format!("{name} could not be measured"),
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) fn objective_name(result: &ObjectiveResult) -> String {
         Objective::MaxLatency { .. } => "max latency".to_owned(),
         Objective::Errors { .. } => "errors".to_owned(),
         Objective::Start { .. } => "start time".to_owned(),
+        Objective::Jvm(jvm) => jvm.subject().to_owned(),
         Objective::Run(run) => run.subject().to_owned(),
         Objective::Metric(metric) => metric.word_name().to_owned(),
     };
@@ -41,6 +42,7 @@ pub(super) fn bound_text(objective: Objective) -> String {
         Objective::Run(RunObjective::Time { bound } | RunObjective::Cpu { bound }) => {
             text::exact_duration(bound)
         }
+        Objective::Jvm(jvm) => text::percent_bound(jvm.bound_value()),
         Objective::Run(RunObjective::Slower { bound }) => text::percent_bound(bound),
         Objective::Run(RunObjective::Exit { code }) => code.to_string(),
         Objective::Metric(metric) => metric.show_bound(),

@@ -533,11 +533,9 @@ fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
         },
         Readiness::Tcp { port } => ReadinessCheck::Tcp { port: *port },
         // A probe cannot read the log; the port that takes the load is what there is.
-        Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit => {
-            ReadinessCheck::Tcp {
-                port: experiment.load.spec.port(),
-            }
-        }
+        other => ReadinessCheck::Tcp {
+            port: other.asked_port().unwrap_or(experiment.load.spec.port()),
+        },
     }
 }
 

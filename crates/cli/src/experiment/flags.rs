@@ -77,6 +77,15 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = "Load")]
     pub load: Option<CommandWords>,
 
+    /// Without a --url: a command that makes work which is not HTTP, as './produce 500', from ready to
+    /// the end of the judged part
+    #[arg(long, value_name = "COMMAND", value_parser = split_command, conflicts_with_all = ["url", "load", "job"], help_heading = "Load")]
+    pub drive: Option<CommandWords>,
+
+    /// Without a --url: a command that restores the backlog before each start, as './rewind 5000'
+    #[arg(long, value_name = "COMMAND", value_parser = split_command, conflicts_with_all = ["url", "load", "job"], help_heading = "Load")]
+    pub backlog: Option<CommandWords>,
+
     #[command(flatten)]
     pub load_flags: LoadFlags,
 

@@ -1,10 +1,21 @@
 //! Metrics as objectives: read from the application and from a command, kept, missed, and void.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 3] = [
+pub const CASES: [Case; 5] = [
+    (
+        "a_consumer_is_driven_and_judged_by_its_metrics",
+        a_consumer_is_driven_and_judged_by_its_metrics,
+    ),
+    (
+        "a_drive_that_ends_early_is_void",
+        a_drive_that_ends_early_is_void,
+    ),
     (
         "metrics_of_an_endpoint_and_a_command_are_judged",
         metrics_of_an_endpoint_and_a_command_are_judged,
@@ -111,6 +122,136 @@ fn a_metric_that_is_not_there_is_void() -> Outcome {
         assert_eq!(trial["verdict"]["class"], class, "{trial}");
         let reason = trial["reason"].to_string();
         assert!(reason.contains(said), "{reason}");
+    }
+    None
+}
+
+const CONSUMER: &str = "
+import com.sun.net.httpserver.HttpServer;
+import java.net.*;
+import java.util.ArrayDeque;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** Takes a message for each byte that comes to port 9600; keeps the last 300, each of 100 kB. */
+public class Consumer {
+    public static void main(String[] arguments) throws Exception {
+        var queue = new LinkedBlockingQueue<Integer>();
+        var done = new AtomicLong();
+        var http = HttpServer.create(new InetSocketAddress(\"127.0.0.1\", 9505), 0);
+        http.createContext(\"/metrics\", exchange -> {
+            byte[] text = (\"lag \" + queue.size() + \"\\ndone_total \" + done + \"\\n\").getBytes();
+            exchange.sendResponseHeaders(200, text.length);
+            exchange.getResponseBody().write(text);
+            exchange.close();
+        });
+        http.start();
+        var server = new ServerSocket(9600);
+        var reader = new Thread(() -> {
+            while (true) {
+                try (var socket = server.accept()) {
+                    for (int b; (b = socket.getInputStream().read()) >= 0;) queue.put(b);
+                } catch (Exception e) {
+                    e.printStackTrace();
+                }
+            }
+        });
+        reader.setDaemon(true);
+        reader.start();
+        System.out.println(\"consuming\");
+        var window = new ArrayDeque<byte[]>();
+        while (true) {
+            int seed = queue.take();
+            byte[] message = new byte[100_000];
+            for (int i = 0; i < message.length; i++) message[i] = (byte) (i * seed);
+            window.add(message);
+            if (window.size() > 300) window.poll();
+            done.incrementAndGet();
+        }
+    }
+}
+";
+
+/// Sends 500 messages a second.
+const PRODUCER: &str =
+    "exec 3<>/dev/tcp/127.0.0.1/9600; while head -c 50 /dev/zero >&3; do sleep 0.1; done; exit 4";
+
+/// One trial of a consumer with this heap and drive; `None` without a compiler.
+fn consume(lab: &Lab, heap: &str, drive: &str, slo: &str) -> Option<Ended> {
+    std::fs::write(lab.path().join("Consumer.java"), CONSUMER).expect("a file");
+    let mut compiler = std::process::Command::new("javac");
+    compiler.arg("Consumer.java").current_dir(lab.path());
+    compiler.status().ok().filter(|status| status.success())?;
+    let open = Permissions::from_mode(0o755);
+    std::fs::set_permissions(lab.path(), open).expect("the lab is its own");
+    let call = lab.call("run").in_directory(lab.path());
+    let call = call.args(&[
+        "--wait",
+        "--accept-noise",
+        "--cpu",
+        "1",
+        "--memory",
+        "256Mi",
+    ]);
+    let call = call.args(&["--metrics", "http://localhost:9505/metrics"]);
+    let call = call.args(&["--metric", "lag=lag", "--metric", "done=done_total"]);
+    let drive = format!("bash -c '{drive}'");
+    let call = call.args(&["--slo", slo, "--drive", &drive, "--full"]);
+    let call = call.args(&["--warm-up", "1s", "--duration", "6s"]);
+    let java = [
+        "--",
+        "java",
+        "-XX:+UseSerialGC",
+        heap,
+        "-cp",
+        ".",
+        "Consumer",
+    ];
+    Some(call.args(&java).into_end())
+}
+
+fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
+    let lab = Lab::new();
+    let slo = "lag: max<100000, done: rate>10/s, heap<95%";
+    let Some(ended) = consume(&lab, "-Xmx96m", PRODUCER, slo) else {
+        return Some("no javac".into());
+    };
+    let ended = ended.expect_code(0);
+    ended.prints(&["under the work of `bash", "What did the metrics show?"]);
+    let trial_of_first = trial(&lab);
+    assert_eq!(
+        trial_of_first["verdict"]["class"], "pass",
+        "{trial_of_first}"
+    );
+    let evidence = &trial_of_first["evidence"];
+    assert_eq!(evidence["load"], serde_json::json!([]), "{evidence}");
+    assert!(evidence["drive"]["cpu_ns"].is_number(), "{evidence}");
+    let options = trial_of_first["configuration"]["jvm_options"].to_string();
+    assert!(options.contains("+ExitOnOutOfMemoryError"), "{options}");
+    consume(&lab, "-Xmx24m", PRODUCER, slo);
+    let trial = trial(&lab);
+    assert_eq!(trial["verdict"]["cause"], "java_oom", "{trial}");
+    None
+}
+
+fn a_drive_that_ends_early_is_void() -> Outcome {
+    // (drive, SLO, verdict)
+    let once = "head -c 3000 /dev/zero > /dev/tcp/127.0.0.1/9600";
+    let cases = [
+        (once, "lag: max<100000", "invalid"),
+        ("exit 4", "lag: max<100000, lag: drains<6s", "invalid"),
+        (once, "lag: max<100000, lag: drains<6s", "pass"),
+    ];
+    for (drive, slo, class) in cases {
+        let lab = Lab::new();
+        if consume(&lab, "-Xmx96m", drive, slo).is_none() {
+            return Some("no javac".into());
+        }
+        let trial = trial(&lab);
+        assert_eq!(trial["verdict"]["class"], class, "{drive}, {slo}: {trial}");
+        if class == "invalid" {
+            assert_eq!(trial["verdict"]["cause"], "load_command", "{trial}");
+        }
     }
     None
 }

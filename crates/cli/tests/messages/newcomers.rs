@@ -148,7 +148,42 @@ pub const NEWCOMERS: &[Row] = &[
         &[
             "--url is missing",
             "a program that ends by itself needs none: --job",
+            "--metric 'lag=records_lag', or --probe",
         ],
+    ),
+    (
+        "size --probe lag=true --slo p99<50ms -- sh -c true",
+        USAGE,
+        &[
+            "`p99<50ms` is about requests, and without a URL none are sent",
+            "hint: write objectives about metrics",
+        ],
+    ),
+    (
+        "size --probe lag=true --slo start<9s --rate 5/s -- sh -c true",
+        USAGE,
+        &[
+            "--rate: it is about requests",
+            "hint: leave it out, or write url",
+        ],
+    ),
+    (
+        "size --probe lag=true --slo start<9s --soak 30m -- sh -c true",
+        USAGE,
+        &[
+            "without a URL no request is sent",
+            "a soak, which counts requests",
+        ],
+    ),
+    (
+        "run --slo p99<50ms --url http://localhost:1/ --rate 1/s --drive true -- sh -c true",
+        USAGE,
+        &["'--url <URL>' cannot be used with '--drive <COMMAND>'"],
+    ),
+    (
+        "run --slo heap<64Mi --url http://localhost:1/ --rate 1/s -- sh -c true",
+        USAGE,
+        &["the bound is no percentage above 0 and at most 100"],
     ),
     (
         "size --job --slo p99<50ms -- sh -c true",

@@ -37,12 +37,12 @@ pub(super) fn check_run(
             None => refuse_run_keys(app, source).map(|()| None),
         };
     }
-    let is_other = of_run.len() < slo.objectives.len();
+    let is_other = of_run.len() + slo.jvm_objectives().count() < slo.objectives.len();
     if is_other || !slo.by_request.is_empty() || !slo.outage.is_empty() {
         return Err(source.error_at(
             file.slo.origin(),
             format!("`{slo}` has an objective about requests, and a run that ends gets none"),
-            "write time<60s, cpu<300s, slower<10% or exit=0; a service that answers requests is measured without --job",
+            "write time<60s, cpu<300s, slower<10%, exit=0, heap<80% or gc<10%; a service that answers requests is measured without --job",
         ));
     }
     if file.load != LoadSpec::default() {

@@ -18,12 +18,17 @@ pub(super) struct LoadGoal {
 
 impl LoadGoal {
     pub(super) fn new(slo: &Slo) -> Result<Self, LoadError> {
-        let is_start = |o: &Objective| matches!(o, Objective::Start { .. } | Objective::Run(_));
+        let is_start = |o: &Objective| {
+            matches!(
+                o,
+                Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_)
+            )
+        };
         if slo.objectives.iter().any(is_start) {
             return Err(LoadError::Plan {
                 field: "slo",
                 why: format!(
-                    "`{slo}` is about the start or a run that ends, which load does not show"
+                    "`{slo}` is about the start, the JVM or a run that ends, which load does not show"
                 ),
             });
         }
@@ -94,7 +99,9 @@ fn measured_value(objective: Objective, totals: &LoadTotals) -> Option<f64> {
             Some(failed as f64 / totals.scheduled.max(1) as f64)
         }
         // `Goal::new` refuses it.
-        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => None,
+        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
+            None
+        }
     }
 }
 
@@ -103,7 +110,9 @@ fn objective_words(objective: Objective, measured: Option<f64>) -> String {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max".to_owned(),
         Objective::Errors { .. } => "errors".to_owned(),
-        Objective::Start { .. } | Objective::Run(_) | Objective::Metric(_) => "start".to_owned(),
+        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
+            "start".to_owned()
+        }
     };
     let value = match (measured, objective) {
         (None, _) => "failed".to_owned(),

@@ -40,6 +40,9 @@ impl LoadPlan {
     /// Bytes that a run of this plan takes where the server behaves, as measured above; with bodies as
     /// large as the plan's own.
     pub fn usual_memory(&self) -> u64 {
+        if !self.sends_requests() {
+            return 0;
+        }
         let (program, connection, tls, stream, request) = USUAL;
         let streams = self.http2.map_or(0, |http2| u64::from(http2.streams));
         let each = connection + self.tls.as_ref().map_or(0, |_| tls) + streams * stream;

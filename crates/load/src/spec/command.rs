@@ -33,8 +33,49 @@ const ITS_OWN: [&str; 25] = [
     "expect-bytes",
 ];
 
+/// Keys about requests that a command can be combined with.
+const BESIDE_COMMAND: [&str; 6] = [
+    "rate",
+    "command",
+    "timeout",
+    "insecure",
+    "expect-status",
+    "expect-grpc-status",
+];
+
 impl LoadSpec {
+    /// Commands for an application without requests, by key.
+    pub fn consumer_commands(&self) -> [(&'static str, &[String]); 2] {
+        [("backlog", &self.backlog), ("drive", &self.drive)]
+    }
+
+    /// Refuses what is about requests, where there are none.
+    /// Errors: [`LoadError::Plan`] names the key.
+    pub fn refuse_requests(&self) -> Result<(), LoadError> {
+        for (field, words) in self.consumer_commands() {
+            if words.first().is_some_and(String::is_empty) {
+                let why = "its first word is empty; write the program and its arguments: [\"./produce\", \"500\"]";
+                return Err(refuse_key(field, why));
+            }
+        }
+        let said = serde_json::to_value(self).unwrap_or_default();
+        let mut about_requests = ITS_OWN.into_iter().chain(BESIDE_COMMAND);
+        match about_requests.find(|field| said.get(field).is_some()) {
+            Some(field) => Err(refuse_key(
+                field,
+                "it is about requests, and without a URL none are sent; leave it out, or write url = \"http://localhost:8080/\" (--url)",
+            )),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
+        let given = self.consumer_commands().into_iter();
+        let mut given = given.filter(|(_, words)| !words.is_empty());
+        if let (Some((field, _)), Some(_)) = (given.next_back(), &self.url) {
+            let why = "it is for an application without requests, and there is a URL; leave out the URL, or let a command send requests: command = [...] (--load)";
+            return Err(refuse_key(field, why));
+        }
         let Some(program) = self.command.first() else {
             return Ok(());
         };

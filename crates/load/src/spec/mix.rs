@@ -45,7 +45,7 @@ impl LoadSpec {
         if self.url.is_none() {
             return Err(refuse_key(
                 "url",
-                "it is missing; write url = \"http://localhost:8080/\" (--url), or say that the program ends by itself: ends = true (--job)",
+                "it is missing; write url = \"http://localhost:8080/\" (--url), or say that the program ends by itself: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)",
             ));
         }
         self.loaded_profile()

@@ -9,7 +9,7 @@ use loadline_analysis::budget::SoakOutcome;
 use loadline_analysis::growth::GrowthVerdict as Growth;
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{TrialPhase, TrialPurpose, TrialRecord};
+use loadline_analysis::record::{PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
 
 use super::groups;
 use super::growth;
@@ -135,7 +135,11 @@ impl<'a> AnswerClaim<'a> {
     fn length_of(&self, phase: TrialPhase) -> Option<Duration> {
         let loads = self.fresh_starts().flat_map(|t| &t.evidence.load);
         let of_phase = loads.filter(|load| load.phase == phase && !load.duration.is_zero());
-        of_phase.map(|load| load.duration).min()
+        let of_load = of_phase.map(|load| load.duration).min();
+        // Without requests time alone passes.
+        let spans = self.fresh_starts().flat_map(|t| &t.evidence.phases);
+        let of_phase = spans.filter(|span| span.phase == phase);
+        of_load.or_else(|| of_phase.map(PhaseSpan::length).min())
     }
 
     pub(crate) fn describe_soak(&self) -> String {

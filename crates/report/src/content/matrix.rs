@@ -130,6 +130,9 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
             table.mark_last();
         }
     }
+    if !view.sends_requests() {
+        table.drop_unknown_columns();
+    }
     table
 }
 

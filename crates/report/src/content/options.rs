@@ -57,6 +57,7 @@ pub fn chosen_by(provenance: ValueProvenance) -> &'static str {
     match provenance {
         ValueProvenance::Default => "the JVM",
         ValueProvenance::Calculated => "calculated",
+        ValueProvenance::Loadline => "loadline",
         ValueProvenance::Measured => "measured",
         ValueProvenance::User => "the user",
     }
@@ -70,6 +71,9 @@ pub fn provenance_evidence(
     match provenance {
         ValueProvenance::Default => "what the JVM does by itself at this size".to_owned(),
         ValueProvenance::Calculated => "from the limits, by formula".to_owned(),
+        ValueProvenance::Loadline => {
+            "a consumer without the thread that works ends, and is started again".to_owned()
+        }
         ValueProvenance::Measured => trial_numbers(view, &r.evidence),
         ValueProvenance::User => "as given".to_owned(),
     }

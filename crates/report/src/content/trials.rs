@@ -85,6 +85,9 @@ pub fn trials_table(view: &ResultView) -> Table {
             trial.reason.to_string().into(),
         ]);
     }
+    if !view.sends_requests() {
+        table.drop_unknown_columns();
+    }
     table
 }
 

@@ -107,6 +107,7 @@ fn bounds(view: &ResultView) -> Vec<BoundLine> {
         }),
         Objective::Errors { .. }
         | Objective::Start { .. }
+        | Objective::Jvm(_)
         | Objective::Run(_)
         | Objective::Metric(_) => None,
     };

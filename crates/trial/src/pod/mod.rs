@@ -106,7 +106,10 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
         (
             matches!(
                 order.readiness,
-                Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Exit
+                Readiness::LogLine { .. }
+                    | Readiness::Command { .. }
+                    | Readiness::Exit
+                    | Readiness::Sample { .. }
             ),
             "readiness by a line of the output or a command",
         ),

@@ -290,6 +290,7 @@ pub fn spec(scratch: &Path, name: &str, arguments: &[&str]) -> Spec {
             as_shipped: false,
             generators: None,
             load_command: None,
+            backlog: None,
             metrics: None,
             run: None,
         },

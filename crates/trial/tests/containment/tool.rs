@@ -61,7 +61,8 @@ fn spec(lab: &mut Lab, served: &[&str], script: &str) -> Option<Spec> {
         },
         words,
         account: Account { uid: UID, gid: UID },
-        port: PORT,
+        port: Some(PORT),
+        may_end: false,
         first_request: Duration::from_secs(20),
         memory: Bytes::from_mib(256),
     });

@@ -1,0 +1,63 @@
+//! A consumer: an application without requests, which its metrics alone judge.
+//!
+//! Owns when it is ready unless the experiment says so, and what an experiment with one cannot ask.
+
+use loadline_analysis::slo::Slo;
+use loadline_load::LoadTarget;
+use loadline_protocol::{MetricsSpec, Readiness};
+
+use super::super::checked::Checked;
+use super::super::said::Text;
+use crate::Experiment;
+use crate::error::ExperimentSource;
+
+pub(super) fn refuse_request_objectives(
+    slo: &Slo,
+    text: &Text,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
+    let Some(objective) = slo.request_objective() else {
+        return Ok(());
+    };
+    Err(source.error_at(
+        text.origin(),
+        format!("`{objective}` is about requests, and without a URL none are sent"),
+        "write objectives about metrics, as 'lag: max<1000', and start<20s; or name the URL that takes requests: url of [load] (--url)",
+    ))
+}
+
+pub(super) fn first_sample(metrics: Option<&MetricsSpec>) -> Readiness {
+    let url = metrics.and_then(|metrics| metrics.url.as_ref());
+    let target = url.and_then(|url| url.parse::<LoadTarget>().ok());
+    Readiness::Sample {
+        port: target.map(|target| target.port),
+    }
+}
+
+pub(super) fn refuse_beside_consumer(
+    experiment: &Experiment,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
+    if !experiment.load.is_timed() {
+        return Ok(());
+    }
+    let configurations = experiment.configurations();
+    let refused = [
+        (
+            configurations.iter().any(|c| c.rate.is_some()),
+            "rates as levels",
+            "leave out the rates, or name the URL that takes requests (--url)",
+        ),
+        (
+            experiment.search.soak.is_some(),
+            "a soak, which counts requests",
+            "leave out the soak, and judge for longer: --duration 10m",
+        ),
+        (
+            experiment.has_outages(),
+            "an outage, which is judged by requests",
+            "leave out the outage",
+        ),
+    ];
+    source.refuse_asked("without a URL no request is sent", &refused)
+}
