@@ -72,7 +72,7 @@ impl LoadSpec {
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
         let given = self.consumer_commands().into_iter();
         let mut given = given.filter(|(_, words)| !words.is_empty());
-        if let (Some((field, _)), Some(_)) = (given.next_back(), &self.url) {
+        if let (Some((field, _)), Some(_)) = (given.next(), &self.url) {
             let why = "it is for an application without requests, and there is a URL; leave out the URL, or let a command send requests: command = [...] (--load)";
             return Err(refuse_key(field, why));
         }
