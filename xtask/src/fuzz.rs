@@ -65,7 +65,10 @@ const TARGETS: &[Target] = &[
     target("profile", &["fuzz/seeds/profile"]),
     target("prometheus", &["fuzz/seeds/prometheus"]),
     target("record", &["fuzz/seeds/record"]),
-    target("reported", &["crates/load/tests/reported"]),
+    target(
+        "reported",
+        &["crates/load/tests/reported", "crates/load/tests/data"],
+    ),
     target("response", &[]),
     target("words", &["crates/sizing/tests/data"]),
 ];
