@@ -83,7 +83,7 @@ fn a_file_written_from_the_parsed_form_means_the_same() {
 #[test]
 fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     assert_snapshot!(told_with("rate = ", "rats = "), @r#"
-    exp.toml:7:1: unknown field `rats`, expected one of `url`, `command`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `proto`, `rate`, `requests`, `closed`, `poisson`, `think`, `session`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `expect-grpc-status`, `request`
+    exp.toml:7:1: unknown field `rats`, expected one of `url`, `command`, `drive`, `backlog`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `proto`, `rate`, `requests`, `closed`, `poisson`, `think`, `session`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `expect-grpc-status`, `request`
         rats = "100/s"
     hint: did you mean `rate`?
     "#);
@@ -112,7 +112,7 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     hint: write requests a second above 0: 300/s, also 30/m or 7/h
     "##);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1% or start<20s, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
         slo = "p99<250"
     hint: for example p99<50ms,errors<0.1%
     "#);
@@ -182,7 +182,7 @@ fn load_goes_to_nobody_else() {
 fn what_is_missing_and_what_is_no_toml() {
     assert_snapshot!(told("slo = \"p99<1s\"\n"), @r##"
     exp.toml: url: it is missing
-    hint: write url = "http://localhost:8080/" (--url), or say that the program ends by itself: ends = true (--job)
+    hint: write url = "http://localhost:8080/" (--url), or say that the program ends by itself: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)
     "##);
     assert_snapshot!(told("slo = \n"), @r##"
     exp.toml:1:7: string values must be quoted, expected literal string
