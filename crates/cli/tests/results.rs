@@ -561,7 +561,7 @@ fn an_autoscaler_needs_a_rate_and_takes_the_measured_one() {
                 "date": "2026-11-01", "warning": null},
             "rate": 280.0, "headroom": 0.0, "spare": 0, "chosen": priced, "each": 93.4,
             "is_proven": true, "why_not": [], "front": [], "left_out": [],
-            "cells": [{"variant": "", "limits": size, "carried": 120.0, "too_high": 150.0,
+            "cells": [{"variant": "", "limits": size, "carried": 100.0, "too_high": 150.0,
                 "priced": priced, "could_not_measure": false}]
         });
     });
