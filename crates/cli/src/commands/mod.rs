@@ -96,7 +96,7 @@ pub enum LoadlineCommand {
     Emit(emit::EmitArguments),
     /// Show what changed between two results
     Compare(compare::CompareArguments),
-    /// Export a result as JSON, CSV, JUnit XML or Markdown
+    /// Export a result as JSON, CSV, Parquet, JUnit XML or Markdown
     Export(store::ExportArguments),
     /// Print the JSON schema of what a command prints with --json
     Schema(schema::SchemaArguments),
