@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
 use loadline_load::response::MAX_HEAD;
