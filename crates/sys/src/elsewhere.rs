@@ -14,7 +14,7 @@ use rustix::path::Arg;
 use rustix::process::{Gid, Pid, Resource, Rlimit, Signal, Uid};
 use rustix::time::{ClockId, Timespec};
 
-use crate::SysError;
+use crate::error::SysError;
 
 #[cfg(not(target_vendor = "apple"))]
 pub const O_PATH: OFlags = OFlags::PATH;

@@ -7,30 +7,9 @@
 //! here, too. For other systems each call of this crate refuses: there commands that read work, and
 //! nothing is measured. Facts: man pages unshare(2), fork(2), signal-safety(7), netdevice(7), close_range(2).
 
+mod error;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod linux;
 
+pub use error::SysError;
 pub use linux::*;
-
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SysError {
-    #[error("{call}: {errno}")]
-    Call {
-        /// The call with what it was for, such as `unshare(net)`.
-        call: String,
-        errno: rustix::io::Errno,
-    },
-    #[error("fork: this process has {threads} threads, it must have one")]
-    Threads { threads: usize },
-    #[error("`{name}` is no interface name: 1 to 15 bytes without NUL")]
-    InterfaceName { name: String },
-}
-
-impl SysError {
-    pub fn errno(&self) -> Option<rustix::io::Errno> {
-        match self {
-            Self::Call { errno, .. } => Some(*errno),
-            Self::Threads { .. } | Self::InterfaceName { .. } => None,
-        }
-    }
-}

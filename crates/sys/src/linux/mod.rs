@@ -31,7 +31,7 @@ pub use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use crate::SysError;
+use crate::error::SysError;
 use rustix::fs::OFlags;
 use rustix::net::{SendFlags, SocketFlags};
 use rustix::time::ClockId;
