@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loadline_sizing::{Bytes, Cpus};
+use loadline_sys::O_PATH;
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::CgroupError;
@@ -122,7 +123,7 @@ impl ControlGroup {
         let layout = CgroupLayout::of_process(proc_root, pid)?;
         let (mut dirs, mut held) = (Vec::new(), Vec::new());
         for place in layout.hierarchies() {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let flags = O_PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let directory = rustix::fs::open(&place.own, flags, Mode::empty())
                 .map_err(|errno| CgroupError::for_file("open", &place.own, errno))?;
             let dir = format!("/proc/self/fd/{}", directory.as_raw_fd());

@@ -396,7 +396,7 @@ fn own_if_delegated(own: &Path) -> Result<PathBuf, NoParentReason> {
 pub(crate) fn is_delegated(own: &Path) -> bool {
     ["trusted.delegate", "user.delegate"].iter().any(|name| {
         let mut value = [0u8; 4];
-        matches!(rustix::fs::getxattr(own, *name, &mut value[..]), Ok(1) if value[0] == b'1')
+        matches!(loadline_sys::getxattr(own, *name, &mut value[..]), Ok(1) if value[0] == b'1')
     })
 }
 

@@ -36,14 +36,17 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     if is_standard(path) {
         return print_data(text);
     }
-    no_directory(path)?;
-    loadline_files::write(path, text.as_bytes()).map_err(|e| cannot_write(&e))
+    write_bytes(path, text.as_bytes())
 }
 
-pub fn write_packed(path: &Path, text: &str) -> Result<(), Error> {
+/// As [`write`], for a file; what its name ends in decides whether it is packed with gzip.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     no_directory(path)?;
+    if path.extension().is_none_or(|e| e != "gz") {
+        return loadline_files::write(path, bytes).map_err(|e| cannot_write(&e));
+    }
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
-    let packed = packer.write_all(text.as_bytes());
+    let packed = packer.write_all(bytes);
     let packed = packed
         .and_then(|()| packer.finish())
         .map_err(|e| Error::new(FailureKind::Internal, e))?;

@@ -95,9 +95,13 @@ fn main() -> ExitCode {
     ui::colour::choose(arguments.color);
     ui::next::keep_state_flag(&found);
     let mut out = AnswerPrinter::for_command(&found);
-    let ended = match arguments.command {
-        Some(command) => commands::run(command, &mut out),
-        None => help::first_steps(),
+    let ended = match (
+        usage::measuring_refused(std::env::consts::OS, &found),
+        arguments.command,
+    ) {
+        (Some(refusal), _) => Err(refusal),
+        (None, Some(command)) => commands::run(command, &mut out),
+        (None, None) => help::first_steps(),
     };
     let written = out.write_file();
     match ended.and_then(|outcome| written.map(|()| outcome)) {

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
-use clap::{ArgAction, Command, CommandFactory};
+use clap::{ArgAction, ArgMatches, Command, CommandFactory};
 use loadline_load::split_refusal;
 use strsim::damerau_levenshtein;
 
@@ -18,6 +18,10 @@ const STANDS_LAST: &str = "the application's command stands last, after --: -- j
 
 const STARTING: [&str; 8] = [
     "size", "run", "plan", "judge", "verify", "drill", "cache", "init",
+];
+
+const MEASURING: [&str; 10] = [
+    "cache", "doctor", "drill", "judge", "load", "resume", "run", "size", "soak", "verify",
 ];
 
 pub fn usage_refused(refusal: &clap::Error) -> ExitCode {
@@ -66,6 +70,19 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     let (said, next) = split_refusal(&said);
     let error = Error::new(FailureKind::Usage, said).with_hint_if(next);
     hints.into_iter().fold(error, Error::with_hint)
+}
+
+/// Commands that measure need the kernel's cgroups; those that read, and trials in a cluster, need
+/// none. `system` is named as in [`std::env::consts::OS`].
+pub fn measuring_refused(system: &str, found: &ArgMatches) -> Option<Error> {
+    let (name, flags) = found.subcommand()?;
+    let is_in_cluster = matches!(flags.try_get_one::<bool>("kubernetes"), Ok(Some(true)));
+    if system == "linux" || is_in_cluster || !MEASURING.contains(&name) {
+        return None;
+    }
+    let what = format!("`loadline {name}` measures on Linux only, and this is {system}");
+    let hint = "run the image of loadline in the virtual machine of podman or docker (docs/guides/images.md), or let a cluster measure: --kubernetes";
+    Some(Error::new(FailureKind::Environment, what).with_hint(hint))
 }
 
 /// Flags that take one value and were given several: clap takes the last without a word.
@@ -192,5 +209,51 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
         ),
         (name, word) if STARTING.contains(&name) && !word.starts_with('-') => Some(STANDS_LAST),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(system: &str, words: &[&str]) -> Option<String> {
+        let found = CommandLine::command().try_get_matches_from(words);
+        let found = found.expect("it is a command");
+        Some(measuring_refused(system, &found)?.message().to_owned())
+    }
+
+    #[test]
+    fn elsewhere_only_what_measures_is_refused() {
+        let size = ["loadline", "size", "loadline.toml"];
+        assert_eq!(refusal("linux", &size), None);
+        let refused = refusal("macos", &size).expect("it measures");
+        assert_eq!(
+            refused,
+            "`loadline size` measures on Linux only, and this is macos"
+        );
+        assert_eq!(
+            refusal("macos", &[&size[..], &["--kubernetes"]].concat()),
+            None
+        );
+        for reading in [
+            "list",
+            "show",
+            "report",
+            "plan",
+            "fleet --prometheus http://p",
+        ] {
+            let words: Vec<&str> = ["loadline"].into_iter().chain(reading.split(' ')).collect();
+            assert_eq!(refusal("freebsd", &words), None, "{reading}");
+        }
+    }
+
+    #[test]
+    fn all_that_measure_are_commands() {
+        for name in MEASURING {
+            assert!(
+                CommandLine::command().find_subcommand(name).is_some(),
+                "{name}"
+            );
+        }
     }
 }

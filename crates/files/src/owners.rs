@@ -5,12 +5,7 @@
 
 use std::fs;
 
-use rustix::fs::Stat;
-
-const GROUP_MAY_WRITE: u32 = 0o020;
-const OTHERS_MAY_WRITE: u32 = 0o002;
-/// Sticky bit: in such a directory users can remove and rename only their own files.
-const STICKY: u32 = 0o1000;
+use rustix::fs::{Mode, Stat};
 
 pub fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == own_user() || hidden_root() == Some(uid)
@@ -23,12 +18,14 @@ pub fn own_user() -> u32 {
 pub fn is_shared(directory: &Stat) -> bool {
     // A group with the number of its user has that user alone: so adduser and useradd make them.
     let is_private = directory.st_gid == directory.st_uid;
-    let group = directory.st_mode & GROUP_MAY_WRITE != 0 && !is_private;
-    group || directory.st_mode & OTHERS_MAY_WRITE != 0
+    let mode = Mode::from_raw_mode(directory.st_mode);
+    mode.contains(Mode::WOTH) || mode.contains(Mode::WGRP) && !is_private
 }
 
+/// With the sticky bit users can remove and rename only their own files.
 pub fn is_safe(directory: &Stat) -> bool {
-    is_trusted(directory.st_uid) && (!is_shared(directory) || directory.st_mode & STICKY != 0)
+    let is_sticky = Mode::from_raw_mode(directory.st_mode).contains(Mode::SVTX);
+    is_trusted(directory.st_uid) && (!is_shared(directory) || is_sticky)
 }
 
 pub fn is_safe_link(directory: &Stat, link: &Stat) -> bool {

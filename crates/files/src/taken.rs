@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dev, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// Bytes of a block in what stat(2) says, on every disk.
@@ -63,7 +63,7 @@ pub fn measure_tree(path: &Path, most: usize) -> io::Result<TreeUsage> {
 }
 
 struct UsageCounter {
-    disk: u64,
+    disk: Dev,
     left: usize,
     taken: TreeUsage,
 }
@@ -113,12 +113,17 @@ impl UsageCounter {
         let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
         let names = match is_directory {
             true => 1,
-            false => found.st_nlink.max(1),
+            false => as_count(found.st_nlink).max(1),
         };
         let bytes = blocks.saturating_mul(BLOCK) / names;
         self.taken.bytes = self.taken.bytes.saturating_add(bytes);
         is_directory
     }
+}
+
+/// Systems count names in numbers of their own width.
+fn as_count(names: impl Into<u64>) -> u64 {
+    names.into()
 }
 
 #[cfg(test)]

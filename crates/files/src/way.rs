@@ -21,7 +21,12 @@ const MOST_LINKS: u32 = 40;
 /// PROC_SUPER_MAGIC of statfs(2).
 const PROC: u64 = 0x9fa0;
 
+/// Opens a name and nothing behind it: a link itself, a file without reading.
+#[cfg(not(target_vendor = "apple"))]
 const LOOK: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// O_EVTONLY and O_SYMLINK of open(2) there.
+#[cfg(target_vendor = "apple")]
+const LOOK: OFlags = OFlags::from_bits_retain(0x20_8000).union(OFlags::CLOEXEC);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkRules {
@@ -194,7 +199,7 @@ impl PathWalk {
     }
 
     fn enter_kernel(&mut self, name: &OsStr) -> Result<(), PathRefusal> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = LOOK.difference(OFlags::NOFOLLOW) | OFlags::DIRECTORY;
         let found = openat(&self.at, name, flags, Mode::empty());
         let found = found.map_err(|e| self.refuse_name(name, e))?;
         self.enter_directory(found, name)
@@ -230,7 +235,7 @@ impl PathWalk {
 }
 
 fn is_proc(directory: impl AsFd) -> bool {
-    fstatfs(directory).is_ok_and(|found| found.f_type.cast_unsigned() == PROC)
+    fstatfs(directory).is_ok_and(|found| u64::try_from(found.f_type) == Ok(PROC))
 }
 
 fn steps(path: &Path) -> VecDeque<PathStep> {

@@ -13,7 +13,8 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, renameat, unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RawMode, flock, fstat, openat, renameat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -164,7 +165,12 @@ impl Directory {
         loop {
             let random = RandomState::new().hash_one(0);
             let temporary = format!("{BEGIN}{random:016x}{END}");
-            let file = openat(self, &temporary, flags, Mode::from_raw_mode(mode))?;
+            let file = openat(
+                self,
+                &temporary,
+                flags,
+                Mode::from_raw_mode(mode as RawMode),
+            )?;
             // Where files cannot be locked, none is ever taken for a dead one's.
             let _ = flock(&file, FlockOperation::LockExclusive);
             // Another writer may have come before the lock, and taken it for one.

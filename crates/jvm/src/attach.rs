@@ -11,8 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use loadline_sys::{NONBLOCKING_SOCKET, O_PATH};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, socket_with};
 
 use crate::process::{JvmProcess, ProcessError};
 use crate::rights::with_rights_of;
@@ -190,7 +191,7 @@ struct JvmDirectory {
 impl JvmDirectory {
     fn connect_socket(&self, process: &JvmProcess) -> io::Result<UnixStream> {
         let name = format!(".java_pid{}", process.inner_pid);
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = O_PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.directory, name, flags, Mode::empty())?;
         let status = fstat(&file)?;
         let is_socket = FileType::from_raw_mode(status.st_mode) == FileType::Socket;
@@ -198,8 +199,12 @@ impl JvmDirectory {
             return Err(io::Error::other("it is no socket of the JVM's user"));
         }
         // Not blocking: a listener that takes no connection would hold this one for ever.
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let socket = socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            NONBLOCKING_SOCKET,
+            None,
+        )?;
         // By descriptor: the name may stand for another file by now.
         let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         rustix::net::connect(&socket, &address)?;

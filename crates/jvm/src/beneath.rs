@@ -10,7 +10,8 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use loadline_sys::{O_PATH, ResolveFlags, openat2};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 
 const MOST_NAMES: usize = 1 << 16;
 
@@ -75,7 +76,7 @@ pub fn open_regular_file(path: &Path) -> io::Result<File> {
 /// [`open_in_root`], and nothing is opened.
 pub fn is_in_root(root: impl AsFd, name: &Path) -> bool {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = O_PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat2(root, name, flags, Mode::empty(), resolve).is_ok()
 }
 
@@ -101,7 +102,7 @@ pub fn list_in_root(root: impl AsFd, name: &Path) -> io::Result<Vec<(OsString, F
 
 fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Result<File> {
     // Looked at first: to open a device may be to use it. Then not blocking: it may have become a FIFO.
-    let look = OFlags::PATH | OFlags::CLOEXEC;
+    let look = O_PATH | OFlags::CLOEXEC;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |flags| {
         let file = File::from(openat2(&directory, name, flags, Mode::empty(), resolve)?);

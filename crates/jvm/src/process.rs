@@ -10,7 +10,8 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use loadline_sys::{O_PATH, ResolveFlags, openat2, pidfd_send_signal};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::beneath;
 
@@ -50,7 +51,7 @@ pub struct JvmProcess {
 }
 
 /// Directories are opened for traversal only: they need not be readable.
-const WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const WAY: OFlags = O_PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// SIGQUIT is signal 3; the mask's lowest bit is signal 1.
 const QUIT_BIT: u64 = 1 << 2;
@@ -127,7 +128,7 @@ impl JvmProcess {
 
     pub(crate) fn send_sigquit(&self) -> io::Result<()> {
         let signal = rustix::process::Signal::QUIT;
-        Ok(rustix::process::pidfd_send_signal(&self.directory, signal)?)
+        Ok(pidfd_send_signal(&self.directory, signal)?)
     }
 }
 

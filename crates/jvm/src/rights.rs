@@ -7,9 +7,9 @@
 
 use std::io;
 
+use loadline_sys::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use rustix::fs::{Gid, Uid};
 use rustix::process::geteuid;
-use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 /// Runs `task` with the rights of a user and its group, and no other group. Where loadline already
 /// is that user, it just runs. The real and the saved user stay, so the user can neither signal

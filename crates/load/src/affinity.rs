@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use loadline_sys::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::LoadError;
 

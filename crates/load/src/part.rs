@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;

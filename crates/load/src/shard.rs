@@ -19,10 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use loadline_sys::{CpuSet, epoll, sched_setaffinity, set_current_timer_slack};
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::clock::{clock_ns, to_timespec};
 use crate::connection::LoadConnection;

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use loadline_sys::{NONBLOCKING_SOCKET, WITHOUT_SIGNAL};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto};
+use rustix::net::{self, AddressFamily, RecvFlags, SocketType, ipproto};
 
 use crate::outcome::ErrorKind;
 
@@ -25,9 +26,13 @@ impl TcpSocket {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
         };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))
-            .map_err(ErrorKind::from_errno)?;
+        let fd = net::socket_with(
+            family,
+            SocketType::STREAM,
+            NONBLOCKING_SOCKET,
+            Some(ipproto::TCP),
+        )
+        .map_err(ErrorKind::from_errno)?;
         // Without it Nagle's algorithm would hold back the second part of a large request.
         net::sockopt::set_tcp_nodelay(&fd, true).map_err(ErrorKind::from_errno)?;
         match net::connect(&fd, &address) {
@@ -44,7 +49,7 @@ impl TcpSocket {
     }
 
     pub(crate) fn send_bytes(&self, bytes: &[u8]) -> Result<SocketProgress, ErrorKind> {
-        match net::send(&self.0, bytes, SendFlags::NOSIGNAL) {
+        match net::send(&self.0, bytes, WITHOUT_SIGNAL) {
             Ok(n) => Ok(SocketProgress::Bytes(n)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(SocketProgress::Later),
             Err(errno) => Err(ErrorKind::from_errno(errno)),

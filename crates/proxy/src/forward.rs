@@ -14,10 +14,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_load::clock_ns;
+use loadline_sys::epoll::{self, EventData, EventFlags};
+use loadline_sys::set_current_timer_slack;
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::connection::{CLIENT, ProxiedConnection, ProxyContext, ProxyProgress, SERVER};

@@ -12,8 +12,9 @@ use std::rc::Rc;
 
 use loadline_analysis::random::RandomStream;
 use loadline_load::loopback::listening_loopback;
+use loadline_sys::NONBLOCKING_SOCKET;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, Shutdown, SocketFlags, SocketType, ipproto};
+use rustix::net::{self, AddressFamily, Shutdown, SocketType, ipproto};
 use serde::{Deserialize, Serialize};
 
 use crate::delay::DelayDraw;
@@ -93,13 +94,12 @@ impl ProxyLink {
             .set(listening.or_else(|| listening_loopback(self.port)));
         let own = self.upstream.get().unwrap_or(Ipv4Addr::LOCALHOST.into());
         let address = SocketAddr::new(own, self.port);
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let kind = SocketType::STREAM;
         let family = match own {
             IpAddr::V4(_) => AddressFamily::INET,
             IpAddr::V6(_) => AddressFamily::INET6,
         };
-        let socket = net::socket_with(family, kind, flags, Some(ipproto::TCP))?;
+        let socket = net::socket_with(family, kind, NONBLOCKING_SOCKET, Some(ipproto::TCP))?;
         match net::connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(errno) => return Err(errno.into()),

@@ -10,8 +10,7 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use loadline_sys::Namespaces;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use loadline_sys::{LinkNameSpaceType, Namespaces, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

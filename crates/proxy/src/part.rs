@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use loadline_analysis::record::LinkSecond;
 use loadline_analysis::wire;
+use loadline_sys::{CpuSet, sched_setaffinity};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
 pub use crate::link::LinkOrder;

@@ -1,10 +1,11 @@
-//! Reports from records alone: terminal text, Markdown, one offline HTML file, CSV, JSON,
-//! JUnit, OpenMetrics.
+//! Reports from records alone: terminal text, Markdown, one offline HTML file, CSV,
+//! Parquet, JSON, JUnit, OpenMetrics.
 //!
 //! Owns what people and CI read about a result. Pure functions of a [`ResultView`]; no file, no
 //! clock, no network. Derives no figure that [`loadline_analysis`] derives. Read [`view`], then
 //! [`content`], which says everything once; the writers only lay out and escape.
 
+mod columns;
 pub mod compare;
 pub mod content;
 mod csv;
@@ -18,6 +19,7 @@ mod junit;
 pub mod live;
 mod markdown;
 mod openmetrics;
+mod parquet;
 pub mod redact;
 mod series;
 mod svg;
@@ -36,5 +38,6 @@ pub use html::{render_html, render_mail};
 pub use junit::render_junit;
 pub use markdown::{markdown_section, render_markdown};
 pub use openmetrics::render_openmetrics;
+pub use parquet::render_parquet;
 pub use terminal::{render_brief, render_terminal};
 pub use view::{CurrentLimits, LoadWords, ResultView, TargetNode};

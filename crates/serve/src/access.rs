@@ -103,12 +103,9 @@ fn is_same(one: &str, other: &str) -> bool {
 /// 32 hexadecimal digits of the kernel's random numbers.
 fn random_token() -> Result<String, String> {
     let mut bytes = [0_u8; 16];
-    let read = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    match read {
-        Ok(16) => Ok(bytes.iter().map(|b| format!("{b:02x}")).collect()),
-        Ok(_) => Err("the kernel gave too few random numbers".to_owned()),
-        Err(error) => Err(format!("the kernel gave no random numbers: {error}")),
-    }
+    loadline_sys::fill_random(&mut bytes)
+        .map_err(|error| format!("the kernel gave no random numbers: {error}"))?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
 #[cfg(test)]

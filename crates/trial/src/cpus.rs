@@ -6,7 +6,7 @@
 
 use loadline_analysis::record::CpuNeighbours;
 use loadline_sizing::Cpus;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use loadline_sys::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuPlan {

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loadline_protocol::RunRefusal;
-use rustix::fs::{MemfdFlags, Timespec, Timestamps, futimens, memfd_create};
+use loadline_sys::{LinkNameSpaceType, MemfdFlags, memfd_create, move_into_link_name_space};
+use rustix::fs::{Timespec, Timestamps, futimens};
 use rustix::io::Errno;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 pub const VARIABLE: &str = "LOADLINE_IMAGE";
 

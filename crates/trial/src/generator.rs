@@ -21,10 +21,8 @@ use loadline_load::remote::{GeneratorMessage, Generators, RemoteLoadFailure};
 use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, User, Users};
 use loadline_protocol::{LoadCommandSpec, LoadPhase};
 use loadline_sizing::Bytes;
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit,
-    set_parent_process_death_signal,
-};
+use loadline_sys::{prlimit, set_parent_process_death_signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process};
 
 use crate::cpus::CpuPlan;
 use crate::halt::{self, HaltReason};

@@ -77,6 +77,7 @@ pub use clock::monotonic_ns;
 pub use generator::{generator_deadline, run_load_process};
 pub use neighbour::run_neighbour;
 pub use output::plain_text;
+#[cfg(target_os = "linux")]
 pub use own::init;
 pub use preflight::preflight_checks;
 pub use program::is_script;

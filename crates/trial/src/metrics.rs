@@ -17,7 +17,7 @@ use loadline_analysis::metric_text::{MetricSelector, has_samples};
 use loadline_analysis::record::{InvalidReason, MeasurementFailure, MetricEvidence};
 use loadline_client::{Agent, Error, Trust};
 use loadline_protocol::TrialOrder;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::container::AppContainer;
 use crate::cpus;

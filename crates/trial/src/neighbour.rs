@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use loadline_cgroup::{CgroupLimits, ControlGroup, GroupName};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use loadline_sys::set_parent_process_death_signal;
+use rustix::process::Signal;
 
 use crate::cpus;
 use crate::group::TrialGroup;

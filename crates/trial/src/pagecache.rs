@@ -8,7 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Advice, OFlags};
+use loadline_sys::{Advice, fadvise};
+use rustix::fs::OFlags;
 
 #[derive(Debug, Clone, Copy)]
 pub struct WalkExtent {
@@ -66,7 +67,7 @@ fn evict_file(path: &Path) {
     let Ok(file) = open else { return };
     // It only matters for files that are dirty; then a failure leaves them cached.
     let _ = File::sync_data(&file);
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+    let _ = fadvise(&file, 0, None, Advice::DontNeed);
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::MemoryParts;
@@ -192,9 +191,9 @@ pub(crate) fn read_ahead(order: &TrialOrder, places: &[PathBuf]) -> Option<Bytes
     let named = named.filter(|path| path.is_absolute() && path.is_file());
     let all = named.chain(places.iter().cloned());
     all.chain([order.scratch.clone()]).find_map(|path| {
-        let device = fs::metadata(path.ancestors().find(|p| p.exists())?)
+        let device = rustix::fs::stat(path.ancestors().find(|p| p.exists())?)
             .ok()?
-            .dev();
+            .st_dev;
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         disk_read_ahead(Path::new("/sys/dev/block"), major, minor)
     })

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use loadline_load::response::MAX_HEAD;
 use loadline_protocol::{ContainerEngine, Readiness};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock::monotonic_ns;
 

@@ -19,9 +19,8 @@ use loadline_proxy::part::{
 use loadline_proxy::stub::StubOrder;
 use loadline_proxy::{Toxic, ToxicSpan};
 use loadline_sizing::Bytes;
-use rustix::process::{
-    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
-};
+use loadline_sys::set_parent_process_death_signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;
 
 use crate::container::{ContainerNetwork, NetworkNamespace};

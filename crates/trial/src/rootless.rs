@@ -8,9 +8,11 @@
 use std::fs;
 
 use loadline_protocol::RunRefusal;
-use loadline_sys::{Namespaces, unshare};
+use loadline_sys::{
+    CapabilitySet, Namespaces, capabilities, configure_capability_in_ambient_set, set_capabilities,
+    unshare,
+};
 use rustix::io::Errno;
-use rustix::thread::{self, CapabilitySet};
 
 const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_user_namespaces=10000, on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0; in a container they need a seccomp profile that allows unshare and mount";
 
@@ -31,7 +33,7 @@ pub fn enter_user_namespace() -> Result<(), RunRefusal> {
 }
 
 fn may_make_namespaces() -> bool {
-    let sets = thread::capabilities(None);
+    let sets = capabilities(None);
     sets.is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
@@ -58,15 +60,15 @@ fn enter_own() -> Result<(), String> {
 
 /// Without this an exec by a user other than root ends with no rights.
 fn hand_down() -> Result<(), Errno> {
-    let mut sets = thread::capabilities(None)?;
+    let mut sets = capabilities(None)?;
     sets.inheritable = sets.permitted;
     let permitted = sets.permitted;
-    thread::set_capabilities(None, sets)?;
+    set_capabilities(None, sets)?;
     // By bit: a kernel may know more rights than this program has names for.
     for bit in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         if permitted.contains(capability) {
-            thread::configure_capability_in_ambient_set(capability, true)?;
+            configure_capability_in_ambient_set(capability, true)?;
         }
     }
     Ok(())

@@ -8,7 +8,8 @@ use std::process::{Child, Command};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 
-use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+use loadline_sys::set_parent_process_death_signal;
+use rustix::process::{Pid, Signal};
 
 struct SpawnJob {
     command: Command,

@@ -18,8 +18,9 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Most external packages in Cargo.lock, tests and other platforms included, without those that
-/// only the way to a cluster brings.
-const CAP: usize = 203;
+/// only the way to a cluster brings. The last 25 came with `parquet`, which has no optional part:
+/// 13 are built on Linux, the others are for other platforms. No maintained writer has fewer.
+const CAP: usize = 228;
 
 /// The crate that speaks to clusters, the crate that links it, and most packages that only these
 /// need.

@@ -7,6 +7,7 @@
 
 mod answers;
 mod audit;
+mod elsewhere;
 mod groups;
 pub mod output;
 mod site;

@@ -12,7 +12,7 @@ use rustix::process::setpriority_process;
 
 use super::groups::Group;
 use super::output::{self, Counts};
-use super::{answers, audit, joined, site};
+use super::{answers, audit, elsewhere, joined, site};
 use crate::durable::failpoints;
 use crate::error::Error;
 use crate::fuzz;
@@ -152,6 +152,12 @@ pub const STEPS: &[Step] = &[
         what: "cargo deny: bans, licences, sources, advisories",
         lane: Lane::Main,
         run: Run::Own(audit::run),
+    },
+    Step {
+        name: "elsewhere",
+        what: "the program is checked for macOS and FreeBSD, where it only reads",
+        lane: Lane::Main,
+        run: Run::Own(elsewhere::check_targets),
     },
     Step {
         name: "tests",

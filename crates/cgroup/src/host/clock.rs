@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use loadline_sys::BOOT_CLOCK;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The three clocks at one moment, ns.
@@ -19,7 +20,7 @@ impl ClockReading {
     pub fn now() -> Self {
         let try_once = || {
             let before = clock_nanos(ClockId::Monotonic);
-            let boottime_ns = clock_nanos(ClockId::Boottime);
+            let boottime_ns = clock_nanos(BOOT_CLOCK);
             let realtime_ns = clock_nanos(ClockId::Realtime);
             let after = clock_nanos(ClockId::Monotonic);
             let clocks = Self {

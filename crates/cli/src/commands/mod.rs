@@ -11,6 +11,7 @@ mod footprint;
 mod gc;
 pub mod help;
 mod init;
+#[cfg(target_os = "linux")]
 mod init_part;
 mod judge;
 mod keeper_part;
@@ -96,13 +97,14 @@ pub enum LoadlineCommand {
     Emit(emit::EmitArguments),
     /// Show what changed between two results
     Compare(compare::CompareArguments),
-    /// Export a result as JSON, CSV, JUnit XML or Markdown
+    /// Export a result as JSON, CSV, Parquet, JUnit XML or Markdown
     Export(store::ExportArguments),
     /// Print the JSON schema of what a command prints with --json
     Schema(schema::SchemaArguments),
     /// Remove what a killed loadline left, and with --older results of long ago
     Clean(store::clean::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
+    #[cfg(target_os = "linux")]
     #[command(hide = true)]
     InitPart,
     /// One load generator process of a trial; started by loadline itself.
@@ -167,6 +169,7 @@ pub fn run(command: LoadlineCommand, out: &mut AnswerPrinter) -> Result<CommandO
         LoadlineCommand::Gc(arguments) => gc::run(&arguments, out),
         LoadlineCommand::Predict(arguments) => predict::run(&arguments, out),
         LoadlineCommand::Footprint(arguments) => footprint::run(&arguments),
+        #[cfg(target_os = "linux")]
         LoadlineCommand::InitPart => init_part::run(),
         LoadlineCommand::LoadPart => load_part::run(),
         LoadlineCommand::KeeperPart => keeper_part::run(),

@@ -219,6 +219,8 @@ enum ExportFormat {
     Markdown,
     /// Gauges, for a textfile collector or a push gateway
     Openmetrics,
+    /// One row a trial, with types: for data frames
+    Parquet,
 }
 
 /// Export a result
@@ -226,7 +228,7 @@ enum ExportFormat {
 pub struct ExportArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// The form [default: by the file's name (.csv, .md, .xml, .prom), else json]
+    /// The form [default: by the file's name (.csv, .md, .xml, .prom, .parquet), else json]
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
     /// Only this section of the Markdown, such as `sizes`
@@ -259,14 +261,26 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
         ExportFormat::Openmetrics => {
             loadline_report::render_openmetrics(std::slice::from_ref(&view))
         }
+        ExportFormat::Parquet => return export_table(&view, arguments.output.as_deref()),
     };
     match &arguments.output {
-        Some(path) if path.extension().is_some_and(|e| e == "gz") => {
-            files::write_packed(path, &text)?;
-        }
         Some(path) => files::write(path, &text)?,
         None => print_data(&text)?,
     }
+    Ok(CommandOutcome::Done)
+}
+
+/// Readers of Parquet seek, and a terminal shows none of its bytes: it goes to a file.
+fn export_table(view: &ResultView, path: Option<&Path>) -> Result<CommandOutcome, Error> {
+    let Some(path) = path.filter(|path| !files::is_standard(path)) else {
+        let what = "--format parquet cannot go to standard output";
+        return Err(
+            Error::new(FailureKind::Usage, what).with_hint("name a file: -o trials.parquet")
+        );
+    };
+    let table =
+        loadline_report::render_parquet(view).map_err(|e| Error::new(FailureKind::Internal, e))?;
+    files::write_bytes(path, &table)?;
     Ok(CommandOutcome::Done)
 }
 
@@ -281,6 +295,7 @@ fn form_by_name(path: Option<&Path>) -> ExportFormat {
         Some("md" | "markdown") => ExportFormat::Markdown,
         Some("xml") => ExportFormat::Junit,
         Some("prom") => ExportFormat::Openmetrics,
+        Some("parquet") => ExportFormat::Parquet,
         _ => ExportFormat::Json,
     }
 }

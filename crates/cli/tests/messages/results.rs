@@ -75,6 +75,14 @@ pub const RESULTS: &[Row] = &[
         &["there is no file none.json.gz", "hint: "],
     ),
     (
+        "export result.json.gz --format parquet",
+        USAGE,
+        &[
+            "--format parquet cannot go to standard output",
+            "hint: name a file: -o trials.parquet",
+        ],
+    ),
+    (
         "export result.json.gz --format xml",
         USAGE,
         &["invalid value 'xml'", "json, csv, junit, markdown"],

@@ -17,7 +17,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use loadline_load::remote::{GeneratorMember, Generators, PORT};
 use loadline_protocol::RunRefusal;
-use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::{ANSWER, remove_job};
@@ -203,15 +202,10 @@ fn no_room(halt: PodHalt) -> PodHalt {
 
 fn random_secret() -> Result<String, RunRefusal> {
     let mut bytes = [0; 32];
-    let got = getrandom(&mut bytes, GetRandomFlags::empty());
-    if got.ok() != Some(bytes.len()) {
+    loadline_sys::fill_random(&mut bytes).map_err(|error| {
         let hint = "the kernel must give random bytes: getrandom(2)";
-        return Err(RunRefusal::new(
-            "a secret for generators",
-            "there is none",
-            hint,
-        ));
-    }
+        RunRefusal::new("a secret for generators", error, hint)
+    })?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         // Text takes whatever is written to it.
         let _ = write!(text, "{byte:02x}");

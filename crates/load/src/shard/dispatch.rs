@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
+use loadline_sys::epoll::{self, EventData, EventFlags};
 
 use super::{FreePlace, RequestSource, SECOND_NS, Shard};
 use crate::clock::clock_ns;

@@ -1,6 +1,6 @@
 //! Receiving: what an event on a connection means for its request.
 
-use rustix::event::epoll::EventFlags;
+use loadline_sys::epoll::EventFlags;
 
 use super::{BUFFER, Shard};
 use crate::clock::clock_ns;

@@ -29,3 +29,4 @@ mod read_back;
 mod requests;
 mod saving;
 mod startup;
+mod tables;

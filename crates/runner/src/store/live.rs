@@ -7,8 +7,9 @@ use std::path::Path;
 
 use loadline_analysis::record::TrialPurpose;
 use loadline_cgroup::GroupName;
+use loadline_sys::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use rusqlite::OptionalExtension as _;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 
 use super::{ResultRow, ResultStatus, Store, Stored, UnfinishedTrial, is_alive};
 

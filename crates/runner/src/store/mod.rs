@@ -510,11 +510,10 @@ fn refuse_network_file_system(directory: &Directory) -> Result<(), String> {
     const SMB2: u64 = 0xfe53_4d42;
     const CIFS: u64 = 0xff53_4d42;
     const V9FS: u64 = 0x0102_1997;
-    let found = rustix::fs::fstatfs(directory)
-        .map_err(|e| e.to_string())?
-        .f_type
-        .cast_unsigned();
-    if [NFS, SMB2, CIFS, V9FS].contains(&(found as u64)) {
+    let found = rustix::fs::fstatfs(directory).map_err(|e| e.to_string())?;
+    // Other systems have other numbers, all of them smaller.
+    let kind = u64::try_from(found.f_type).unwrap_or_default();
+    if [NFS, SMB2, CIFS, V9FS].contains(&kind) {
         return Err("it lies on a network file system, where the database is not safe; give a local one with --state".to_owned());
     }
     Ok(())

@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use loadline_cgroup::{CgroupSample, ControlGroup};
 use loadline_protocol::ContainerEngine;
+use loadline_sys::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 
 use crate::clock::monotonic_ns;
 use crate::container::{ContainerEvent, how_it_ended};

@@ -9,6 +9,7 @@
 //!
 //! Facts and measurements behind the design: ARCHITECTURE.md, "Containment".
 
+#[cfg(target_os = "linux")]
 pub mod init;
 mod protocol;
 mod reach;

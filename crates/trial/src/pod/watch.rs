@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{InvalidReason, MeasurementFailure};
 use loadline_cgroup::{CgroupSample, ControlGroup};
+use loadline_sys::{O_PATH, PidfdFlags, pidfd_open, pidfd_send_signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::MARK;
 use crate::clock::monotonic_ns;
@@ -95,7 +96,7 @@ fn application_with_mark(pid: u32, mark: &str) -> Option<AppProcess> {
         return None;
     }
     let group = ControlGroup::of_process(Path::new("/proc"), pid).ok()?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = O_PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty()).ok()?;
     Some(AppProcess {
         pid: descriptor,

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use crate::SysError;
+use crate::error::SysError;
 
 /// Sets an interface of the caller's network namespace up (`lo` in a fresh one is down).
 /// Errors: [`SysError::InterfaceName`], or what the kernel says: ENODEV, EPERM without

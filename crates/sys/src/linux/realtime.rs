@@ -1,6 +1,6 @@
 //! A thread that the scheduler lets run at once.
 
-use crate::SysError;
+use crate::error::SysError;
 
 /// Gives the calling thread the lowest real-time priority (SCHED_FIFO 1); threads and processes
 /// that it starts do not inherit it. A thread that wakes up for microseconds then wakes up in time

@@ -2,7 +2,7 @@
 
 use rustix::thread::UnshareFlags;
 
-use crate::SysError;
+use crate::error::SysError;
 
 /// Which namespaces to make. File descriptors are never unshared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 
 use rustix::io::{Errno, FdFlags};
 
-use crate::SysError;
+use crate::error::SysError;
 
 /// Marks every open descriptor from `first` on close-on-exec. They stay open in this process.
 /// Errors: What the kernel says; on kernels before 5.11 it goes through /proc/self/fd.

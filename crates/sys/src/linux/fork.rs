@@ -2,7 +2,7 @@
 
 use rustix::process::Pid;
 
-use crate::SysError;
+use crate::error::SysError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForkSide {

@@ -1,6 +1,6 @@
 //! A session keyring of one's own.
 
-use crate::SysError;
+use crate::error::SysError;
 
 /// Leaves the session keyring of whoever called loadline for a new, empty one: keys in it (Kerberos
 /// tickets, disk and network secrets) stay with the user. A kernel without keyrings and a container
