@@ -4,6 +4,7 @@ mod cached;
 mod existing;
 mod foreign;
 mod jvm;
+mod purposes;
 mod run;
 mod steps;
 
@@ -20,8 +21,8 @@ use loadline_jvm::cache::application::JavaApplication as Jars;
 use loadline_kubernetes::rights;
 use loadline_protocol::Readiness;
 use loadline_report::emit::{
-    Artefact, AutoscalerNeeds, BaseImage, EmitError, EmitPurpose, ImagePinning,
-    ProductionApplication, ReadinessCheck, StartCommand, emit, secret, slug,
+    Artefact, AutoscalerNeeds, BaseImage, EmitError, ImagePinning, ProductionApplication,
+    ReadinessCheck, StartCommand, emit, secret, slug,
 };
 use loadline_report::{ResultView, answer_doubts, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
@@ -36,6 +37,7 @@ use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
 use existing::PatchFlags;
 use foreign::refuse_foreign_commands;
 use jvm::JvmIdentity;
+use purposes::choose_purposes;
 use steps::ShippingSteps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
@@ -220,10 +222,7 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
         next.iter().for_each(|line| talk!("next: {line}"));
         return Ok(CommandOutcome::Done);
     }
-    let purposes = match application.measured_image {
-        Some(_) => purposes_of_image(&arguments, application.jdk)?,
-        None => purposes(&arguments.purposes),
-    };
+    let purposes = choose_purposes(&arguments, &experiment, &application)?;
     let artefacts = emit(&view, &application, &purposes).map_err(emit_refused)?;
     write(&arguments, &to, &view, &artefacts, out)?;
     let steps = ShippingSteps {
@@ -272,49 +271,6 @@ fn emit_refused(error: EmitError) -> Error {
         EmitError::NoRecommendation { .. } => FailureKind::Invalid,
     };
     Error::new(kind, &error).with_hint(error.emit_hint())
-}
-
-fn purposes(given: &[EmitTarget]) -> Vec<EmitPurpose> {
-    let purpose = |wanted: &EmitTarget| match wanted {
-        EmitTarget::Kubernetes => EmitPurpose::Kubernetes,
-        EmitTarget::Docker => EmitPurpose::Docker,
-        EmitTarget::Compose => EmitPurpose::Compose,
-        EmitTarget::Options => EmitPurpose::Options,
-        EmitTarget::Alerts => EmitPurpose::Alerts,
-        EmitTarget::Grafana => EmitPurpose::Grafana,
-        EmitTarget::Keda => EmitPurpose::Keda,
-    };
-    if given.is_empty() {
-        EmitPurpose::ALL.to_vec()
-    } else {
-        given.iter().map(purpose).collect()
-    }
-}
-
-/// A measured image is not rebuilt, and without a JVM there are no options.
-fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<EmitPurpose>, Error> {
-    let builds =
-        |purpose: &EmitPurpose| matches!(purpose, EmitPurpose::Docker | EmitPurpose::Compose);
-    let has_no_place = |purpose: &EmitPurpose| jdk == NO_JVM && *purpose == EmitPurpose::Options;
-    if arguments.purposes.is_empty() {
-        let all = EmitPurpose::ALL.iter().copied();
-        return Ok(all.filter(|p| !builds(p) && !has_no_place(p)).collect());
-    }
-    let wanted = purposes(&arguments.purposes);
-    if wanted.iter().any(has_no_place) {
-        let refusal = "--for options: no JVM was seen in the image, so it takes no JVM options";
-        return Err(
-            Error::new(FailureKind::Usage, refusal).with_hint("loadline emit --for kubernetes")
-        );
-    }
-    match wanted.iter().any(builds) || arguments.cache.is_some() {
-        false => Ok(wanted),
-        true => Err(Error::new(
-            FailureKind::Usage,
-            "the result is of an image, and a Dockerfile would build another",
-        )
-        .with_hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
-    }
 }
 
 /// Whether a cluster gets just this image by its name. One of `localhost` is on the machine that built
