@@ -66,10 +66,12 @@ pub(super) fn read_log(
                 base = Some(time.as_secs_f64());
             }
             Ok(LogEntry::Interval(interval)) => {
-                let middle = (interval.start_timestamp() + interval.duration() / 2).as_secs_f64();
+                let middle = interval
+                    .start_timestamp()
+                    .saturating_add(interval.duration() / 2);
                 let histogram = decode_histogram(interval.encoded_histogram());
                 let histogram = histogram.map_err(|error| refuse_results(error.to_string()))?;
-                book.add_interval(base.map(|base| base + middle), &histogram);
+                book.add_interval(base.map(|base| base + middle.as_secs_f64()), &histogram);
             }
             // Its last line may be cut.
             Err(_) => break,

@@ -16,6 +16,8 @@ const VERSION: &str = "3.14.";
 /// Longest string, and all names together, in bytes.
 const MOST_STRING: usize = 1 << 20;
 const MOST_NAMES: usize = 16 << 20;
+/// What an empty name takes.
+const ENTRY: usize = 64;
 
 /// Scenarios, assertions, and groups in each other.
 const MOST_ITEMS: i32 = 10_000;
@@ -92,7 +94,7 @@ impl LogReader<'_, '_> {
             return Ok(number.saturating_neg());
         }
         let name = self.read_string()?;
-        self.held += name.len();
+        self.held += name.len() + ENTRY;
         match self.held > MOST_NAMES {
             true => Err(LogStop::Damage),
             false => {

@@ -72,15 +72,17 @@ impl<'a> ReportInput<'a> {
         mut take: impl FnMut(&CsvRecord) -> Option<()>,
     ) -> Result<(), LoadError> {
         let (mut record, mut open) = (CsvRecord::default(), Vec::new());
+        let mut is_open = false;
         self.each_line(|line| {
             open.extend_from_slice(line);
-            let is_open = open.iter().filter(|b| **b == b'"').count() % 2 == 1;
+            is_open ^= line.iter().filter(|b| **b == b'"').count() % 2 == 1;
             if is_open && (open.len() as u64) < MOST_LINE {
                 open.push(b'\n');
                 return Some(());
             }
             record.split_line(&open);
             open.clear();
+            is_open = false;
             take(&record)
         })
     }

@@ -212,7 +212,7 @@ impl<'a> GobBytes<'a> {
         let (mut result, mut unix, mut field) = (VegetaResult::default(), None, 0);
         loop {
             let step = self.take_number()?;
-            field += step;
+            field = step.saturating_add(field);
             match field {
                 _ if step == 0 || field > FIELDS.len() as u64 => break,
                 3 => result.code = self.take_number()?.try_into().ok()?,
