@@ -39,7 +39,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     write_bytes(path, text.as_bytes())
 }
 
-/// As [`write`], for a file; what its name ends in decides whether it is packed with gzip.
+/// As [`write()`], for a file; what its name ends in decides whether it is packed with gzip.
 pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     no_directory(path)?;
     if path.extension().is_none_or(|e| e != "gz") {
