@@ -7,6 +7,7 @@ mod environment;
 mod flags;
 mod metrics;
 mod run;
+mod text;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,13 @@ use loadline_protocol::RunRefusal;
 
 use crate::called;
 use crate::error::{Error, FailureKind, experiment_refused, load_error};
-use crate::files;
 use crate::grpc;
 use crate::images;
 use crate::load_flags::report_bodiless;
 
 pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, USUAL_FILE};
+use text::read_experiment;
 
 #[derive(Clone)]
 pub struct LoadedExperiment {
@@ -79,8 +80,7 @@ pub fn load_experiment_with(
         let title = title(&file, None);
         return check_file(file, None, &here, title);
     };
-    let text = read(path)?;
-    refuse_other_kind(path, &text)?;
+    let text = read_experiment(path)?;
     let experiment =
         Experiment::from_file_text(&text, path, &here).map_err(|e| experiment_refused(&e))?;
     let mut file = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
@@ -191,56 +191,6 @@ fn finish_loading(
         file,
         title,
         lies_in,
-    })
-}
-
-fn refuse_other_kind(path: &Path, text: &str) -> Result<(), Error> {
-    let name = path.display();
-    let start = text.trim_start();
-    let has_line = |begin: &str| text.lines().any(|line| line.starts_with(begin));
-    let (kind, hint) = if has_line("kind:") && has_line("apiVersion:") {
-        (
-            "a Kubernetes manifest",
-            format!(
-                "check it: loadline lint {name}; or begin with it: loadline init --manifest {name}"
-            ),
-        )
-    } else if has_line("services:") {
-        (
-            "a compose file",
-            format!("name it with the service to measure: --compose {name} --service NAME"),
-        )
-    } else if start.starts_with('{') {
-        (
-            "JSON",
-            format!("a result is shown by: loadline show {name}"),
-        )
-    } else {
-        return Ok(());
-    };
-    let refusal = format!("{name} is {kind}, not an experiment");
-    Err(Error::new(FailureKind::Usage, refusal).with_hint(hint))
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    if path.extension().is_some_and(|e| e == "jar") {
-        let refusal = format!("{} is a jar, not an experiment", path.display());
-        return Err(Error::new(FailureKind::Usage, refusal)
-            .with_hint("the application's command stands last, after --: -- java -jar app.jar"));
-    }
-    let is_packed = std::fs::File::open(path).is_ok_and(|mut file| {
-        let mut first = [0; 2];
-        std::io::Read::read_exact(&mut file, &mut first).is_ok() && first == [0x1f, 0x8b]
-    });
-    if is_packed {
-        let name = path.display();
-        let refusal = format!("{name} is a packed file, not an experiment");
-        return Err(Error::new(FailureKind::Usage, refusal)
-            .with_hint(format!("a result is shown by: loadline show {name}")));
-    }
-    files::read(path).map_err(|e| {
-        Error::new(FailureKind::Usage, format!("cannot read the experiment {}: {e}", path.display()))
-            .with_hint("the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)")
     })
 }
 

@@ -185,7 +185,7 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
 
 const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline schema experiment); `loadline init` writes a whole experiment";
 
-const KINDS: [(&str, &str); 6] = [
+const KINDS: [(&str, &str); 7] = [
     (
         "sequence, expected a string",
         "write one text, its parts with commas: \"p99<50ms,errors<0.1%\"",
@@ -198,6 +198,10 @@ const KINDS: [(&str, &str); 6] = [
     (
         ", expected a boolean",
         "write true or false, without quotes",
+    ),
+    (
+        "key with no value, expected `=`",
+        "TOML has `=` between a key and its value: slo = \"p99<50ms\"",
     ),
     (
         "must be quoted",

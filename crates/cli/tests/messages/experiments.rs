@@ -4,6 +4,59 @@ use super::{Row, USAGE};
 
 pub const EXPERIMENTS: &[Row] = &[
     (
+        "plan directory",
+        USAGE,
+        &[
+            "directory is a directory, not an experiment",
+            "directory/loadline.toml",
+        ],
+    ),
+    (
+        "plan utf16.toml",
+        USAGE,
+        &[
+            "utf16.toml is no UTF-8 text, not an experiment",
+            "save it as UTF-8",
+        ],
+    ),
+    (
+        "plan pom.xml",
+        USAGE,
+        &[
+            "pom.xml is a Maven project, not an experiment",
+            "loadline init",
+        ],
+    ),
+    (
+        "size page.html",
+        USAGE,
+        &[
+            "page.html is XML or HTML, not an experiment",
+            "an experiment is TOML",
+        ],
+    ),
+    (
+        "run Dockerfile",
+        USAGE,
+        &[
+            "Dockerfile is a Dockerfile, not an experiment",
+            "--image NAME",
+        ],
+    ),
+    (
+        "plan gc.log",
+        USAGE,
+        &[
+            "gc.log is a GC log, not an experiment",
+            "loadline gc gc.log",
+        ],
+    ),
+    (
+        "plan colon.toml",
+        USAGE,
+        &["colon.toml:1:6: key with no value", "TOML has `=`"],
+    ),
+    (
         "run none.toml",
         USAGE,
         &[
@@ -14,10 +67,7 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "run directory",
         USAGE,
-        &[
-            "cannot read the experiment directory: Is a directory",
-            "hint: ",
-        ],
+        &["directory is a directory, not an experiment", "hint: "],
     ),
     (
         "run empty.toml",

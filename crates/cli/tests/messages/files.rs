@@ -49,7 +49,7 @@ const MISTAKES: &[Mistake] = &[
         "slo: p99<250ms",
         &[
             "1:6: key with no value",
-            "hint: docs/reference/experiment.schema.json",
+            "hint: TOML has `=` between a key and its value",
         ],
     ),
     (

@@ -28,7 +28,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 25] = [
+const FILES: [(&str, &str); 29] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
@@ -60,6 +60,10 @@ const FILES: [(&str, &str); 25] = [
         "apiVersion: kafka.strimzi.io/v1beta2\nkind: Kafka\nmetadata: {name: k}\n",
     ),
     ("twice.yaml", "a: 1\na: 2\n"),
+    ("pom.xml", "<?xml version=\"1.0\"?>\n<project></project>\n"),
+    ("Dockerfile", "# built by hand\nFROM eclipse-temurin:21\n"),
+    ("gc.log", "[0.004s][info][gc] Using Serial\n"),
+    ("colon.toml", "slo: p99<50ms\n"),
     (
         "others.yaml",
         "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: 'redis:7'}]}\n",
@@ -98,6 +102,7 @@ fn place() -> tempfile::TempDir {
         fs::write(place.path().join(name), text).expect("writable");
     }
     fs::create_dir(place.path().join("directory")).expect("a directory");
+    fs::write(place.path().join("utf16.toml"), b"\xff\xfes\0l\0o\0").expect("writable");
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../records/2026-11-20-spring-web-size/result.json.gz");
     fs::copy(record, place.path().join("result.json.gz")).expect("the record is there");
