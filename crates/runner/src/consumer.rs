@@ -1,7 +1,8 @@
 //! The option that every consumer's JVM gets: it ends when it runs out of memory.
 //!
-//! A consumer whose working thread died of an OutOfMemoryError goes on answering for its metrics, and
-//! nothing starts it again. Measured: at 92Mi one answered 70 of 76 scrapes, with its lag at NaN.
+//! If the working thread of a consumer dies of an OutOfMemoryError, the process goes on answering for
+//! its metrics, and nothing starts it again. Measured: at 92Mi one answered 70 of 76 scrapes, with its
+//! lag at NaN.
 
 use loadline_analysis::record::{Configuration, JvmOption, ValueProvenance};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};

@@ -118,7 +118,7 @@ pub(super) fn is_gob(head: &[u8]) -> bool {
     head.windows(7).take(16).any(|part| part == b"\x06Result")
 }
 
-/// Messages with a length before each: descriptions of types, whose fields must be vegeta's, then results.
+/// Messages with a length before each: descriptions of types with vegeta's fields, then results.
 pub(super) fn read_gob(
     input: &mut ReportInput<'_>,
     book: &mut ReportBook,
