@@ -9,14 +9,18 @@ use std::time::Duration;
 
 use loadline_sizing::hotspot::collector::choose;
 use loadline_sizing::hotspot::heap::size_heap;
-use loadline_sizing::hotspot::refusal::{HotSpotRefusal, check_flags};
+use loadline_sizing::hotspot::refusal::{HotSpotRefusal, check_flags, tiny_percentages};
 use loadline_sizing::hotspot::threads::collector_threads;
 use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
 use loadline_sizing::regions::heap::check_container;
+use loadline_sizing::sight::without_container_support;
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 
 /// Less memory than any JVM starts in, bytes.
 const SMALLEST: u64 = 1 << 20;
+
+/// More CPUs than any node of a cloud has.
+const LARGEST_NODE: u32 = 960;
 
 const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 
@@ -37,6 +41,8 @@ pub struct LintedContainer {
     pub limits: ContainerResources,
     /// Quantities that are none, with their place: `limits.memory `512MB``.
     pub unreadable: Vec<String>,
+    /// Keys that the API server does not take.
+    pub malformed: Vec<LintFinding>,
     /// JVM options from its environment, command and arguments, in the order in which the JVM applies them.
     pub jvm: Vec<String>,
     /// Values from outside the input that may hold JVM options: `ConfigMap orders-env`.
@@ -99,10 +105,17 @@ impl LintedContainer {
         JvmOptionSet::from_words(self.jvm.iter().cloned())
     }
 
+    /// The memory limit, if a JVM can start in it.
+    fn sound_limit(&self) -> Option<Bytes> {
+        self.limits
+            .memory
+            .filter(|limit| limit.as_bytes() >= SMALLEST)
+    }
+
     /// The machine as its JVM sees it, with an ample one where a limit is missing.
     fn machine(&self) -> MachineSize {
         MachineSize {
-            memory: self.limits.memory.unwrap_or(USUAL_NODE),
+            memory: self.sound_limit().unwrap_or(USUAL_NODE),
             cpus: self.limits.cpu.map_or(USUAL_CPUS, Cpus::ceil).max(1),
         }
     }
@@ -155,7 +168,7 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
         over_commitment(container, measured),
         heap_options(container),
         check_refused_options(container),
-        check_tiny_memory(container),
+        check_container_support(container),
         check_request(container, measured),
         check_gc_threads(container),
         check_qos(container),
@@ -163,7 +176,10 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
     ]
     .into_iter()
     .flatten()
+    .chain(container.malformed.iter().cloned())
     .chain(check_quantities(container))
+    .chain(check_amounts(container))
+    .chain(check_shares(container))
     .chain(check_order(container))
     .chain(check_probes(container, measured))
     .collect();
@@ -216,9 +232,11 @@ fn check_refused_options(container: &LintedContainer) -> Option<LintFinding> {
     let known = container.jvm.iter().filter(|option| !option.contains('$'));
     let options = JvmOptionSet::from_words(known.cloned());
     let (jdk, machine) = (usual_jdk(), container.machine());
-    let refused = match check_flags(jdk, &options) {
-        Err(refusal @ HotSpotRefusal::BadValue { .. }) => Some(refusal),
-        _ => size_heap(jdk, machine, CollectorKind::Serial, &options).err(),
+    let refused = match check_flags(jdk, &options).and(choose(jdk, machine, &options).map(|_| ())) {
+        Err(HotSpotRefusal::UnknownFlag { .. }) | Ok(()) => {
+            size_heap(jdk, machine, CollectorKind::Serial, &options).err()
+        }
+        Err(refusal) => Some(refusal),
     };
     Some(finding(
         Severity::Error,
@@ -237,19 +255,63 @@ fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFin
     })
 }
 
-/// A quantity with the wrong suffix: `100m` of memory is a tenth of a byte.
-fn check_tiny_memory(container: &LintedContainer) -> Option<LintFinding> {
-    let limit = container
-        .limits
-        .memory
-        .filter(|limit| limit.as_bytes() < SMALLEST)?;
+/// Amounts with a wrong suffix or none: `100m` of memory is a tenth of a byte, `1000` are as many CPUs.
+fn check_amounts(container: &LintedContainer) -> Vec<LintFinding> {
+    let ContainerNeeds { requests, limits } = container.own_needs();
+    let both = || [("limit", limits), ("request", requests)].into_iter();
+    let tiny = |(kind, amount): (&str, ContainerResources)| {
+        let bytes = amount.memory?.as_bytes();
+        let plural = if bytes == 1 { "" } else { "s" };
+        (bytes < SMALLEST).then(|| {
+            finding(
+                Severity::Error,
+                format!("the memory {kind} is {bytes} byte{plural}: no JVM starts in it"),
+                "a number without a unit is bytes, and m a thousandth of one: write 512Mi or 512M",
+            )
+        })
+    };
+    let huge = |(kind, amount): (&str, ContainerResources)| {
+        let cpus = amount.cpu?.as_millis() / 1000;
+        (cpus > LARGEST_NODE).then(|| {
+            finding(
+                Severity::Warning,
+                format!("the CPU {kind} is {cpus} CPUs, more than any node has"),
+                &format!("a thousandth of a CPU is m: write {cpus}m"),
+            )
+        })
+    };
+    both()
+        .filter_map(tiny)
+        .chain(both().filter_map(huge))
+        .collect()
+}
+
+/// Percentages that were meant as shares: `-XX:MaxRAMPercentage=0.75`.
+fn check_shares(container: &LintedContainer) -> Vec<LintFinding> {
+    let options = container.options();
+    let all = tiny_percentages(&options).into_iter();
+    all.map(|(option, meant)| {
+        finding(
+            Severity::Warning,
+            format!("{option} is less than one percent of the memory"),
+            &format!("it is a percentage: write {meant}"),
+        )
+    })
+    .collect()
+}
+
+/// A JVM that does not look at the limit takes the node for its own.
+fn check_container_support(container: &LintedContainer) -> Option<LintFinding> {
+    let options = container.options();
+    let why = without_container_support(usual_jdk(), &options)?;
+    let is_bounded = options.is_set("MaxHeapSize") || options.is_set("MaxRAM");
+    container.limits.memory.filter(|_| !is_bounded)?;
     Some(finding(
         Severity::Error,
         format!(
-            "the memory limit is {} bytes: no JVM starts in it",
-            limit.as_bytes()
+            "{why}: the JVM takes a share of the node's memory as its heap, whatever the limit is"
         ),
-        "in Kubernetes m is a thousandth: write 512Mi or 512M",
+        "leave the option out, or set -Xmx",
     ))
 }
 
@@ -280,10 +342,7 @@ pub fn over_commitment(
     container: &LintedContainer,
     measured: MeasuredNeeds,
 ) -> Option<LintFinding> {
-    let limit = container
-        .limits
-        .memory
-        .filter(|limit| limit.as_bytes() >= SMALLEST)?;
+    let limit = container.sound_limit()?;
     let machine = MachineSize {
         memory: limit,
         ..container.machine()
@@ -438,6 +497,9 @@ fn check_gc_threads(container: &LintedContainer) -> Option<LintFinding> {
 }
 
 fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
+    if !container.unreadable.is_empty() || !container.malformed.is_empty() {
+        return None;
+    }
     match qos_class(container) {
         "BestEffort" => Some(finding(
             Severity::Error,
@@ -513,6 +575,12 @@ mod tests {
             (&["-Xms512m", "-Xmx256m"], Some("larger than the largest")),
             (&["-Xmx$HEAP", "-XX:+UseConcMarkSweepGC"], None),
             (&["-XX:MaxRAMPercentage=75"], None),
+            (&["-XX:+UseG1GC", "-XX:+UseZGC"], Some("one collector only")),
+            (
+                &["-XX:MaxRamPercentage=75"],
+                Some("did you mean -XX:MaxRAM"),
+            ),
+            (&["-XMX512m"], Some("did you mean -Xmx512m")),
         ] {
             let linted = LintedContainer {
                 jvm: options.iter().map(|o| (*o).to_owned()).collect(),
@@ -525,6 +593,43 @@ mod tests {
             };
             assert!(holds, "{options:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn amounts_in_wrong_units_and_switched_off_support_are_told() {
+        let of = |memory: u64, cpu: u32, options: &[&str]| {
+            let limits = ContainerResources {
+                cpu: Some(Cpus::from_millis(cpu)),
+                memory: Some(Bytes::from_bytes(memory)),
+            };
+            let linted = LintedContainer {
+                jvm: options.iter().map(|o| (*o).to_owned()).collect(),
+                requests: limits,
+                limits,
+                ..container()
+            };
+            text(&linted, MeasuredNeeds::default())
+        };
+        let gib = 1 << 30;
+        for (said, wanted) in [
+            (of(1, 1000, &["-Xmx1g"]), "limit is 1 byte: no JVM starts"),
+            (of(1024, 1000, &[]), "request is 1024 bytes: no JVM starts"),
+            (of(gib, 1_000_000, &[]), "is 1000 CPUs, more than any node"),
+            (
+                of(gib, 1000, &["-XX:MaxRAMPercentage=0.75"]),
+                "less than one percent",
+            ),
+            (
+                of(gib, 1000, &["-XX:-UseContainerSupport"]),
+                "whatever the limit is",
+            ),
+        ] {
+            assert!(said.contains(wanted), "{said}");
+        }
+        let tiny = of(1, 1000, &["-Xmx1g"]);
+        assert!(!tiny.contains("does not start with"), "{tiny}");
+        let bounded = of(gib, 1000, &["-XX:-UseContainerSupport", "-Xmx256m"]);
+        assert!(!bounded.contains("whatever"), "{bounded}");
     }
 
     #[test]

@@ -219,9 +219,17 @@ fn misread_word(word: &str, is_jvm: bool) -> Option<String> {
         ));
     }
     // JDK_JAVA_OPTIONS takes options in two words; the JVM's own variables do not.
-    (is_jvm && !word.starts_with('-')).then(|| {
-        "a word in it does not begin with -: java does not start with it; put quotes around a value with blanks".to_owned()
-    })
+    let hint = match word.chars().next() {
+        Some('$') => {
+            "the JVM fills in no variables: name them before this one in the manifest, as $(NAME)"
+        }
+        Some('\u{2010}'..='\u{201f}') => {
+            "it begins with a typographic dash or quote: type it again"
+        }
+        _ => "put quotes around a value with blanks",
+    };
+    (is_jvm && !word.starts_with('-'))
+        .then(|| format!("a word in it does not begin with -: java does not start with it; {hint}"))
 }
 
 impl CommandReading {
@@ -443,6 +451,14 @@ mod tests {
         ] {
             let said = doubts(name, value);
             assert!(said.starts_with(name) && said.contains(starts), "{said}");
+        }
+        for (value, hint) in [
+            ("$(HEAP_OPTS) -Xss1m", "as $(NAME)"),
+            ("\u{2013}Xmx256m", "type it again"),
+            ("Xmx256m", "put quotes around"),
+        ] {
+            let said = doubts("JAVA_TOOL_OPTIONS", value);
+            assert!(said.contains(hint), "{said}");
         }
         assert!(doubts("JAVA_OPTS", "-Dname='orders").ends_with("it was passed over"));
         let said = doubts("JAVA_OPTS", "-Dname=orders service");

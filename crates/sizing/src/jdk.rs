@@ -11,18 +11,29 @@ use std::str::FromStr;
 /// mark.
 pub const OPENJ9_FILES: [&str; 3] = ["lib/j9vm", "lib/default/libj9vm29.so", "jre/lib/amd64/j9vm"];
 
-/// Vendors of HotSpot builds.
-const HOTSPOT_VENDORS: [&str; 9] = [
+/// Vendors of HotSpot builds, and other words before a version.
+const HOTSPOT_WORDS: [&str; 16] = [
+    "ce",
+    "community",
     "corretto",
     "debian",
     "dragonwell",
+    "graalce",
+    "graalvm",
+    "java",
+    "jdk",
     "liberica",
     "microsoft",
     "openjdk",
+    "oracle",
     "sapmachine",
     "temurin",
     "zulu",
 ];
+
+fn starts_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Vm {
@@ -170,15 +181,29 @@ impl JdkRelease {
 impl FromStr for JdkRelease {
     type Err = ParseVersionError;
 
-    /// A version is HotSpot's, also behind a vendor (`temurin-21`); `openj9-25` and `semeru-21` are
+    /// A version is HotSpot's, also behind a vendor (`temurin-21`, `graalvm-jdk-21`); `openj9-25` and `semeru-21` are
     /// OpenJ9's, as in experiment files.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (vm, version) = match text.split_once('-') {
-            Some(("openj9" | "semeru", version)) => (Vm::OpenJ9, version),
-            Some((vendor, version)) if HOTSPOT_VENDORS.contains(&vendor) => (Vm::HotSpot, version),
-            _ => (Vm::HotSpot, text),
-        };
-        let version = version.parse()?;
+        let (mut vm, mut rest) = (Vm::HotSpot, text.trim());
+        // GraalVM's own versions stand before the one of Java: 22.3.0-java17.
+        if let Some((_, java)) = rest.rsplit_once("-java").filter(|(_, v)| starts_number(v)) {
+            rest = java;
+        }
+        while let Some((word, tail)) = rest.split_once('-') {
+            match word {
+                "openj9" | "semeru" => vm = Vm::OpenJ9,
+                _ if HOTSPOT_WORDS.contains(&word) => {}
+                _ => break,
+            }
+            rest = tail;
+        }
+        let joined = ["jdk", "java"]
+            .iter()
+            .find_map(|word| rest.strip_prefix(word));
+        let version = joined.filter(|v| starts_number(v)).unwrap_or(rest).parse();
+        let version = version.map_err(|_| ParseVersionError {
+            text: text.to_owned(),
+        })?;
         Ok(Self { version, vm })
     }
 }
@@ -226,7 +251,21 @@ mod tests {
         assert_eq!(of("openj9-25").as_deref(), Ok("OpenJ9 25"));
         assert_eq!(of("semeru-21").as_deref(), Ok("OpenJ9 21"));
         assert_eq!(of("temurin-21").as_deref(), Ok("HotSpot 21"));
-        assert!(of("openj9").is_err());
+        for text in [
+            "graalvm-21",
+            "graalvm-jdk-21",
+            "jdk21",
+            "java-21-openjdk",
+            "21-graalce",
+        ] {
+            assert_eq!(of(text).as_deref(), Ok("HotSpot 21"), "{text}");
+        }
+        for text in ["22.3.0-java17", "graalvm-ce-java17-22.3.0"] {
+            assert_eq!(of(text).as_deref(), Ok("HotSpot 17"), "{text}");
+        }
+        for text in ["openj9", "openjdk:17-jdk-slim", "jdk", "latest"] {
+            assert!(of(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod openj9;
 
 use std::fmt;
 
-use crate::hotspot::refusal::{HotSpotRefusal, check_flags};
+use crate::hotspot::refusal::{HotSpotRefusal, check_flags, tiny_percentages};
 use crate::hotspot::{self, CollectorKind, HotSpotErgonomics, MachineSize};
 use crate::jdk::{JdkRelease, Vm};
 use crate::limits::{ContainerLimits, SourcedValue};
@@ -125,6 +125,10 @@ pub fn decide_launch(input: &DecisionInput<'_>) -> LaunchDecision {
     out_of_memory(input, &mut decision);
     measured_options(input, &mut decision);
     drop_unknown_options(input, &mut decision);
+    let tiny = tiny_percentages(input.options).into_iter();
+    decision.warnings.extend(tiny.map(|(option, meant)| {
+        format!("{option} is less than one percent of the memory: write {meant}")
+    }));
     check_prediction(input, &mut decision);
     decision
 }
@@ -352,7 +356,12 @@ fn known_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> Jv
     let refusal = |text: &str| {
         let own = JvmOptionSet::from_words([text]);
         let refused = check_flags(input.jdk, &own).err();
-        refused.filter(|refusal| matches!(refusal, HotSpotRefusal::BadValue { .. }))
+        refused.filter(|refusal| {
+            matches!(
+                refusal,
+                HotSpotRefusal::BadValue { .. } | HotSpotRefusal::Misspelt { .. }
+            )
+        })
     };
     let own = input.options.option_texts();
     let own = own.map(|(text, origin)| (text.to_owned(), origin));

@@ -21,6 +21,11 @@ pub enum HotSpotRefusal {
         option: String,
         expected: &'static str,
     },
+    /// A name in other letters than HotSpot's.
+    Misspelt {
+        option: String,
+        meant: String,
+    },
     InitialAboveMax {
         initial: Bytes,
         max: Bytes,
@@ -62,6 +67,10 @@ impl fmt::Display for HotSpotRefusal {
                 write!(f, "{option}: {jdk} does not know this flag")
             }
             Self::BadValue { option, expected } => write!(f, "{option}: expected {expected}"),
+            Self::Misspelt { option, meant } => write!(
+                f,
+                "{option}: the JVM does not know this option; did you mean {meant}?"
+            ),
             Self::InitialAboveMax { initial, max } => write!(
                 f,
                 "the initial heap ({initial}) is larger than the largest heap ({max})"
@@ -145,6 +154,39 @@ const OTHERS: &[&str] = &[
     "UseCompressedOops",
 ];
 
+/// Percentages above 0 and of at most 1, which are shares to who wrote them: as written, and as meant.
+pub fn tiny_percentages(options: &JvmOptionSet) -> Vec<(String, String)> {
+    let tiny = PERCENTAGES.iter().filter_map(|name| {
+        let value = options.percentage_value(name)?;
+        let text = &options.setting(name)?.text;
+        let is_share = value > 0.0 && value <= 1.0;
+        is_share.then(|| (text.clone(), format!("-XX:{name}={:.1}", value * 100.0)))
+    });
+    tiny.collect()
+}
+
+/// The option that was meant by one in other letters: `-Xmx512m` of `-XMX512m`, and
+/// `-XX:MaxRAMPercentage=75` of `-XX:MaxRamPercentage=75`.
+fn respell(option: &str) -> Option<String> {
+    if let Some(flag) = option.strip_prefix("-XX:") {
+        let sign = flag.len() - flag.trim_start_matches(['+', '-']).len();
+        let end = flag.find('=').unwrap_or(flag.len());
+        let name = &flag[sign.min(end)..end];
+        let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
+        let mut known = tables.into_iter().flatten();
+        let meant = known.find(|known| known.eq_ignore_ascii_case(name))?;
+        let spelt = format!("-XX:{}{meant}{}", &flag[..sign], &flag[end..]);
+        return (spelt != option).then_some(spelt);
+    }
+    let (name, size) = option.split_at_checked("-Xmx".len())?;
+    let is_heap = ["-Xmx", "-Xms", "-Xmn", "-Xss"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name));
+    let is_size = size.starts_with(|c: char| c.is_ascii_digit());
+    let spelt = format!("-X{}", name[2..].to_ascii_lowercase());
+    (is_heap && is_size && spelt != name).then(|| spelt + size)
+}
+
 /// The `-XX:` options, as written, with flags unknown here: neither their effects nor their
 /// versions are known.
 pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
@@ -163,7 +205,21 @@ pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
 pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpotRefusal> {
     let lenient = options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
     // Whether it knows the name or not: without a sign or a value it takes none.
-    let is_bare = |text: &&str| !text.contains('=') && !text[4..].starts_with(['+', '-']);
+    // Nor does it take both.
+    let is_bare = |text: &&str| {
+        // Flight Recorder starts without a value (17.0.15 and 25.0.3).
+        *text != "-XX:StartFlightRecording"
+            && text.contains('=') == text[4..].starts_with(['+', '-'])
+    };
+    let respelt = options.option_texts().find_map(|(text, _)| {
+        Some(HotSpotRefusal::Misspelt {
+            meant: respell(text)?,
+            option: text.to_owned(),
+        })
+    });
+    if let Some(refusal) = respelt.filter(|_| !lenient) {
+        return Err(refusal);
+    }
     if let Some(bare) = options
         .with_prefix("-XX:")
         .find(is_bare)
@@ -231,14 +287,39 @@ mod tests {
     fn an_option_without_sign_and_value_starts_no_jvm() {
         // 17.0.15 and 25.0.3: "Unrecognized VM option 'Nosuch'", "Missing +/- setting for VM option
         // 'UseG1GC'", "Improperly specified VM option 'MaxHeapSize'".
-        for bare in ["-XX:Nosuch", "-XX:UseG1GC", "-XX:MaxHeapSize"] {
+        for bare in [
+            "-XX:Nosuch",
+            "-XX:UseG1GC",
+            "-XX:MaxHeapSize",
+            "-XX:+MaxRAMPercentage=75",
+        ] {
             let said = refused(&[bare]).unwrap();
             assert!(said.starts_with(bare), "{said}");
             assert!(said.contains("-XX:NAME=VALUE"), "{said}");
         }
         assert_eq!(refused(&["-XX:Nosuch=1", "-XX:-Nosuch"]), None);
+        assert_eq!(refused(&["-XX:StartFlightRecording"]), None);
         let lenient = ["-XX:Nosuch", "-XX:+IgnoreUnrecognizedVMOptions"];
         assert_eq!(refused(&lenient), None);
+    }
+
+    #[test]
+    fn options_in_other_letters_are_told_as_they_were_meant() {
+        for (option, meant) in [
+            ("-XMX512m", Some("-Xmx512m")),
+            ("-xms64m", Some("-Xms64m")),
+            ("-XX:MaxRamPercentage=75", Some("-XX:MaxRAMPercentage=75")),
+            ("-XX:+usecompressedoops", Some("-XX:+UseCompressedOops")),
+            ("-Xmx512m", None),
+            ("-XX:+UseG1GC", None),
+            ("-Xmixed", None),
+            ("-Dé", None),
+        ] {
+            assert_eq!(respell(option).as_deref(), meant, "{option}");
+        }
+        let options = JvmOptionSet::from_words(["-XX:MaxRAMPercentage=0.75"]);
+        let meant = "-XX:MaxRAMPercentage=75.0".to_owned();
+        assert_eq!(tiny_percentages(&options)[0].1, meant);
     }
 
     #[test]

@@ -81,7 +81,8 @@ const TABLE: &[FlagVersions] = &[
     flag_row("SoftMaxHeapSize", 13, None),
     // JDK-8293114: 21, and the updates 17.0.9 and 11.0.21; not 18 to 20.
     backported("TrimNativeHeapInterval", 21, &[(17, 9), (11, 21)], None),
-    row_8u("UseCGroupMemoryLimitForHeap", 131, Some(12)),
+    // JDK-8194086.
+    row_8u("UseCGroupMemoryLimitForHeap", 131, Some(11)),
     flag_row("UseCompactObjectHeaders", 24, None),
     flag_row("UseConcMarkSweepGC", 8, Some(15)),
     row_8u("UseContainerCpuShares", 191, Some(25)),

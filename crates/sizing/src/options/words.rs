@@ -70,7 +70,11 @@ fn jvm_option(word: &str) -> Option<&str> {
         let rest = part.strip_prefix("-X");
         // `-XPOST` is curl's.
         rest.is_some_and(|rest| {
-            rest.starts_with("X:") || rest.starts_with(|c: char| c.is_ascii_lowercase())
+            let is_heap = ["MX", "MS"].iter().any(|name| {
+                let size = rest.strip_prefix(name);
+                size.is_some_and(|size| size.starts_with(|c: char| c.is_ascii_digit()))
+            });
+            is_heap || rest.starts_with("X:") || rest.starts_with(|c: char| c.is_ascii_lowercase())
         })
     };
     let behind = |mark: &str| {
