@@ -7,7 +7,6 @@ mod answered;
 mod build;
 mod class;
 mod date;
-mod frame;
 mod json;
 mod known;
 mod line;
@@ -141,15 +140,6 @@ fn default_method() -> String {
     "GET".to_owned()
 }
 
-/// Scripts of other load generators: what is in each, the generator, and its command.
-const SCRIPTS: [(&str, &str, &str); 5] = [
-    ("from 'k6", "k6", "k6 run SCRIPT"),
-    ("from \"k6", "k6", "k6 run SCRIPT"),
-    ("<jmeterTestPlan", "JMeter", "jmeter -n -t PLAN"),
-    ("io.gatling", "Gatling", "gatling.sh -s SIMULATION"),
-    ("locust", "Locust", "locust --headless -f SCRIPT"),
-];
-
 impl LoadProfile {
     /// Reads the TOML form. Errors: [`LoadError::Plan`] with the place and the problem.
     pub fn parse_load_profile(text: &str) -> Result<Self, LoadError> {
@@ -157,13 +147,7 @@ impl LoadProfile {
             field: "profile",
             why,
         };
-        let other = SCRIPTS.iter().find(|(mark, _, _)| text.contains(mark));
-        let profile: Self = toml::from_str(text).map_err(|e| match other {
-            Some((_, kind, command)) => refuse(format!(
-                "it is a script of {kind}, which cannot be replayed; let {kind} make the load of each trial: loadline size --load '{command}'; `loadline profile` writes a profile from access logs"
-            )),
-            None => refuse(e.to_string()),
-        })?;
+        let profile: Self = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
         profile.check_profile()?;
         Ok(profile)
     }

@@ -108,6 +108,7 @@ impl GcLogBuilder {
     }
 
     fn add_line(&mut self, line: &[u8]) {
+        let line = &*loadline_files::unframe_line(line);
         // A record of a classic log may go on with a line that looks decorated.
         let mut classic = std::mem::take(&mut self.classic);
         let mut has_event = false;

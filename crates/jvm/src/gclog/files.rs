@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use loadline_files::FileKind;
 
 use super::lines;
 use super::unified::Decorations;
@@ -42,6 +43,8 @@ pub enum GcLogError {
     },
 }
 
+const GC_LOG: &str = "a GC log";
+
 const WRITTEN_BY: &str = "-Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0";
 
 impl GcLogError {
@@ -58,9 +61,12 @@ impl GcLogError {
                 format!("name the files, such as {}/gc.log*", path.display())
             }
             Self::Empty { .. } => format!("the JVM writes it with {WRITTEN_BY}"),
-            Self::NotALog { .. } => format!(
-                "the JVM writes one with {WRITTEN_BY} (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails, OpenJ9: -Xverbosegclog:gc.log)"
-            ),
+            Self::NotALog { path, .. } => match FileKind::other_than(path, GC_LOG) {
+                Some(kind) => kind.next_step(path),
+                None => format!(
+                    "the JVM writes one with {WRITTEN_BY} (JDK 8: -Xloggc:gc.log -XX:+PrintGCDetails, OpenJ9: -Xverbosegclog:gc.log)"
+                ),
+            },
         }
     }
 }
@@ -156,6 +162,7 @@ fn first_time(reader: impl Read) -> Option<super::LogTime> {
     // A file that cannot be read here is reported when it is read for good.
     let _ = lines::for_each(reader.take(PEEK), &mut counts, |line| {
         if found.is_none() {
+            let line = &*loadline_files::unframe_line(line);
             let at = Decorations::split_line(line).map(|(decorations, _)| decorations.at);
             let at = at.or_else(|| super::openj9::time_of(line));
             let at = at.unwrap_or_else(|| super::classic::time_of(line));
@@ -250,10 +257,9 @@ fn resemblance(path: &Path, log: &GcLog) -> String {
         "; it is a log of IBM's JVM before J9 2.6, which loadline does not read"
     } else if has(b"[memory ]") || has(b"[memory  ]") {
         "; it is a log of JRockit, which loadline does not read"
-    } else if begin.contains(&0) {
-        "; it is a binary file"
     } else {
-        ""
+        let kind = FileKind::other_than(path, GC_LOG);
+        return kind.map_or_else(String::new, |kind| format!("; it is {}", kind.name));
     };
     what.to_owned()
 }

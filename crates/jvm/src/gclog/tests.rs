@@ -72,6 +72,30 @@ fn the_kept_lists_are_bounded_the_sums_are_not() {
 }
 
 #[test]
+fn a_frame_around_each_line_changes_nothing() {
+    let lines = [
+        "[0.004s][info][gc] Using G1",
+        "[0.512s][info][gc] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 23M->4M(256M) 5.432ms",
+        "[1.512s][info][gc] GC(1) Pause Full (System.gc()) 33M->5M(256M) 26.432ms",
+    ];
+    let plain = read_text(&lines.join("\n")).summary;
+    for frame in [
+        "2023-10-10T13:55:36.123456789Z stdout F @",
+        "{\"log\":\"@\\n\",\"stream\":\"stdout\",\"time\":\"2023-10-10T13:55:36.1Z\"}",
+        "orders-1  | @",
+        "[pod/orders-7c9d/orders] @",
+        "2023-10-10T13:55:36.123456789Z @",
+        "Oct 10 13:55:36 host java[123]: @",
+    ] {
+        let framed: Vec<String> = lines.iter().map(|line| frame.replace('@', line)).collect();
+        let log = read_text(&framed.join("\n"));
+        assert!(log.input.is_gc_log, "{frame}");
+        assert_eq!(log.summary.stw, plain.stw, "{frame}");
+        assert_eq!(log.header.collector, Some(GarbageCollector::G1), "{frame}");
+    }
+}
+
+#[test]
 fn a_pause_that_has_begun_and_not_ended_is_told() {
     let log = read_text(
         "[1.0s][gc,start] GC(0) Pause Young (Allocation Failure)\n\

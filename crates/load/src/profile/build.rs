@@ -9,9 +9,10 @@ use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 use std::ops::Range;
 
+use loadline_files::unframe_line;
+
 use super::answered::{AnswerCounter, ClassAnswers};
 use super::class::{KeyHasher, normalise};
-use super::frame::unframe_line;
 use super::json::JsonFields;
 use super::known::shown_line;
 use super::line::{AccessLogFormat, AccessLogLine, STATUSES};

@@ -1,8 +1,9 @@
 //! One JSON line of an access log.
 //!
 //! Owns the names that fields go by: those of nginx configurations, of Tomcat's JsonAccessLogValve,
-//! of Envoy and Istio, Traefik, logstash-logback-encoder's AccessEventEncoder, and the usual
-//! spellings of others. Fields with other names are passed over without being kept.
+//! of Envoy and Istio, Traefik, logstash-logback-encoder's AccessEventEncoder, Kong, Linkerd, pino,
+//! AWS API Gateway, Azure's gateways, the Elastic Common Schema, and the usual spellings of others.
+//! Fields with other names are passed over without being kept.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +17,20 @@ use super::line::{
 };
 use super::notation::{MS, SECOND, US};
 use super::stamp::{StampParser, parse_iso};
+
+/// Objects in a line that hold parts of a request.
+const NESTED: [&str; 10] = [
+    "request",
+    "httpRequest",
+    "req",
+    "response",
+    "res",
+    "http",
+    "url",
+    "event",
+    "latencies",
+    "properties",
+];
 
 /// The fields that were found; of several names for one thing the first in the line counts.
 #[derive(Debug, Default)]
@@ -122,9 +137,30 @@ impl<'a> JsonFields<'a> {
         &mut self.timed
     }
 
-    /// Takes the fields of a nested request; fields of the line itself win.
-    fn take_request(&mut self, own: Self) {
-        self.is_nested = true;
+    /// A scalar by the name of a nested object.
+    fn take_text(&mut self, name: &str, text: Option<Cow<'a, str>>) {
+        let place = match name {
+            "request" | "httpRequest" => &mut self.request,
+            "url" => &mut self.path,
+            _ => return,
+        };
+        if place.is_none() {
+            *place = text;
+        }
+    }
+
+    /// Takes the fields of a nested object; fields of the line itself win.
+    fn take_nested(&mut self, name: &str, mut own: Self) {
+        self.is_nested |= matches!(name, "request" | "httpRequest");
+        match name {
+            // ECS: `event.duration` is in ns.
+            "event" => (own.timed, own.unit) = (own.elapsed.take(), 1),
+            // Kong: the whole time, in ms.
+            "latencies" => (own.timed, own.unit) = (own.request.take(), MS),
+            // What was received.
+            "request" | "req" => own.bytes = None,
+            _ => {}
+        }
         if self.timed.is_none() {
             (self.timed, self.unit) = (own.timed, own.unit);
         }
@@ -166,23 +202,39 @@ impl<'a> JsonFields<'a> {
 
     fn rare_field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
-            "ts" | "datetime" => &mut self.stamp,
-            "start_time" | "startTime" | "StartUTC" | "StartLocal" => &mut self.begin,
-            "requestMethod" | "RequestMethod" | "http_method" => &mut self.method,
-            "requestURI" | "requestUrl" | "requested_uri" | "request_path" | "RequestPath" => {
-                &mut self.path
+            "ts" | "datetime" | "requestTime" => &mut self.stamp,
+            "start_time" | "startTime" | "started_at" | "StartUTC" | "StartLocal" => {
+                &mut self.begin
             }
-            "status_code" | "response_code" | "responseCode" | "DownstreamStatus" => {
-                &mut self.status
-            }
-            "bytes_sent" | "content_length" | "DownstreamContentSize" => &mut self.bytes,
-            "duration_s" | "duration_seconds" => self.duration_place(SECOND),
+            "requestMethod"
+            | "RequestMethod"
+            | "http_method"
+            | "httpMethod"
+            | "http.request.method" => &mut self.method,
+            "requestURI" | "requestUri" | "requestUrl" | "requested_uri" | "request_path"
+            | "RequestPath" | "original" | "url.original" | "url.path" => &mut self.path,
+            "status_code"
+            | "response_code"
+            | "responseCode"
+            | "DownstreamStatus"
+            | "httpStatus"
+            | "http.response.status_code" => &mut self.status,
+            "bytes_sent"
+            | "content_length"
+            | "DownstreamContentSize"
+            | "response_bytes"
+            | "responseLength"
+            | "sentBytes" => &mut self.bytes,
+            "duration_s" | "duration_seconds" | "timeTaken" => self.duration_place(SECOND),
             "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
-            | "response_time_ms" | "latency_ms" => self.duration_place(MS),
+            | "response_time_ms" | "latency_ms" | "responseTime" | "responseLatency" => {
+                self.duration_place(MS)
+            }
             "duration_us" | "request_time_us" | "latency_us" => self.duration_place(US),
-            "duration_ns" | "Duration" => self.duration_place(1),
-            "clientIp" | "remoteIp" | "remote_host" | "ClientHost" => &mut self.address,
-            "downstream_remote_address" => &mut self.peer,
+            "duration_ns" | "Duration" | "total_ns" | "event.duration" => self.duration_place(1),
+            "clientIp" | "clientIP" | "remoteIp" | "remote_host" | "ClientHost" | "ip"
+            | "client.ip" | "source.ip" => &mut self.address,
+            "downstream_remote_address" | "client.addr" => &mut self.peer,
             "request_User-Agent" => &mut self.agent,
             _ => return None,
         })
@@ -225,10 +277,10 @@ impl<'de> Deserialize<'de> for JsonFields<'de> {
                 let mut fields = JsonFields::default();
                 while let Some(name) = map.next_key::<JsonValue<'de>>()? {
                     let name = name.into_text();
-                    if matches!(name.as_deref(), Some("request" | "httpRequest")) {
+                    if let Some(name) = name.as_deref().filter(|name| NESTED.contains(name)) {
                         match map.next_value()? {
-                            JsonValue::Text(line) => fields.request = fields.request.or(line),
-                            JsonValue::Fields(own) => fields.take_request(*own),
+                            JsonValue::Text(text) => fields.take_text(name, text),
+                            JsonValue::Fields(own) => fields.take_nested(name, *own),
                         }
                         continue;
                     }

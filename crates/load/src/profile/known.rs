@@ -3,12 +3,14 @@
 //! Owns the catalogue and the choice. Facts: the projects' own documents: httpd mod_log_config and
 //! Debian's apache2.conf (`vhost_combined`), nginx.org's packages (`main`), ingress-nginx
 //! (`upstreaminfo`), Envoy "Access logging", Istio "Envoy access logs", AWS "Access logs for your
-//! Application Load Balancer", Traefik "Access logs", HAProxy configuration manual 8.2.3 ("HTTP log
-//! format"). In Envoy, Istio, Traefik and HAProxy stamps are the begin of a request.
+//! Application Load Balancer" and "Access logs for your Classic Load Balancer", Traefik "Access
+//! logs", HAProxy configuration manual 8.2.3 ("HTTP log format"), Cloud Foundry's gorouter. In Envoy,
+//! Istio, Traefik, HAProxy, gorouter and the Classic Load Balancer stamps are the begin of a request.
 
 use std::borrow::Cow;
 
-use super::frame::unframe_line;
+use loadline_files::unframe_line;
+
 use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
 use super::stamp::StampParser;
 use crate::error::LoadError;
@@ -29,7 +31,7 @@ const OLD_ISTIO: &str = " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARD
     %DOWNSTREAM_REMOTE_ADDRESS%";
 
 /// The most particular ones first: a line of an earlier one may look like one of a later one.
-const KNOWN: [NamedFormat; 9] = [
+const KNOWN: [NamedFormat; 11] = [
     NamedFormat {
         name: "alb",
         text: "$type $time_iso8601 $elb $client $target $request_processing \
@@ -37,6 +39,20 @@ const KNOWN: [NamedFormat; 9] = [
                $bytes_sent \"$request\" \"$http_user_agent\" $cipher $protocol $group \"$trace\" \
                \"$domain\" \"$certificate\" $rule $begin_iso8601",
         rest: " $actions",
+    },
+    NamedFormat {
+        name: "elb",
+        text: "$begin_iso8601 $elb $client $target $part_time $part_time $part_time $status \
+               $target_status $received $bytes_sent \"$request\"",
+        rest: " \"$http_user_agent\" $cipher $protocol",
+    },
+    NamedFormat {
+        name: "gorouter",
+        text: "$host - [$begin_iso8601] \"$request\" $status $received $bytes_sent \
+               \"$http_referer\" \"$http_user_agent\" \"$remote_addr\" \"$backend\" \
+               x_forwarded_for:\"$http_x_forwarded_for\" x_forwarded_proto:\"$protocol\" \
+               vcap_request_id:\"$request_id\" response_time:$request_time",
+        rest: " $more",
     },
     NamedFormat {
         name: "haproxy",
@@ -99,7 +115,7 @@ const KNOWN: [NamedFormat; 9] = [
     },
 ];
 
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 14] = [
     "common",
     "combined",
     "json",
@@ -112,6 +128,8 @@ pub const NAMES: [&str; 12] = [
     KNOWN[6].name,
     KNOWN[7].name,
     KNOWN[8].name,
+    KNOWN[9].name,
+    KNOWN[10].name,
 ];
 
 /// The formats that read the begin of lines with more in them.
@@ -284,6 +302,8 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
         // A whole number behind the line is a duration with servers that call it %D.
         if source != LogSource::Nginx {
             add(&format!("{name} and %D"), &format!("{text} %D"), "", true);
+            let seconds = format!("{text} %{{seconds}}o/%D");
+            add(&format!("{name} and %T/%D"), &seconds, "", true);
         }
     }
     for (name, text) in [
@@ -293,6 +313,8 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
     ] {
         let timed = format!("{text} $request_time");
         add(&format!("{name} and $request_time"), &timed, "", true);
+        let marked = format!("{text} rt=$request_time");
+        add(&format!("{name} and rt=$request_time"), &marked, "", false);
     }
     add("nginx main", &forwarded, "", true);
     add("combined", &combined, "", true);
@@ -402,7 +424,35 @@ mod tests {
             "{{\"log\":{},\"stream\":\"stdout\"}}",
             serde_json::json!(format!("{combined}\n"))
         );
+        let elb = "2023-10-10T13:55:31.5Z lb 192.0.2.7:2817 10.0.0.1:80 0.001 0.020 0.010 200 200 0 29 \"GET http://shop.example:80/a HTTP/1.1\" \"curl/7.38.0\" - -\n\
+            2023-10-10T13:55:32.5Z lb 192.0.2.7:2817 - -1 -1 -1 504 0 0 0 \"GET http://shop.example:80/b HTTP/1.1\" \"curl/7.38.0\" - -\n\
+            2023-10-10T13:55:33.5Z lb 192.0.2.7:2817 10.0.0.1:80 0.001 0.000 0.000 - - 82 305 \"- - - \" \"-\" - -\n";
+        let gorouter = r#"shop.example - [2023-10-10T13:55:36.123456789Z] "GET /a HTTP/1.1" 200 0 12 "-" "curl" "10.0.0.1:1" "10.0.0.2:61000" x_forwarded_for:"192.0.2.7" x_forwarded_proto:"https" vcap_request_id:"x" response_time:0.012345 gorouter_time:0.000123 app_id:"x""#;
+        let objects = [
+            r#"{"ip":"192.0.2.7","requestTime":"09/Apr/2021:12:34:56 +0000","httpMethod":"GET","path":"/a","status":"200","responseLength":"12","responseLatency":"35"}"#,
+            r#"{"latencies":{"request":36,"proxy":14},"request":{"method":"GET","uri":"/a","size":"10"},"response":{"status":200,"size":"12"},"started_at":1696946136123}"#,
+            r#"{"time":"2023-10-10T13:55:36Z","properties":{"clientIP":"192.0.2.7","httpMethod":"GET","requestUri":"/a","httpStatus":200,"timeTaken":0.037}}"#,
+            r#"{"time":1696946136123,"req":{"method":"GET","url":"/a"},"res":{"statusCode":200},"responseTime":38}"#,
+            r#"{"@timestamp":"2023-10-10T13:55:36.123Z","http.request.method":"GET","url.path":"/a","event.duration":39000000}"#,
+            r#"{"@timestamp":"2023-10-10T13:55:36.123Z","http":{"request":{"method":"GET"},"response":{"status_code":200}},"url":{"path":"/a"},"event":{"duration":40000000}}"#,
+            r#"{"client.addr":"10.0.0.1:1","method":"GET","status":200,"timestamp":"2023-10-10T13:55:36.123Z","total_ns":"41520000","uri":"http://x/a"}"#,
+        ];
+        let objects = objects.map(said);
+        insta::assert_snapshot!(objects.join("\n"), @"
+        json: 1 requests, 0 rejected, Some(35.0) ms
+        json: 1 requests, 0 rejected, Some(36.0) ms
+        json: 1 requests, 0 rejected, Some(37.0) ms
+        json: 1 requests, 0 rejected, Some(38.0) ms
+        json: 1 requests, 0 rejected, Some(39.0) ms
+        json: 1 requests, 0 rejected, Some(40.0) ms
+        json: 1 requests, 0 rejected, Some(42.0) ms
+        ");
         let all = [
+            said(gorouter),
+            said(elb),
+            said(&format!("[pod/web-7c9d/web] {combined}")),
+            said(&format!("{combined} 2/2500")),
+            said(&format!("{combined} \"-\" rt=0.010 uct=\"0.000\"")),
             said(cloudfront),
             said(iis),
             said(caddy),
@@ -411,8 +461,14 @@ mod tests {
             said(&docker),
             said(&format!("web-1  | {combined}")),
             said(&format!("{combined} rt=0.010 urt=\"0.009\"")),
+            said(&format!("{combined} cost=7")),
         ];
         insta::assert_snapshot!(all.join("\n"), @"
+        gorouter: 1 requests, 0 rejected, Some(12.0) ms
+        elb: 2 requests, 1 rejected, Some(31.0) ms
+        combined: 1 requests, 0 rejected, None ms
+        combined and %T/%D: 1 requests, 0 rejected, None ms
+        nginx main and rt=$request_time: 1 requests, 0 rejected, Some(10.0) ms
         W3C extended: 1 requests, 0 rejected, Some(31.0) ms
         W3C extended: 1 requests, 0 rejected, Some(15.0) ms
         json: 1 requests, 0 rejected, Some(4.0) ms
@@ -420,7 +476,8 @@ mod tests {
         ingress-nginx: 1 requests, 0 rejected, Some(21.0) ms
         combined: 1 requests, 0 rejected, None ms
         combined: 1 requests, 0 rejected, None ms
-        common: 1 requests, 0 rejected, None ms rt=0.010 urt=\"0.009\"
+        combined and rt=$request_time: 1 requests, 0 rejected, Some(10.0) ms
+        common: 1 requests, 0 rejected, None ms cost=7
         ");
     }
 

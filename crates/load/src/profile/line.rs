@@ -4,7 +4,8 @@
 //! and Jetty write the begin of a request, nginx (ngx_http_log_module), Tomcat (AccessLogValve) and
 //! Undertow its end. Notations: [`super::notation`]; known formats: [`super::known`].
 
-use super::frame::unframe_line;
+use loadline_files::unframe_line;
+
 use super::json::JsonFields;
 use super::notation::{FormatPiece, LineField, MS, SECOND, US, has_duration, parse_pieces};
 use super::stamp::{StampParser, parse_iso};
@@ -337,6 +338,11 @@ fn read_field<'a>(
         LineField::Status => line.status = parse_status(value)?,
         LineField::Bytes => line.bytes = parse_body_size(value),
         LineField::Duration(unit) => line.duration_ns = parse_duration_ns(value, unit),
+        LineField::PartTime(unit) => {
+            let part = parse_duration_ns(value, unit);
+            let sum = part.map(|part| line.duration_ns.unwrap_or(0).saturating_add(part));
+            line.duration_ns = sum.or(line.duration_ns);
+        }
         LineField::Count if !value.iter().all(u8::is_ascii_digit) => return None,
         LineField::Number if value != b"-" && !value.iter().all(u8::is_ascii_digit) => return None,
         LineField::Address => line.address = value,

@@ -32,6 +32,8 @@ pub(super) enum LineField {
     Bytes,
     /// In units of this many ns.
     Duration(u64),
+    /// One of several durations that add up, in units of this many ns.
+    PartTime(u64),
     /// A whole number that says nothing here: its unit is not known.
     Count,
     Address,
@@ -53,7 +55,7 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 
 impl LineField {
     fn is_duration(self) -> bool {
-        matches!(self, Self::Duration(_) | Self::Count)
+        matches!(self, Self::Duration(_) | Self::PartTime(_) | Self::Count)
     }
 }
 
@@ -200,6 +202,7 @@ fn parse_dollar(text: &str) -> Vec<FormatPiece> {
             "status" => LineField::Status,
             "body_bytes_sent" | "bytes_sent" => LineField::Bytes,
             "request_time" => LineField::Duration(SECOND),
+            "part_time" => LineField::PartTime(SECOND),
             "duration_ms" => LineField::Duration(MS),
             "duration_us" => LineField::Duration(US),
             "duration_ns" => LineField::Duration(1),

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use loadline_files::FileKind;
+
 use super::{LoadSpec, ProfileSource};
 use crate::error::LoadError;
 use crate::profile::{LoadProfile, MixRequest};
@@ -88,11 +90,22 @@ impl MixRequest {
 
 fn read_profile(path: &Path) -> Result<LoadProfile, LoadError> {
     let text = super::read(path, "profile")?;
-    LoadProfile::parse_load_profile(&String::from_utf8_lossy(&text)).map_err(|error| match error {
-        LoadError::Plan { field, why } => LoadError::Plan {
+    let other = FileKind::of_bytes(path, &text).filter(|kind| kind.name != "a load profile");
+    let parsed = LoadProfile::parse_load_profile(&String::from_utf8_lossy(&text));
+    parsed.map_err(|error| match (error, other) {
+        (LoadError::Plan { field, .. }, Some(kind)) => LoadError::Plan {
+            field,
+            why: format!(
+                "{} is {}, not a load profile; {}",
+                path.display(),
+                kind.name,
+                kind.next_step(path)
+            ),
+        },
+        (LoadError::Plan { field, why }, None) => LoadError::Plan {
             field,
             why: format!("{}: {why}", path.display()),
         },
-        other => other,
+        (error, _) => error,
     })
 }

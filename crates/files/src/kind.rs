@@ -1,0 +1,384 @@
+//! What a file is that was given in the place of another.
+//!
+//! Owns the recognition by name and first bytes, and the command that takes such a file. Never
+//! decides whether it fits: callers ask when it does not.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// How much of a file is looked at, bytes.
+const PEEK: u64 = 64 << 10;
+
+/// The words for it with their article, and what to do with it; `FILE` stands for its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileKind {
+    pub name: &'static str,
+    next: &'static str,
+}
+
+const fn kind(name: &'static str, next: &'static str) -> FileKind {
+    FileKind { name, next }
+}
+
+const JAR: FileKind = kind(
+    "a jar",
+    "the application's command stands last, after --: -- java -jar FILE",
+);
+const PACKED: FileKind = kind(
+    "a packed file",
+    "a result is shown by: loadline show FILE; a log is read by loadline gc or loadline profile",
+);
+const PROGRAM: FileKind = kind(
+    "a program",
+    "the application's command stands last, after --: -- FILE",
+);
+const NO_TEXT: FileKind = kind("no UTF-8 text", "save it as UTF-8");
+
+/// Files that are known by their names: an ending, or the whole name.
+const NAMED: [(&str, FileKind); 13] = [
+    (".jar", JAR),
+    (".war", JAR),
+    (
+        "Chart.yaml",
+        kind(
+            "the head of a Helm chart",
+            "let Helm write the manifests: helm template CHART | loadline lint -",
+        ),
+    ),
+    ("values.yaml", VALUES),
+    ("values.yml", VALUES),
+    ("build.gradle", GRADLE),
+    ("build.gradle.kts", GRADLE),
+    ("application.yaml", SPRING),
+    ("application.yml", SPRING),
+    ("application.properties", SPRING),
+    (".java", SOURCE),
+    (".kt", SOURCE),
+    (".csv", TABLE),
+];
+const VALUES: FileKind = kind(
+    "values of a Helm chart",
+    "let Helm write the manifests: helm template CHART -f FILE | loadline lint -",
+);
+const GRADLE: FileKind = kind(
+    "a Gradle project",
+    "begin with it, in its directory: loadline init",
+);
+const SPRING: FileKind = kind(
+    "a configuration of Spring Boot",
+    "begin in its project's directory: loadline init",
+);
+const SOURCE: FileKind = kind(
+    "source code",
+    "build it, and begin in its project's directory: loadline init",
+);
+const TABLE: FileKind = kind(
+    "a CSV",
+    "a result is exported as JSON: loadline export RESULT -o result.json",
+);
+
+impl FileKind {
+    /// Reads the begin of a file. `None` for a kind that is not known, and for what cannot be read.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let mut begin = Vec::new();
+        if !path.exists() {
+            // A jar that is not built yet is one to who names it.
+            return Self::of_bytes(path, &[]).filter(|kind| *kind == JAR);
+        }
+        let file = File::open(path).ok().filter(|_| path.is_file())?;
+        file.take(PEEK).read_to_end(&mut begin).ok()?;
+        Self::of_bytes(path, &begin)
+    }
+
+    /// The kind of a file that is another than `wanted`, a name of a kind: `an experiment`.
+    pub fn other_than(path: &Path, wanted: &str) -> Option<Self> {
+        Self::of_file(path).filter(|kind| kind.name != wanted)
+    }
+
+    /// From the name and the begin of the content.
+    pub fn of_bytes(path: &Path, begin: &[u8]) -> Option<Self> {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        let name = name.unwrap_or_default();
+        let is_named = |known: &str| match known.starts_with('.') {
+            true => name.ends_with(known),
+            false => name == known,
+        };
+        let named = NAMED.iter().find(|(known, _)| is_named(known));
+        let named = named.map(|(_, kind)| *kind);
+        let text = match std::str::from_utf8(begin) {
+            Ok(text) => Some(text),
+            // The last letter may be cut.
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(&begin[..error.valid_up_to()]).ok()
+            }
+            Err(_) => None,
+        };
+        if named == Some(JAR) {
+            return named;
+        }
+        let text = text.filter(|text| !text.contains('\0'));
+        match (of_magic(begin), text) {
+            (Some(kind), _) => Some(kind),
+            (None, Some(text)) => of_text(text).or(named),
+            (None, None) => Some(NO_TEXT),
+        }
+    }
+
+    /// What to do with it.
+    pub fn next_step(self, path: &Path) -> String {
+        self.next.replace("FILE", &path.display().to_string())
+    }
+}
+
+fn of_magic(begin: &[u8]) -> Option<FileKind> {
+    let magics: [(&[u8], FileKind); 4] = [
+        (b"PK\x03\x04", JAR),
+        (b"\x1f\x8b", PACKED),
+        (b"\x28\xb5\x2f\xfd", PACKED),
+        (b"\x7fELF", PROGRAM),
+    ];
+    let found = magics.iter().find(|(magic, _)| begin.starts_with(magic));
+    found.map(|(_, kind)| *kind)
+}
+
+fn of_text(text: &str) -> Option<FileKind> {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    match start.as_bytes().first()? {
+        b'{' => Some(of_json(start)),
+        b'<' => Some(of_markup(start)),
+        _ => of_lines(start),
+    }
+}
+
+fn of_json(text: &str) -> FileKind {
+    let has = |name: &str| text.contains(&format!("\"{name}\""));
+    if has("log") && has("entries") {
+        return kind(
+            "a HAR file",
+            "make a load profile of it: loadline profile FILE",
+        );
+    }
+    if has("containerRecommendations") || has("scans") {
+        return kind(ADVICE, "judge it: loadline judge --advice FILE");
+    }
+    if has("apiVersion") && has("kind") {
+        return MANIFEST;
+    }
+    if has("schema") && has("result") {
+        return kind("a result", "show it: loadline show FILE");
+    }
+    kind("JSON", "a result is shown by: loadline show FILE")
+}
+
+fn of_markup(text: &str) -> FileKind {
+    let lower = text.get(..text.len().min(15)).unwrap_or(text);
+    if text.contains("<project") {
+        return kind(
+            "a Maven project",
+            "begin with it, in its directory: loadline init",
+        );
+    }
+    if text.contains("<jmeterTestPlan") {
+        return kind(
+            "a script of JMeter",
+            "let it make the load of each trial: loadline size --load 'jmeter -n -t FILE'",
+        );
+    }
+    if text.contains("<verbosegc") {
+        return GC_LOG;
+    }
+    if lower.eq_ignore_ascii_case("<!doctype html>") || text.contains("<html") {
+        return kind(
+            "an HTML report",
+            "it is for people: open it in a browser; the JSON of a result can be read back: loadline export RESULT -o result.json",
+        );
+    }
+    kind(
+        "XML",
+        "the JSON of a result can be read back: loadline export RESULT -o result.json",
+    )
+}
+
+const ADVICE: &str = "advice of an autoscaler";
+const MANIFEST: FileKind = kind(
+    "a Kubernetes manifest",
+    "check it: loadline lint FILE; or begin with it: loadline init --manifest FILE",
+);
+const GC_LOG: FileKind = kind("a GC log", "read it: loadline gc FILE");
+
+fn of_lines(text: &str) -> Option<FileKind> {
+    let has_line = |begin: &str| text.lines().any(|line| line.starts_with(begin));
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines
+        .find(|line| !line.starts_with('#'))
+        .unwrap_or_default();
+    let is_request = |line: &str| {
+        let methods = ["\"GET /", "\"POST /", "\"HEAD /", "\"PUT /", "\"DELETE /"];
+        methods.iter().any(|method| line.contains(method)) && !line.contains(" = ")
+    };
+    let mut object_kinds = text.lines().filter(|line| line.starts_with("kind:"));
+    let is_advice = object_kinds.all(|line| line.contains("VerticalPodAutoscaler"));
+    let kinds = [
+        (
+            has_line("kind:") && is_advice,
+            kind(
+                ADVICE,
+                "judge what it advises: kubectl get vpa NAME -o json > vpa.json; loadline judge --advice vpa.json",
+            ),
+        ),
+        (has_line("kind:") && has_line("apiVersion:"), MANIFEST),
+        (
+            has_line("services:"),
+            kind(
+                "a compose file",
+                "name it with the service to measure: loadline size --compose FILE --service NAME",
+            ),
+        ),
+        (
+            has_line("jobs:") && has_line("on:"),
+            kind(
+                "a workflow of a CI system",
+                "loadline runs as a step in it: docs/guides/ci-gate.md",
+            ),
+        ),
+        (
+            ["FROM ", "ARG "].iter().any(|word| first.starts_with(word)),
+            kind(
+                "a Dockerfile",
+                "build its image, and name that: --image NAME",
+            ),
+        ),
+        (first.starts_with('[') && first.contains("]["), GC_LOG),
+        (
+            is_request(first),
+            kind(
+                "an access log",
+                "make a load profile of it: loadline profile FILE",
+            ),
+        ),
+        (
+            has_line("[[request]]") || has_line("rates ="),
+            kind(
+                "a load profile",
+                "replay it: loadline load --profile FILE URL",
+            ),
+        ),
+        (
+            has_line("slo =") || has_line("[app]"),
+            kind("an experiment", "measure it: loadline size FILE"),
+        ),
+        (
+            text.starts_with("#!"),
+            kind(
+                "a script",
+                "the application's command stands last, after --: -- ./FILE",
+            ),
+        ),
+        (
+            ["'k6", "\"k6"]
+                .iter()
+                .any(|name| text.contains(&format!("from {name}"))),
+            kind(
+                "a script of k6",
+                "let it make the load of each trial: loadline size --load 'k6 run FILE'",
+            ),
+        ),
+        (
+            text.contains("io.gatling"),
+            kind(
+                "a script of Gatling",
+                "let it make the load of each trial: loadline size --load 'gatling.sh -s SIMULATION'",
+            ),
+        ),
+        (
+            ["import locust", "from locust"]
+                .iter()
+                .any(|begin| has_line(begin)),
+            kind(
+                "a script of Locust",
+                "let it make the load of each trial: loadline size --load 'locust --headless -f FILE'",
+            ),
+        ),
+    ];
+    let found = kinds.into_iter().find(|(is_kind, _)| *is_kind);
+    found.map(|(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_told_by_its_name_or_its_begin() {
+        for (name, begin, expected) in [
+            ("app.jar", &b"x"[..], "a jar"),
+            ("app", b"PK\x03\x04\x14\x00", "a jar"),
+            ("r.json.gz", b"\x1f\x8b\x08\x00", "a packed file"),
+            ("orders", b"\x7fELF\x02\x01", "a program"),
+            ("a.toml", b"\xff\xfes\0l\0o\0", "no UTF-8 text"),
+            ("a.toml", b"s\0l\0o\0", "no UTF-8 text"),
+            (
+                "d.yaml",
+                b"apiVersion: v1\nkind: Pod\n",
+                "a Kubernetes manifest",
+            ),
+            ("c.yaml", b"# x\nservices:\n  a: {}\n", "a compose file"),
+            (
+                "ci.yml",
+                b"name: CI\non: push\njobs: {}\n",
+                "a workflow of a CI system",
+            ),
+            (
+                "values.yaml",
+                b"replicaCount: 1\n",
+                "values of a Helm chart",
+            ),
+            (
+                "Chart.yaml",
+                b"apiVersion: v2\nname: x\n",
+                "the head of a Helm chart",
+            ),
+            (
+                "application.yml",
+                b"server:\n  port: 1\n",
+                "a configuration of Spring Boot",
+            ),
+            ("build.gradle", b"plugins { }\n", "a Gradle project"),
+            ("A.java", b"class A {}\n", "source code"),
+            ("Dockerfile", b"# x\nFROM a\n", "a Dockerfile"),
+            ("gc.log", b"[0.004s][info][gc] Using G1\n", "a GC log"),
+            (
+                "vgc.xml",
+                b"<?xml?>\n<verbosegc version=\"1\">\n",
+                "a GC log",
+            ),
+            (
+                "a.log",
+                b"::1 - - [x] \"GET /a HTTP/1.1\" 200 1\n",
+                "an access log",
+            ),
+            ("x.har", b"{\"log\":{\"entries\":[]}}", "a HAR file"),
+            ("r.json", b"{\"schema\":1,\"result\":\"x\"}", "a result"),
+            ("v.json", b"{\"scans\":[]}", "advice of an autoscaler"),
+            ("x.json", b"{}", "JSON"),
+            ("pom.xml", b"<?xml?>\n<project/>", "a Maven project"),
+            ("j.xml", b"<testsuites/>", "XML"),
+            ("r.html", b"<!DOCTYPE html>\n", "an HTML report"),
+            ("p.jmx", b"<jmeterTestPlan>", "a script of JMeter"),
+            ("t.js", b"import http from 'k6/http';\n", "a script of k6"),
+            ("l.toml", b"slo = 'p99<1s'\n", "an experiment"),
+            ("p.toml", b"schema = 1\nrates = [1.0]\n", "a load profile"),
+            ("run.sh", b"#!/bin/sh\njava\n", "a script"),
+            ("t.csv", b"a,b\n", "a CSV"),
+        ] {
+            let found = FileKind::of_bytes(Path::new(name), begin);
+            assert_eq!(found.map(|kind| kind.name), Some(expected), "{name}");
+        }
+        for begin in [&b""[..], b"hello\n", b"x = [\n", "h\u{e9}".as_bytes()] {
+            assert_eq!(FileKind::of_bytes(Path::new("x"), begin), None);
+        }
+        let cut = &"é".as_bytes()[..1];
+        assert_eq!(FileKind::of_bytes(Path::new("x"), cut), None);
+    }
+}
