@@ -248,12 +248,38 @@ fn of_syntax(problem: &str) -> Option<String> {
     Some(format!("write a list, word by word: {words:?}"))
 }
 
+/// Names that other tools and people have for a table or key.
+const OTHER_NAMES: [(&str, &str); 13] = [
+    ("application", "app"),
+    ("service", "app"),
+    ("target", "app"),
+    ("vary", "factor"),
+    ("parameters", "factor"),
+    ("variants", "configuration"),
+    ("objectives", "slo"),
+    ("traffic", "load"),
+    ("resources", "limits"),
+    ("dependencies", "dependency"),
+    ("cmd", "command"),
+    ("rps", "rate"),
+    ("duration", "measure"),
+];
+
 /// From serde's "unknown field `x`, expected one of `a`, `b`": the nearest, or the whole list.
 fn did_you_mean(problem: &str) -> Option<String> {
     let quoted: Vec<&str> = problem.split('`').skip(1).step_by(2).collect();
     let (wrong, known) = quoted.split_first()?;
     if !problem.starts_with("unknown") || known.is_empty() {
         return None;
+    }
+    let distance = |name: &str, key: &str| (damerau_levenshtein(name, wrong), key.to_owned());
+    let meant = OTHER_NAMES.iter().map(|(name, key)| distance(name, key));
+    let meant = meant.filter(|(_, key)| known.contains(&key.as_str()));
+    if let Some((_, key)) = meant
+        .min()
+        .filter(|(far, _)| *far <= wrong.chars().count() / 4)
+    {
+        return Some(format!("did you mean `{key}`?"));
     }
     let nearest = known.iter().min_by_key(|k| damerau_levenshtein(k, wrong))?;
     let close = damerau_levenshtein(nearest, wrong) <= wrong.chars().count().div_ceil(2);

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use loadline_files::FileKind;
 use loadline_protocol::RunRefusal;
 use serde_json::Value;
 
@@ -40,7 +41,14 @@ pub fn read(path: &Path) -> Result<Vec<ManifestFile>, RunRefusal> {
     Ok(vec![read_manifest_file(path)?])
 }
 
+pub const MANIFEST: &str = "a Kubernetes manifest";
+
 pub fn read_manifest_file(path: &Path) -> Result<ManifestFile, RunRefusal> {
+    read_yaml_file(path, MANIFEST)
+}
+
+/// Reads a file that should be `wanted`, as [`FileKind`] names it.
+pub fn read_yaml_file(path: &Path, wanted: &str) -> Result<ManifestFile, RunRefusal> {
     let name = input_name(path);
     let failed = |error: io::Error| {
         let hint = match error.kind() {
@@ -49,15 +57,24 @@ pub fn read_manifest_file(path: &Path) -> Result<ManifestFile, RunRefusal> {
         };
         RunRefusal::new(format!("cannot read {name}"), error, hint)
     };
-    let text = read_bounded_text(path).map_err(failed)?.ok_or_else(|| {
+    let other = |refusal| other_kind(path, wanted).unwrap_or(refusal);
+    let text = read_bounded_text(path);
+    let text = text.map_err(|error| other(failed(error)))?.ok_or_else(|| {
         let why = format!("it is larger than {} MiB", LARGEST >> 20);
         let hint = "give only the workloads that it is about: kubectl get deployment NAME -o yaml";
         RunRefusal::new(format!("cannot read {name}"), why, hint)
     })?;
     Ok(ManifestFile {
-        documents: documents(&text, &name)?,
+        documents: documents(&text, &name).map_err(other)?,
         path: path.to_owned(),
     })
+}
+
+/// The refusal of a file of another kind: `pom.xml: it is a Maven project, not a Kubernetes manifest`.
+pub fn other_kind(path: &Path, wanted: &str) -> Option<RunRefusal> {
+    let kind = FileKind::other_than(path, wanted)?;
+    let why = format!("it is {}, not {wanted}", kind.name);
+    Some(RunRefusal::new(path.display(), why, kind.next_step(path)))
 }
 
 fn read_bounded_text(path: &Path) -> io::Result<Option<String>> {
@@ -132,7 +149,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
         false => RunRefusal::new(
             what(),
             parser_message(&error),
-            "write it as YAML; `kubectl apply --dry-run=client -f FILE` shows what is wrong",
+            "write it as YAML; `kubectl apply --dry-run=client -f FILE`, of a compose file `docker compose config`, shows what is wrong",
         ),
     })?;
     if documents.iter().any(is_template) {

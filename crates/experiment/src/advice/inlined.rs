@@ -1,12 +1,15 @@
 //! Objects of manifests as the cluster sees them, as far as the same input tells.
 //!
-//! Owns lists and OpenShift Templates taken apart, and the values of variables that come from a
-//! ConfigMap of the input or from the container's own limits. What comes from elsewhere stays a
-//! reference. Sources: Kubernetes API reference, core/v1 EnvVarSource and EnvFromSource; OpenShift,
-//! "Using templates" (`${NAME}` in a text, `${{NAME}}` for a whole value).
+//! Owns lists and OpenShift Templates taken apart, the values of variables that come from a
+//! ConfigMap or Secret of the input or from the container's own limits, and the defaults of a
+//! LimitRange. What comes from elsewhere stays a reference. Sources: Kubernetes API reference, core/v1
+//! EnvVarSource, EnvFromSource and LimitRange; OpenShift, "Using templates" (`${NAME}` in a text,
+//! `${{NAME}}` for a whole value).
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
@@ -88,8 +91,19 @@ fn namespace(object: &Value) -> Option<&str> {
     object.pointer("/metadata/namespace")?.as_str()
 }
 
+/// References of a variable, and of a whole source of variables, with the kind that each names.
+const SOURCES: [(&str, &str, &str); 2] = [
+    ("ConfigMap", "configMapKeyRef", "configMapRef"),
+    ("Secret", "secretKeyRef", "secretRef"),
+];
+
 #[derive(Default)]
-pub struct ConfigMaps(BTreeMap<String, Vec<NamespacedData>>);
+pub struct ConfigMaps {
+    /// By kind and name.
+    data: BTreeMap<(&'static str, String), Vec<NamespacedData>>,
+    /// What a LimitRange gives to containers: `default` and `defaultRequest`.
+    ranges: Vec<(Option<String>, Value)>,
+}
 
 type NamespacedData = (Option<String>, Map<String, Value>);
 
@@ -100,14 +114,43 @@ impl ConfigMaps {
             .iter()
             .flat_map(|document| single_objects(document))
         {
-            let name = object.pointer("/metadata/name").and_then(Value::as_str);
             let data = object.get("data").and_then(Value::as_object);
-            if let (true, Some(name), Some(data)) = (object["kind"] == "ConfigMap", name, data) {
-                let map = (namespace(&object).map(str::to_owned), data.clone());
-                maps.0.entry(name.to_owned()).or_default().push(map);
+            if let (true, Some(data)) = (object["kind"] == "ConfigMap", data) {
+                maps.add_data("ConfigMap", &object, data.clone());
+            }
+            if object["kind"] == "LimitRange" {
+                let limits = object.pointer("/spec/limits").and_then(Value::as_array);
+                let of_containers = limits.into_iter().flatten();
+                let of_containers = of_containers.filter(|limit| limit["type"] == "Container");
+                let own = namespace(&object).map(str::to_owned);
+                maps.ranges
+                    .extend(of_containers.map(|limit| (own.clone(), limit.clone())));
             }
         }
         maps
+    }
+
+    /// With the JVM options in Secrets of the input, and nothing else of them: emitted files must not
+    /// repeat a password.
+    pub fn with_secrets(mut self, documents: &[&Value]) -> Self {
+        for object in documents
+            .iter()
+            .flat_map(|document| single_objects(document))
+        {
+            if object["kind"] == "Secret" {
+                self.add_data("Secret", &object, secret_options(&object));
+            }
+        }
+        self
+    }
+
+    fn add_data(&mut self, kind: &'static str, object: &Value, data: Map<String, Value>) {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str);
+        if let Some(name) = name {
+            let key = (kind, name.to_owned());
+            let own = namespace(object).map(str::to_owned);
+            self.data.entry(key).or_default().push((own, data));
+        }
     }
 
     pub fn resolve_objects(&self, document: &Value) -> Vec<Value> {
@@ -120,6 +163,7 @@ impl ConfigMaps {
             for list in CONTAINERS {
                 let all = pod.get_mut(list).and_then(Value::as_array_mut);
                 for container in all.into_iter().flatten() {
+                    self.fill_resources(container, namespace.as_deref());
                     self.fill_variables(container, namespace.as_deref());
                 }
             }
@@ -127,13 +171,45 @@ impl ConfigMaps {
         objects
     }
 
-    fn find_map(&self, reference: &Value, own: Option<&str>) -> Option<&Map<String, Value>> {
-        let all = self.0.get(reference.get("name")?.as_str()?)?;
-        let is_same = |other: &Option<String>| match (other.as_deref(), own) {
-            (Some(other), Some(own)) => other == own,
-            _ => true,
+    /// What a LimitRange adds: its limit where the container has none, and its request where the
+    /// container has neither.
+    fn fill_resources(&self, container: &mut Value, namespace: Option<&str>) {
+        let mut ranges = self.ranges.iter();
+        let found = ranges.find(|(other, _)| is_same_namespace(other.as_deref(), namespace));
+        let (Some((_, range)), Some(fields)) = (found, container.as_object_mut()) else {
+            return;
         };
-        let found = all.iter().find(|(other, _)| is_same(other))?;
+        let resources = fields.entry("resources").or_insert_with(|| json!({}));
+        for name in ["cpu", "memory"] {
+            let has = |kind: &str| resources.get(kind).is_some_and(|r| r.get(name).is_some());
+            let missing = (!has("limits"), !has("limits") && !has("requests"));
+            let given = |kind: &str| range.get(kind).and_then(|all| all.get(name)).cloned();
+            let request = given("defaultRequest").or_else(|| given("default"));
+            for (kind, is_missing, value) in [
+                ("limits", missing.0, given("default")),
+                ("requests", missing.1, request),
+            ] {
+                let Some(value) = value.filter(|_| is_missing) else {
+                    continue;
+                };
+                let all = resources.as_object_mut();
+                let own = all.map(|all| all.entry(kind).or_insert_with(|| json!({})));
+                if let Some(own) = own.and_then(Value::as_object_mut) {
+                    own.insert(name.to_owned(), value);
+                }
+            }
+        }
+    }
+
+    fn find_map(
+        &self,
+        kind: &'static str,
+        reference: &Value,
+        own: Option<&str>,
+    ) -> Option<&Map<String, Value>> {
+        let name = reference.get("name")?.as_str()?.to_owned();
+        let mut all = self.data.get(&(kind, name))?.iter();
+        let found = all.find(|(other, _)| is_same_namespace(other.as_deref(), own))?;
         Some(&found.1)
     }
 
@@ -154,9 +230,9 @@ impl ConfigMaps {
         let sources = sources.cloned().unwrap_or_default();
         let (mut all, mut outside) = (Vec::new(), Vec::new());
         for source in sources {
-            let map = source
-                .get("configMapRef")
-                .and_then(|r| self.find_map(r, namespace));
+            let map = SOURCES
+                .iter()
+                .find_map(|(kind, _, whole)| self.find_map(kind, source.get(*whole)?, namespace));
             let Some(map) = map else {
                 outside.push(source);
                 continue;
@@ -200,7 +276,7 @@ impl ConfigMaps {
         let mounts = list(container, "volumeMounts");
         let mounted = mounts.iter().filter_map(|mount| {
             let volume = volumes.iter().find(|v| v["name"] == mount["name"])?;
-            self.find_map(volume.get("configMap")?, own)
+            self.find_map("ConfigMap", volume.get("configMap")?, own)
         });
         let files = mounted.flatten().filter(|(name, _)| is_options_file(name));
         let lines = files.filter_map(|(_, text)| text.as_str());
@@ -212,10 +288,39 @@ impl ConfigMaps {
     }
 
     fn map_value(&self, from: &Value, namespace: Option<&str>) -> Option<String> {
-        let reference = from.get("configMapKeyRef")?;
-        let map = self.find_map(reference, namespace)?;
-        map.get(reference.get("key")?.as_str()?).map(scalar_text)
+        SOURCES.iter().find_map(|(kind, one, _)| {
+            let reference = from.get(*one)?;
+            let map = self.find_map(kind, reference, namespace)?;
+            map.get(reference.get("key")?.as_str()?).map(scalar_text)
+        })
     }
+}
+
+/// Whether two objects may be of one namespace: a manifest need not say it.
+fn is_same_namespace(other: Option<&str>, own: Option<&str>) -> bool {
+    other.zip(own).is_none_or(|(other, own)| other == own)
+}
+
+/// The JVM options in the values of a Secret: base64 in `data`, plain in `stringData`.
+fn secret_options(secret: &Value) -> Map<String, Value> {
+    let values = |name: &str| secret.get(name).and_then(Value::as_object).cloned();
+    let decode = |value: &Value| {
+        let bytes = STANDARD.decode(value.as_str()?.trim()).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let packed = values("data").unwrap_or_default();
+    let packed = packed
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), decode(value)?)));
+    let plain = values("stringData").unwrap_or_default();
+    let plain = plain
+        .iter()
+        .map(|(name, value)| (name.clone(), scalar_text(value)));
+    let only_options = |text: String| words::find_jvm_options(&text).join(" ");
+    packed
+        .chain(plain)
+        .map(|(name, text)| (name, only_options(text).into()))
+        .collect()
 }
 
 /// A limit or request of the container itself, in the unit of the variable's divisor.
@@ -267,6 +372,37 @@ mod tests {
             ])
         );
         assert_eq!(container["envFrom"], json!([{"secretRef": {"name": "s"}}]));
+    }
+
+    #[test]
+    fn secrets_give_their_options_and_limit_ranges_their_defaults() {
+        let documents = [
+            // "-Xmx1g -Dpassword=x"
+            json!({"kind": "Secret", "metadata": {"name": "s"}, "data": {"A": "LVhteDFnIC1EcGFzc3dvcmQ9eA=="}, "stringData": {"B": "geheim"}}),
+            json!({"kind": "LimitRange", "metadata": {"namespace": "shop"}, "spec": {"limits": [
+                {"type": "Pod", "max": {"memory": "9Gi"}},
+                {"type": "Container", "default": {"memory": "512Mi", "cpu": 1}, "defaultRequest": {"memory": "256Mi"}}]}}),
+            json!({"kind": "Pod", "spec": {"containers": [
+                {"envFrom": [{"secretRef": {"name": "s"}}], "resources": {"limits": {"cpu": 2}}},
+                {"resources": {"requests": {"memory": "1Gi"}}}]}}),
+        ];
+        let all: Vec<&Value> = documents.iter().collect();
+        let maps = ConfigMaps::from_documents(&all).with_secrets(&all);
+        let object = maps.resolve_objects(&documents[2]).remove(0);
+        let [one, other] = [0, 1].map(|at| &object["spec"]["containers"][at]);
+        let named = |name, value| json!({"name": name, "value": value});
+        assert_eq!(one["env"], json!([named("A", "-Xmx1g"), named("B", "")]));
+        assert_eq!(
+            one["resources"],
+            json!({"limits": {"cpu": 2, "memory": "512Mi"}, "requests": {"memory": "256Mi"}})
+        );
+        assert_eq!(
+            other["resources"],
+            json!({"limits": {"cpu": 1, "memory": "512Mi"}, "requests": {"cpu": 1, "memory": "1Gi"}})
+        );
+        let plain = ConfigMaps::from_documents(&all);
+        let object = plain.resolve_objects(&documents[2]).remove(0);
+        assert_eq!(object["spec"]["containers"][0]["env"], Value::Null);
     }
 
     #[test]

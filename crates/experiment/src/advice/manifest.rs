@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::image_variables::{fill_references, heap_options, shell_assignments};
 use super::inlined::ConfigMaps;
+use super::malformed::find_malformed;
 use super::quantity;
 use crate::manifest::ManifestFile;
 
@@ -77,7 +78,7 @@ pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
         .iter()
         .flat_map(|source| &source.documents)
         .collect();
-    let maps = ConfigMaps::from_documents(&documents);
+    let maps = ConfigMaps::from_documents(&documents).with_secrets(&documents);
     let found = documents.into_iter().flat_map(|document| {
         let path = paths.next().cloned().unwrap_or_default();
         let objects = maps.resolve_objects(document);
@@ -106,6 +107,8 @@ pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
             .and_then(|v| v.split_once('/'))
             .map_or("", |(group, _)| group);
         let is_own = group.ends_with(".k8s.io") || group.ends_with(".openshift.io");
+        // An Argo Rollout may take its pods from a Deployment, which is looked at itself.
+        let is_own = is_own || object.pointer("/spec/workloadRef/name").is_some();
         group.contains('.') && !is_own && of_object(object, Path::new(""), &maps).is_empty()
     };
     objects
@@ -281,8 +284,12 @@ fn last_path_segment(path: &str) -> &str {
 }
 
 pub fn list_texts(value: &Value, name: &str) -> Vec<String> {
-    let items = value.get(name).and_then(Value::as_array);
-    items.map_or_else(Vec::new, |items| items.iter().map(scalar_text).collect())
+    match value.get(name) {
+        Some(Value::Array(items)) => items.iter().map(scalar_text).collect(),
+        // The API server refuses it, which does not hide its options.
+        Some(Value::String(text)) => vec![text.clone()],
+        _ => Vec::new(),
+    }
 }
 
 /// A container as it is written; [`containers`] knows its pod too.
@@ -297,6 +304,7 @@ pub fn parse_container(value: &Value) -> LintedContainer {
         requests,
         limits,
         unreadable,
+        malformed: find_malformed(value),
         unseen: unseen_values(value, &jvm),
         jvm,
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
@@ -372,14 +380,14 @@ fn jvm_options(container: &Value) -> Vec<String> {
         .iter()
         .map(|(name, value)| (rank(name), text(name, value)))
         .collect();
-    let words = [
+    let all_words = [
         list_texts(container, "command"),
         list_texts(container, "args"),
     ]
     .concat();
-    let assigned = words.iter().flat_map(|word| shell_assignments(word));
+    let assigned = all_words.iter().flat_map(|word| shell_assignments(word));
     let values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
-    let words = program_words(&words).iter();
+    let words = program_words(&all_words).iter();
     texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, word.clone())));
     texts.sort_by_key(|(rank, _)| *rank);
     let mut found: Vec<String> = Vec::new();
@@ -389,18 +397,32 @@ fn jvm_options(container: &Value) -> Vec<String> {
         found.retain(|old| !options.contains(&old.as_str()));
         found.extend(options.into_iter().map(str::to_owned));
     }
-    sum_heaps(&values, &mut found);
+    sum_heaps(&values, &all_words, &mut found);
     found
 }
 
-/// SonarQube starts three JVMs in one container, with a variable of options for each.
-fn sum_heaps(values: &[(String, String)], found: &mut Vec<String>) {
+/// Several JVMs in one container: SonarQube's three have a variable of options each; others run in the
+/// background of a shell.
+fn sum_heaps(values: &[(String, String)], words: &[String], found: &mut Vec<String>) {
     let is_own = |name: &str| name.starts_with("SONAR_") && name.ends_with("_JAVAOPTS");
-    let mut texts = values.iter().filter(|(name, _)| is_own(name)).peekable();
-    if texts.peek().is_none() {
-        return;
-    }
-    let sizes = texts.filter_map(|(_, value)| {
+    let own = values.iter().filter(|(name, _)| is_own(name));
+    let own: Vec<String> = own.map(|(_, value)| value.clone()).collect();
+    let commands = words.iter().map(|word| word.replace("&&", ";"));
+    let together: Vec<String> = commands
+        .flat_map(|text| text.split('&').map(str::to_owned).collect::<Vec<_>>())
+        .filter(|text| {
+            words::find_jvm_options(text)
+                .iter()
+                .any(|o| o.starts_with("-Xmx"))
+        })
+        .collect();
+    let is_shell = words.iter().any(|word| word.contains('&'));
+    let texts = match (own.is_empty(), is_shell && together.len() > 1) {
+        (false, _) => own,
+        (true, true) => together,
+        (true, false) => return,
+    };
+    let sizes = texts.iter().filter_map(|value| {
         let options = words::find_jvm_options(value);
         let heap = options.iter().rev().find_map(|o| o.strip_prefix("-Xmx"))?;
         parse_size(heap)
@@ -455,10 +477,36 @@ fn unseen_values(container: &Value, options: &[String]) -> Vec<String> {
     let computed = options.iter().filter(|option| option.contains('$'));
     let computed = computed.map(|option| format!("the value in {option}"));
     let all = variables.chain(list("envFrom").filter_map(place));
-    let mut all: Vec<String> = all.chain(computed).collect();
+    let files = option_files(container, options);
+    let mut all: Vec<String> = all.chain(computed).chain(files).collect();
     all.sort();
     all.dedup();
     all
+}
+
+/// Files of the image that hold options: `java @jvm.args`, `-XX:Flags=`, `-XX:VMOptionsFile=`.
+fn option_files(container: &Value, options: &[String]) -> Vec<String> {
+    let words = [
+        list_texts(container, "command"),
+        list_texts(container, "args"),
+    ]
+    .concat();
+    let values = variables(container)
+        .filter(|(name, _)| OPTION_VARIABLES.contains(name))
+        .filter_map(|(_, value)| value);
+    let texts: Vec<String> = program_words(&words)
+        .iter()
+        .cloned()
+        .chain(values)
+        .collect();
+    let is_file = |word: &&str| word.len() > 1 && word.starts_with('@');
+    let named = ["-XX:Flags=", "-XX:VMOptionsFile="];
+    let by_option = options
+        .iter()
+        .filter_map(|option| named.iter().find_map(|name| option.strip_prefix(name)));
+    let by_word = texts.iter().flat_map(|text| text.split_whitespace());
+    let all = by_word.filter(is_file).chain(by_option);
+    all.map(|file| format!("the file {file}")).collect()
 }
 
 fn parse_probe(kind: &str, value: &Value) -> Option<ContainerProbe> {
@@ -579,6 +627,11 @@ spec:
                 "envFrom: [{secretRef: {name: s}}, {configMapRef: {name: orders-env}}], env: [{name: JAVA_OPTS, valueFrom: {secretKeyRef: {name: t, key: k}}}, {name: DB, valueFrom: {secretKeyRef: {name: u, key: k}}}]",
             ),
             options(
+                "command: [java, '@/app/jvm.args', -jar, a.jar], env: [{name: JAVA_TOOL_OPTIONS, value: '-XX:Flags=/app/f'}]",
+            ),
+            options("args: 'java -Xmx1g -jar a.jar'"),
+            options("command: [sh, -c, 'java -Xmx1g -jar a.jar & java -Xmx512m -jar b.jar; wait']"),
+            options(
                 "args: ['-Xmx$(M)m'], resources: {limits: {memory: 512Mi}}, env: [{name: M, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}]",
             ),
         ];
@@ -592,6 +645,9 @@ spec:
         -Xmx1g
         -Xmx2g -Xmx3g -Xmx1g
         ConfigMap orders-env Secret s Secret t
+        -XX:Flags=/app/f the file /app/f the file @/app/jvm.args
+        -Xmx1g
+        -Xmx1536m
         -Xmx512m
         ");
     }

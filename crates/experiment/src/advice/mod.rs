@@ -6,6 +6,7 @@
 
 pub mod image_variables;
 pub mod inlined;
+mod malformed;
 pub mod manifest;
 pub mod quantity;
 mod reports;
@@ -83,6 +84,9 @@ pub enum AdviceError {
 impl AdviceError {
     pub fn advice_hint(&self) -> Option<&str> {
         match self {
+            Self::Unreadable { path, .. } if is_number(path) => {
+                Some("did you mean percent=75, a share of the limit?")
+            }
             Self::Unreadable { .. } => Some(
                 "name a rule (defaults, percent=75, paketo, boot-ui, fabric8, rightsize) or a file: a manifest, or JSON of `kubectl get vpa -o json` or `krr simple -f json`",
             ),
@@ -93,6 +97,11 @@ impl AdviceError {
             Self::NoAnswer { hint, .. } => Some(hint),
         }
     }
+}
+
+fn is_number(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    text.trim_end_matches('%').parse::<f64>().is_ok()
 }
 
 /// Reads advice by what it is called: `defaults`, `percent=75`, `paketo`, `boot-ui`, `fabric8`, `rightsize`, or a file.
@@ -118,7 +127,7 @@ pub fn read(named: &str, given: &RuleInput) -> Result<ContainerAdvice, AdviceErr
 }
 
 fn percent_rule(named: &str, share: &str) -> Result<ContainerAdvice, AdviceError> {
-    let share = share.parse::<f64>().ok();
+    let share = share.trim_end_matches('%').parse::<f64>().ok();
     let share = share.filter(|share| *share > 0.0 && *share <= 100.0);
     let share = share.ok_or_else(|| AdviceError::NoAnswer {
         rule: named.to_owned(),

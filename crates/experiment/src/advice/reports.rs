@@ -5,6 +5,8 @@ use std::path::Path;
 use loadline_sizing::{Bytes, Cpus};
 use serde_json::Value;
 
+use crate::manifest::{MANIFEST, other_kind};
+
 use super::{AdviceError, ContainerAdvice, manifest, quantity, read_advice_file};
 
 pub fn read(path: &Path) -> Result<ContainerAdvice, AdviceError> {
@@ -24,7 +26,10 @@ pub fn read(path: &Path) -> Result<ContainerAdvice, AdviceError> {
             .filter(|found| found.skipped.is_none())
             .map(|found| found.container)
             .next();
-        let first = first.ok_or_else(|| no_advice("no container in it runs a JVM".to_owned()))?;
+        let first = first.ok_or_else(|| match other_kind(path, MANIFEST) {
+            Some(refusal) => AdviceError::Refused(refusal),
+            None => no_advice("no container in it runs a JVM".to_owned()),
+        })?;
         return Ok(ContainerAdvice::from_manifest(label, &first));
     }
     let json: Value =

@@ -24,6 +24,8 @@ use variables::ComposeVariables;
 
 use crate::manifest;
 
+const COMPOSE: &str = "a compose file";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposeServices {
     pub application: Option<ComposeService>,
@@ -114,7 +116,7 @@ impl<'a> ComposeFile<'a> {
                 "name the file that has your services: --compose compose.yaml",
             ));
         }
-        Self::from_documents(path, manifest::read_manifest_file(path)?.documents)
+        Self::from_documents(path, manifest::read_yaml_file(path, COMPOSE)?.documents)
     }
 
     fn from_documents(path: &'a Path, documents: Vec<Value>) -> Result<Self, RunRefusal> {
@@ -137,10 +139,13 @@ impl<'a> ComposeFile<'a> {
         }
         let table = |key: &str| document.get(key).and_then(Value::as_object).cloned();
         let services = table("services").ok_or_else(|| {
-            refuse(
-                "it has no `services`",
-                "name the file that has your services",
-            )
+            let other = manifest::other_kind(path, COMPOSE);
+            other.unwrap_or_else(|| {
+                refuse(
+                    "it has no `services`",
+                    "name the file that has your services; files of compose 1 need them indented below `services:`",
+                )
+            })
         })?;
         Ok(Self {
             path,
@@ -171,13 +176,17 @@ impl<'a> ComposeFile<'a> {
             let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
             names.join(", ")
         };
-        let found = self.services.get(name).and_then(Value::as_object);
-        found.ok_or_else(|| {
-            self.refuse_file(
+        match self.services.get(name) {
+            Some(Value::Object(table)) => Ok(table),
+            Some(_) => Err(self.refuse_file(
+                format!("its service `{name}` is no table of keys"),
+                "write its keys below it: image: NAME:TAG",
+            )),
+            None => Err(self.refuse_file(
                 format!("it has no service `{name}`"),
                 format!("its services are {}", known()),
-            )
-        })
+            )),
+        }
     }
 
     fn read_service(&self, name: &str, problems: &mut Vec<RunRefusal>) -> ComposeService {

@@ -37,14 +37,17 @@ const TAKEN: [&str; 18] = [
     "scale",
 ];
 
-const WITHOUT_MEANING: [&str; 15] = [
+const WITHOUT_MEANING: [&str; 18] = [
     "annotations",
     "attach",
     "container_name",
+    "cpu_shares",
     "develop",
     "hostname",
+    "init",
     "labels",
     "logging",
+    "mem_reservation",
     "platform",
     "profiles",
     "pull_policy",
@@ -214,6 +217,13 @@ fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefu
         |key: &str| TAKEN.contains(&key) || WITHOUT_MEANING.contains(&key) || key.starts_with("x-");
     let unknown = table.keys().filter(|key| !is_known(key));
     let unknown: Vec<String> = unknown.map(|key| format!("`{key}`")).collect();
+    if table.contains_key("extends") {
+        let why = "`extends` takes keys of another service, which loadline does not read";
+        return Err(at.refuse_service(
+            why,
+            "write it as one file: docker compose config > whole.yaml",
+        ));
+    }
     if !unknown.is_empty() {
         return Err(at.refuse_unsupported(unknown.join(", ")));
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{ProjectDirectory, ProjectGuess};
 use crate::advice::manifest::{ManifestContainer, containers, image_without_jvm};
 use crate::compose::{memory_text, scalar};
-use crate::manifest;
+use crate::manifest::{self, MANIFEST};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployedManifest {
@@ -56,14 +56,17 @@ pub(super) fn find_manifest(
     left_out: &mut Vec<String>,
 ) -> Result<Option<ProjectGuess<DeployedManifest>>, RunRefusal> {
     if let Some(file) = given {
-        let sources = manifest::read(&place.directory.join(file))?;
+        let path = place.directory.join(file);
+        let sources = manifest::read(&path)?;
         let found = jvm_containers(&sources);
         return match found.as_slice() {
-            [] => Err(RunRefusal::new(
-                file.display().to_string(),
-                "no container in it looks like a JVM",
-                "give the manifest with your Deployment or StatefulSet",
-            )),
+            [] => Err(manifest::other_kind(&path, MANIFEST).unwrap_or_else(|| {
+                RunRefusal::new(
+                    file.display().to_string(),
+                    "no container in it looks like a JVM",
+                    "give the manifest with your Deployment or StatefulSet",
+                )
+            })),
             [one] => Ok(Some(ProjectGuess::new(
                 to_deployed_manifest(place, one, false),
                 "given",
@@ -196,7 +199,7 @@ pub(super) fn read_compose(
             limits: table.map_or([None, None], composed_limits),
         },
         match application {
-            Some(name) => format!("what {name} depends on in {file}"),
+            Some(name) => format!("the service {name} of {file}"),
             None => (*file).to_owned(),
         },
     ))

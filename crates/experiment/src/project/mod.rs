@@ -215,7 +215,9 @@ fn guess_url(told: &ProjectOverrides, served: &served::ServedEndpoint) -> Projec
         (None, ready) => {
             // Readiness on a separate port is no request of the load.
             let path = ready.as_ref().map(|ready| ready.value.as_str());
-            let path = path.filter(|path| path.starts_with('/')).unwrap_or("/");
+            let path = path.filter(|path| path.starts_with('/'));
+            let root = format!("{}/", served.root);
+            let path = path.unwrap_or(&root);
             ProjectGuess::new(
                 format!("http://localhost:{port}{path}"),
                 format!(
@@ -467,6 +469,24 @@ mod tests {
     }
 
     #[test]
+    fn the_load_goes_below_the_path_of_the_application() {
+        for setting in [
+            "server.servlet.context-path=/shop",
+            "spring.webflux.base-path=shop/",
+            "quarkus.http.root-path=${ROOT:/shop}",
+        ] {
+            let place = project(&[
+                ("pom.xml", "<project/>"),
+                ("target/a.jar", "x"),
+                ("src/main/resources/application.properties", setting),
+            ]);
+            let found = looked(&place, &ProjectOverrides::default()).expect("a project");
+            let text = found.to_toml();
+            assert!(text.contains("\"http://localhost:8080/shop/\""), "{text}");
+        }
+    }
+
+    #[test]
     fn a_gradle_project_has_its_jar_its_port_and_what_it_needs() {
         let compose = "services:\n  app:\n    build: .\n    depends_on: [db]\n    ports: ['8085:8085']\n  \
                        db:\n    image: postgres:17\n    expose: [5432]\n  adminer:\n    image: adminer\n";
@@ -504,7 +524,7 @@ mod tests {
 
         # What it needs beside it.
         [compose]
-        file = "compose.yaml" # what app depends on in compose.yaml
+        file = "compose.yaml" # the service app of compose.yaml
         services = ["db"]
 
         [load]

@@ -14,6 +14,8 @@ use crate::shipped;
 pub(super) struct ServedEndpoint {
     pub port: ProjectGuess<u16>,
     pub ready: Option<ProjectGuess<String>>,
+    /// The path above all of the application's own, without a slash at its end.
+    pub root: String,
 }
 
 /// What all three frameworks listen on unless told otherwise.
@@ -31,6 +33,13 @@ const SETTINGS: [&str; 8] = [
 ];
 
 const PORTS: [&str; 3] = ["server.port", "quarkus.http.port", "micronaut.server.port"];
+
+const ROOTS: [&str; 4] = [
+    "server.servlet.context-path",
+    "spring.webflux.base-path",
+    "quarkus.http.root-path",
+    "micronaut.server.context-path",
+];
 
 /// A library in a build file and the path that it answers health at.
 const HEALTH: [(&str, &str); 3] = [
@@ -91,9 +100,18 @@ pub(super) fn find_endpoint(
         };
         ProjectGuess::new(path, format!("the probe in {from}"))
     });
+    let root = settings
+        .iter()
+        .find_map(|s| ROOTS.iter().find_map(|name| s.get_setting(name)));
+    let root = root.as_deref().map_or("", default_value);
+    let root = match root.trim_matches('/') {
+        "" => String::new(),
+        root => format!("/{root}"),
+    };
     ServedEndpoint {
         port,
-        ready: ready.or_else(|| health_path(place, &settings)),
+        ready: ready.or_else(|| health_path(place, &settings, &root)),
+        root,
     }
 }
 
@@ -111,6 +129,7 @@ fn default_value(text: &str) -> &str {
 fn health_path(
     place: &ProjectDirectory<'_>,
     settings: &[SettingsFile],
+    root: &str,
 ) -> Option<ProjectGuess<String>> {
     let files = ["pom.xml", "build.gradle.kts", "build.gradle"];
     let (name, library, path) = files.iter().find_map(|name| {
@@ -137,8 +156,7 @@ fn health_path(
             from,
         ));
     }
-    let below = setting("server.servlet.context-path").unwrap_or_default();
-    let path = format!("{}{path}", below.trim_end_matches('/'));
+    let path = format!("{root}{path}");
     Some(ProjectGuess::new(path, format!("{library} in {name}")))
 }
 
