@@ -66,6 +66,15 @@ impl FailureKind {
         }
     }
 
+    /// Of a file that cannot be read: a wrong name is the caller's, a disk the machine's.
+    pub fn of_unreadable(error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
+        match error.kind() {
+            InvalidData | IsADirectory | NotFound => Self::Usage,
+            _ => Self::Environment,
+        }
+    }
+
     pub fn of_code(code: u8) -> Self {
         match code {
             2 => Self::Usage,

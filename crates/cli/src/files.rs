@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use loadline_files::PathRefusal;
+use loadline_files::{FileKind, PathRefusal};
 
 use crate::error::{Error, FailureKind};
 use crate::say::print_data;
@@ -21,6 +21,16 @@ pub fn display_name(path: &Path) -> String {
         true => "standard input".to_owned(),
         false => path.display().to_string(),
     }
+}
+
+/// `pom.xml is a Maven project, not an experiment`: the refusal of a file of another kind.
+pub fn other_kind(path: &Path, wanted: &str) -> Option<Error> {
+    FileKind::other_than(path, wanted).map(|kind| refuse_kind(path, kind, wanted))
+}
+
+pub fn refuse_kind(path: &Path, kind: FileKind, wanted: &str) -> Error {
+    let problem = format!("{} is {}, not {wanted}", path.display(), kind.name);
+    Error::new(FailureKind::Usage, problem).with_hint(kind.next_step(path))
 }
 
 pub fn read(path: &Path) -> std::io::Result<String> {

@@ -12,6 +12,7 @@ use flate2::read::MultiGzDecoder;
 use loadline_analysis::recommend::{Conclusion, NoAnswer, Recommendation};
 use loadline_analysis::record::MachineDescription;
 use loadline_experiment::Experiment;
+use loadline_files::FileKind;
 use loadline_load::LoadModel;
 use loadline_report::{LoadWords, ResultView, TargetNode, format, redact};
 use loadline_runner::store::{ResultRow, ResultStatus, Store};
@@ -117,26 +118,6 @@ fn cut_off(path: &Path) -> Error {
         .with_hint("export it again: loadline export RESULT -o result.json.gz")
 }
 
-/// Forms that are written for other programs, and hold too little to be read back.
-fn refuse_written_form(path: &Path, text: &str) -> Result<(), Error> {
-    let start = text.trim_start().to_ascii_lowercase();
-    let form = if start.starts_with("<!doctype html") || start.starts_with("<html") {
-        "an HTML report"
-    } else if start.starts_with("<?xml") {
-        "JUnit XML"
-    } else if path.extension().is_some_and(|e| e == "csv") {
-        "a CSV"
-    } else {
-        return Ok(());
-    };
-    let what = format!(
-        "{}: {form} cannot be read back; the JSON can",
-        files::display_name(path)
-    );
-    Err(Error::new(FailureKind::Usage, what)
-        .with_hint("loadline export RESULT -o result.json writes it"))
-}
-
 fn read_export(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
         Error::new(
@@ -161,11 +142,16 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
     if let Err(error) = read {
         return Err(match error.kind() {
             std::io::ErrorKind::UnexpectedEof => cut_off(path),
-            _ => unreadable(error),
+            _ => files::other_kind(path, "a result").unwrap_or_else(|| unreadable(error)),
         });
     }
-    refuse_written_form(path, &text)?;
     let mut view = loadline_report::read(&text).map_err(|e| {
+        // JSON may be a result that is cut, or of another version.
+        let other = FileKind::other_than(path, "a result");
+        let other = other.filter(|kind| !["JSON", "a packed file"].contains(&kind.name));
+        if let Some(kind) = other {
+            return files::refuse_kind(path, kind, "a result");
+        }
         let what = e.to_string();
         if what.contains("EOF while parsing") && !text.trim().is_empty() {
             return cut_off(path);

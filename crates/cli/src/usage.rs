@@ -16,6 +16,15 @@ use crate::error::{Error, FailureKind};
 
 const STANDS_LAST: &str = "the application's command stands last, after --: -- java -jar app.jar; an image is named with --image";
 
+/// What Rust's number parsers say, and what people understand.
+const PARSERS: [(&str, &str); 5] = [
+    ("invalid digit found in string", "it is no whole number"),
+    ("invalid float literal", "it is no number"),
+    ("cannot parse integer from empty string", "it is empty"),
+    ("cannot parse float from empty string", "it is empty"),
+    ("number too large to fit in target type", "it is too large"),
+];
+
 const STARTING: [&str; 8] = [
     "size", "run", "plan", "judge", "verify", "drill", "cache", "init",
 ];
@@ -39,6 +48,9 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let mut lines = what.lines().map(str::trim).filter(|l| !l.is_empty());
     let mut said = lines.next().unwrap_or_default().to_owned();
+    for (parsers, own) in PARSERS {
+        said = said.replace(parsers, own);
+    }
     let mut hints = Vec::new();
     for line in lines {
         match line.strip_prefix("[possible values: ") {

@@ -21,6 +21,7 @@ use loadline_experiment::{Experiment, ValueWithOrigin};
 use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::jar;
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
+use loadline_load::split_refusal;
 use loadline_report::ResultView;
 use loadline_runner::agenda::Agenda;
 use loadline_runner::command::assemble;
@@ -34,6 +35,7 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::{
     ExperimentFlags, InClusterFlags, LoadedExperiment, experiment_over, load_experiment,
 };
+use crate::files;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::view_by_id;
@@ -89,6 +91,12 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
     let is_named = flags.image.is_some() || flags.cluster.from.is_some();
     let has_command = !flags.command.is_empty() || is_named || flags.experiment_file().is_some();
     if arguments.manifest.is_empty() && arguments.advice.is_empty() {
+        let other = flags.experiment_file();
+        if let Some(other) = other.and_then(|file| files::other_kind(&file, "an experiment")) {
+            return Err(
+                other.with_hint("what is judged is named with --manifest FILE or --advice FILE")
+            );
+        }
         return Err(
             Error::new(FailureKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
                 .with_hint("on paper: loadline lint deploy.yaml")
@@ -137,7 +145,11 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
 }
 
 pub fn offer(prices: &str) -> Result<Offer, Error> {
-    Offer::built_in(prices, None).map_err(|e| Error::new(FailureKind::Usage, e))
+    Offer::built_in(prices, None).map_err(|e| {
+        let hint = e.offer_hint();
+        // A price list of one's own is for searches.
+        Error::new(FailureKind::Usage, e).with_hint(split_refusal(&hint).0)
+    })
 }
 
 /// The longest start and the highest memory use of the passing trials of a result, and the budget of its

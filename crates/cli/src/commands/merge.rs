@@ -30,7 +30,10 @@ pub fn run(arguments: &MergeArguments, out: &mut AnswerPrinter) -> Result<Comman
 fn read(path: &Path) -> Result<PartFile, Error> {
     let name = files::display_name(path);
     let text = files::read(path)
-        .map_err(|e| Error::new(FailureKind::Environment, format!("cannot read {name}: {e}")))
+        .map_err(|e| {
+            let problem = format!("cannot read {name}: {e}");
+            Error::new(FailureKind::of_unreadable(&e), problem)
+        })
         .map_err(|e| {
             e.with_hint("give the files that `loadline load --part I/N --out FILE` wrote")
         })?;

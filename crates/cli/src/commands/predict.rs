@@ -33,7 +33,7 @@ pub struct PredictArguments {
     /// Memory limit: 512Mi, 2Gi.
     #[arg(long, visible_alias = "mem", value_name = "SIZE")]
     memory: Bytes,
-    /// JDK version: 17, 17.0.15, 8u412; with OpenJ9: openj9-25, semeru-21.
+    /// JDK: 17, 17.0.15, 8u412, graalvm-21; with OpenJ9: openj9-25, semeru-21.
     #[arg(long, value_name = "VERSION")]
     jdk: JdkRelease,
     /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
@@ -50,6 +50,9 @@ pub struct PredictArguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Less memory than any JVM starts in.
+const SMALLEST: Bytes = Bytes::from_mib(1);
 
 const LEAST: Cpus = Cpus::from_millis(10);
 
@@ -75,6 +78,14 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
             format!("--jvm: `{word}` is no option: it does not begin with -"),
         )
         .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'"));
+    }
+    if arguments.memory < SMALLEST {
+        let bytes = arguments.memory.as_bytes();
+        let problem = format!("--memory: no JVM starts in {bytes} bytes");
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(format!(
+            "a number without a unit is bytes: write {}Mi",
+            bytes.max(512)
+        )));
     }
     let options = JvmOptionSet::from_words(words);
     let (document, text) = match arguments.jdk.vm {
@@ -112,6 +123,11 @@ fn of_hotspot(
     }
     blindness_notes(arguments, jdk, options);
     warn_of_large_heap(prediction.heap.max, arguments.memory);
+    for (option, meant) in hotspot::refusal::tiny_percentages(options) {
+        say!(
+            "warning: {option} is less than one percent of the memory: it is a percentage, write {meant}"
+        );
+    }
     let unknown = hotspot::refusal::unknown_flags(options).join(" ");
     if !unknown.is_empty() {
         talk!(
@@ -223,7 +239,7 @@ fn warn_of_large_heap(heap: Bytes, limit: Bytes) {
     }
 }
 
-/// The option of 8u131 to 11 by which the heap alone follows the limit.
+/// The option of 8u131 to 10 by which the heap alone follows the limit.
 const HEAP_LIMIT: &str = "UseCGroupMemoryLimitForHeap";
 
 fn with_heap_limit(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use loadline_analysis::slo::parse_duration;
 use loadline_experiment::wire::StubFile;
+use loadline_files::FileKind;
 use loadline_load::har::{is_har, read_har};
 use loadline_load::profile::{
     AccessLogFormat, ClassAnswers, LoadProfile, LogSource, NAMES, ProfileBuilder, RejectedLine,
@@ -211,7 +212,8 @@ fn stub(
 fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let interval = arguments.interval;
     if !(interval.is_finite() && interval > 0.0) {
-        return Err(Error::new(FailureKind::Usage, "--interval must be above 0"));
+        return Err(Error::new(FailureKind::Usage, "--interval must be above 0")
+            .with_hint("it is in seconds: --interval 60"));
     }
     let Some(length) = arguments.busiest else {
         return Ok(None);
@@ -219,7 +221,10 @@ fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let intervals = length.as_secs_f64() / interval;
     if intervals < 1.0 || intervals.fract() != 0.0 {
         let problem = format!("--busiest must be a multiple of --interval, which is {interval} s");
-        return Err(Error::new(FailureKind::Usage, problem));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(format!(
+            "--busiest {}s",
+            interval * intervals.ceil().max(1.0)
+        )));
     }
     Ok(Some(intervals as usize))
 }
@@ -240,7 +245,11 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         .map_or(LogSource::Unsaid, LogServer::source);
     if let Some(text) = &arguments.format {
         return format_by_name(text, source).map_err(|error| {
-            Error::new(FailureKind::Usage, error)
+            let problem = match text.contains(['%', '$']) {
+                true => error.to_string(),
+                false => format!("--format: `{text}` is no format that is known here"),
+            };
+            Error::new(FailureKind::Usage, problem)
                 .with_hint(format!("--format also takes {}", NAMES.join(", ")))
         });
     }
@@ -248,6 +257,11 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         return Err(Error::new(FailureKind::Usage, "the logs have no line").with_hint(input::LOGS));
     };
     let found = detect_format(&log.head, source).map_err(|unknown| {
+        // Lines of JSON may be a log, with fields that are not known here.
+        let kind = FileKind::of_bytes(&log.path, &log.head).filter(|kind| kind.name != "JSON");
+        if let Some(kind) = kind {
+            return files::refuse_kind(&log.path, kind, "an access log");
+        }
         let closest = unknown
             .closest
             .map_or(String::new(), |(name, column, rest)| {

@@ -240,6 +240,15 @@ pub struct ExportArguments {
 }
 
 pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
+    if let Some(path) = &arguments.output {
+        let known = "write CSV, which a spreadsheet opens: -o FILE.csv";
+        refuse_ending(path, &FOREIGN, known)?;
+        refuse_ending(
+            path,
+            &["htm", "html"],
+            "loadline report RESULT -o FILE.html writes one",
+        )?;
+    }
     let view = arguments.result.read_view()?;
     let format = arguments
         .format
@@ -284,6 +293,25 @@ fn export_table(view: &ResultView, path: Option<&Path>) -> Result<CommandOutcome
     Ok(CommandOutcome::Done)
 }
 
+/// Forms that no command writes.
+const FOREIGN: [&str; 6] = ["doc", "docx", "odt", "pdf", "xls", "xlsx"];
+
+/// Endings of what `export` writes, and the report does not.
+const EXPORTED: [&str; 6] = ["csv", "json", "md", "parquet", "prom", "xml"];
+
+fn refuse_ending(path: &Path, endings: &[&str], hint: &str) -> Result<(), Error> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let found = endings.iter().find(|known| ending == Some(**known));
+    let Some(ending) = found else {
+        return Ok(());
+    };
+    let problem = format!(
+        "--output {}: this command writes no .{ending}",
+        path.display()
+    );
+    Err(Error::new(FailureKind::Usage, problem).with_hint(hint))
+}
+
 /// `x.csv` and `x.csv.gz` are CSV.
 fn form_by_name(path: Option<&Path>) -> ExportFormat {
     let name = path
@@ -326,6 +354,10 @@ pub struct ReportArguments {
 }
 
 pub fn write_report(arguments: ReportArguments) -> Result<CommandOutcome, Error> {
+    let foreign = "it writes one HTML file, which a browser prints as PDF: -o report.html";
+    refuse_ending(&arguments.output, &FOREIGN, foreign)?;
+    let exported = "loadline export RESULT -o FILE writes CSV, JSON, Markdown, Parquet, OpenMetrics and JUnit XML";
+    refuse_ending(&arguments.output, &EXPORTED, exported)?;
     let mut view = arguments.result.read_view()?;
     arguments.today.tell_today(&mut view)?;
     let html = match arguments.mail {

@@ -31,8 +31,8 @@ pub const EXPERIMENTS: &[Row] = &[
         "size page.html",
         USAGE,
         &[
-            "page.html is XML or HTML, not an experiment",
-            "an experiment is TOML",
+            "page.html is an HTML report, not an experiment",
+            "open it in a browser",
         ],
     ),
     (

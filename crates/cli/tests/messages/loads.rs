@@ -78,7 +78,7 @@ pub const LOADS: &[Row] = &[
     ),
     (
         "merge none",
-        ENVIRONMENT,
+        USAGE,
         &[
             "cannot read none: No such file",
             "hint: give the files that `loadline load --part",
@@ -86,7 +86,7 @@ pub const LOADS: &[Row] = &[
     ),
     (
         "merge directory",
-        ENVIRONMENT,
+        USAGE,
         &[
             "cannot read directory: Is a directory",
             "hint: give the files",
@@ -103,7 +103,7 @@ pub const LOADS: &[Row] = &[
     ("merge", USAGE, &["<FILES>...", "usage: loadline merge"]),
     (
         "profile none.log",
-        ENVIRONMENT,
+        USAGE,
         &[
             "cannot read none.log: No such file",
             "hint: give the access logs",
@@ -111,7 +111,7 @@ pub const LOADS: &[Row] = &[
     ),
     (
         "profile directory",
-        ENVIRONMENT,
+        USAGE,
         &[
             "cannot read directory: Is a directory",
             "hint: give the access logs",

@@ -10,6 +10,7 @@ mod loads;
 mod manifests;
 mod newcomers;
 mod results;
+mod strangers;
 mod tools;
 mod words;
 
@@ -28,7 +29,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 29] = [
+const FILES: [(&str, &str); 47] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
@@ -64,6 +65,36 @@ const FILES: [(&str, &str); 29] = [
     ("Dockerfile", "# built by hand\nFROM eclipse-temurin:21\n"),
     ("gc.log", "[0.004s][info][gc] Using Serial\n"),
     ("colon.toml", "slo: p99<50ms\n"),
+    ("shop.jar", "PK\u{3}\u{4}"),
+    (
+        "access.log",
+        "::1 - - [10/Oct/2023:13:55:31 +0000] \"GET /a HTTP/1.1\" 200 1\n",
+    ),
+    ("ci.yaml", "name: CI\non: push\njobs: {}\n"),
+    ("values.yaml", "replicaCount: 1\n"),
+    ("Chart.yaml", "apiVersion: v2\nname: shop\n"),
+    ("application.yaml", "spring:\n  application: {name: x}\n"),
+    ("build.gradle", "plugins { id 'java' }\n"),
+    ("program", "\u{7f}ELF\u{2}\0"),
+    ("comments.yaml", "# nothing\n---\n# nothing\n"),
+    (
+        "vpa.yaml",
+        "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: a}\n",
+    ),
+    ("run.sh", "#!/bin/sh\nexec java -jar a.jar\n"),
+    ("x.har", "{\"log\": {\"entries\": []}}"),
+    ("rates.toml", "schema = 1\nrates = [1.0]\n"),
+    ("vary.toml", "slo = 'p99<1s'\n[vary]\nmemory = ['1Gi']\n"),
+    (
+        "aplication.toml",
+        "slo = 'p99<1s'\n[aplication]\ncommand = ['x']\n",
+    ),
+    ("old.yaml", "a:\n  image: x\n"),
+    ("listed.yaml", "services:\n  a: [x]\n"),
+    (
+        "extended.yaml",
+        "services:\n  a: {image: x, extends: {service: b}}\n  b: {image: x}\n",
+    ),
     (
         "others.yaml",
         "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: 'redis:7'}]}\n",
@@ -161,10 +192,11 @@ fn there_are_many() {
         loads::LOADS,
         tools::TOOLS,
         newcomers::NEWCOMERS,
+        strangers::STRANGERS,
     ];
     let rows: usize = tables.iter().map(|rows| rows.len()).sum();
     let all = rows + files::COUNT + flags::COUNT;
-    assert!(all >= 240, "{all}");
+    assert!(all >= 320, "{all}");
 }
 
 #[test]
@@ -190,6 +222,11 @@ fn of_loads() {
 #[test]
 fn of_newcomers() {
     holds(newcomers::NEWCOMERS);
+}
+
+#[test]
+fn of_strangers() {
+    holds(strangers::STRANGERS);
 }
 
 #[test]

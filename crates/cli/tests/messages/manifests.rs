@@ -34,8 +34,8 @@ pub const MANIFESTS: &[Row] = &[
         "judge --manifest empty.yaml",
         USAGE,
         &[
-            "empty.yaml: no document has spec.template.spec.containers",
-            "hint: give manifests",
+            "empty.yaml: there is no document in it",
+            "hint: comments alone",
         ],
     ),
     (

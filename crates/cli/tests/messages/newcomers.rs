@@ -92,14 +92,14 @@ pub const NEWCOMERS: &[Row] = &[
         "load --profile test.js http://localhost:1/",
         USAGE,
         &[
-            "a script of k6, which cannot be replayed",
-            "--load 'k6 run SCRIPT'",
+            "a script of k6, not a load profile",
+            "--load 'k6 run test.js'",
         ],
     ),
     (
         "size --slo p99<1s --profile plan.jmx --url http://localhost:1/ -- java -jar a.jar",
         USAGE,
-        &["a script of JMeter", "--load 'jmeter -n -t PLAN'"],
+        &["a script of JMeter", "--load 'jmeter -n -t plan.jmx'"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m -- java -jar a.jar",
@@ -394,14 +394,14 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "show trials.csv",
         USAGE,
-        &["a CSV cannot be read back; the JSON can"],
+        &["trials.csv is a CSV, not a result", "result.json"],
     ),
     (
         "report page.html",
         USAGE,
-        &["an HTML report cannot be read back"],
+        &["page.html is an HTML report, not a result"],
     ),
-    ("show junit.xml", USAGE, &["JUnit XML cannot be read back"]),
+    ("show junit.xml", USAGE, &["junit.xml is XML, not a result"]),
     (
         "show cut.json",
         USAGE,

@@ -8,7 +8,8 @@ use clap::Args;
 use loadline_analysis::lint::{MeasuredNeeds, over_commitment};
 use loadline_experiment::advice::inlined::ConfigMaps;
 use loadline_experiment::advice::manifest::parse_container;
-use loadline_experiment::manifest;
+use loadline_experiment::manifest::{self, MANIFEST};
+use loadline_files::FileKind;
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{
     ChartField, EmitError, EmittedWorkload, PatchFiles, ProductionApplication, ValuePath, patch,
@@ -20,6 +21,9 @@ use serde_json::Value;
 
 use super::emit_refused;
 use crate::error::{Error, FailureKind};
+use crate::files;
+
+const CHART_VALUES: &str = "values of a Helm chart";
 
 /// Flags of files that patch instead of replacing.
 #[derive(Args)]
@@ -81,6 +85,9 @@ impl PatchFlags {
         application: &ProductionApplication,
     ) -> Result<Result<PatchFiles, EmitError>, Error> {
         let source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
+        if let Some(other) = files::other_kind(path, MANIFEST) {
+            return Err(other);
+        }
         let (workload, container) = (self.workload.as_deref(), self.container.as_deref());
         let documents: Vec<&Value> = source.documents.iter().collect();
         let maps = ConfigMaps::from_documents(&documents);
@@ -96,13 +103,20 @@ impl PatchFlags {
         view: &ResultView,
         application: &ProductionApplication,
     ) -> Result<Result<PatchFiles, EmitError>, Error> {
-        let mut source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
+        if let Some(kind) = FileKind::of_file(path).filter(|kind| kind.name == MANIFEST) {
+            return Err(files::refuse_kind(path, kind, CHART_VALUES));
+        }
+        let read = manifest::read_yaml_file(path, CHART_VALUES);
+        let mut source = read.map_err(|e| unreadable_error(&e))?;
         let own = match source.documents.len() {
             0 => Value::Object(serde_json::Map::new()),
             1 => source.documents.swap_remove(0),
             _ => Value::Null,
         };
         if !own.is_object() {
+            if let Some(other) = files::other_kind(path, CHART_VALUES) {
+                return Err(other);
+            }
             let refusal = format!(
                 "{} has no values of a chart: it is not one map",
                 path.display()

@@ -8,6 +8,8 @@ pub mod attempt;
 pub mod json;
 mod text;
 
+use std::path::Path;
+
 use clap::Args;
 use loadline_analysis::advice::{self, TrialAdvice};
 use loadline_analysis::explain::Explanation;
@@ -61,7 +63,7 @@ pub struct TrialExplanation {
 pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if arguments.advice.is_some() {
         of_store(&arguments.id)?;
-    } else if is_file_name(&arguments.id) {
+    } else if is_file_name(&arguments.id) || is_directory(&arguments.id) {
         let told = explain_exported(&view_by_id(&arguments.id, None)?)?;
         out.print_answer(&explain_text(&told, arguments.json)?)?;
         return Ok(CommandOutcome::Done);
@@ -86,6 +88,10 @@ pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<Comm
         false => text::effect(advice, &effect),
     })?;
     Ok(CommandOutcome::Done)
+}
+
+fn is_directory(id: &str) -> bool {
+    id != "last" && Path::new(id).is_dir()
 }
 
 fn explain_text(told: &TrialExplanation, as_json: bool) -> Result<String, Error> {

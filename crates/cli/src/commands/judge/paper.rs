@@ -11,12 +11,14 @@ use loadline_analysis::offer::Offer;
 use loadline_analysis::price::InstanceSize;
 use loadline_experiment::advice::ContainerAdvice;
 use loadline_experiment::advice::manifest::{self, ManifestContainer};
+use loadline_experiment::manifest::MANIFEST;
 use loadline_report::text;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::instance_cost;
 use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::files;
 
 pub struct PaperCheck {
     checked: Vec<CheckedContainer>,
@@ -46,6 +48,11 @@ impl PaperCheck {
         }
         let all = manifest::containers(&sources);
         let not_looked_at = manifest::custom_resources(&sources);
+        if sources.iter().all(|source| source.documents.is_empty()) {
+            let problem = format!("{}: there is no document in it", shown_paths(paths));
+            return Err(Error::new(FailureKind::Usage, problem)
+                .with_hint("comments alone say nothing: give the manifests of your workloads"));
+        }
         if !all.iter().any(|found| found.skipped.is_none()) {
             return Err(nothing_error(paths, &all, &not_looked_at));
         }
@@ -257,9 +264,17 @@ fn custom_resources_text(names: &[String]) -> String {
     )
 }
 
-fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]) -> Error {
+fn shown_paths(paths: &[PathBuf]) -> String {
     let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-    let paths = paths.join(", ");
+    paths.join(", ")
+}
+
+fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]) -> Error {
+    let mut others = paths.iter().filter(|_| all.is_empty());
+    if let Some(other) = others.find_map(|path| files::other_kind(path, MANIFEST)) {
+        return other;
+    }
+    let paths = shown_paths(paths);
     if all.is_empty() && !custom.is_empty() {
         let refusal = format!(
             "{paths}: nothing in it has containers; not looked at: {} (custom resources; their operators make the pods)",

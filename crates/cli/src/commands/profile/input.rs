@@ -61,11 +61,8 @@ impl OpenedLog {
 }
 
 pub fn cannot_read(path: &Path, error: &io::Error) -> Error {
-    Error::new(
-        FailureKind::Environment,
-        format!("cannot read {}: {error}", path.display()),
-    )
-    .with_hint(LOGS)
+    let problem = format!("cannot read {}: {error}", path.display());
+    Error::new(FailureKind::of_unreadable(error), problem).with_hint(LOGS)
 }
 
 pub fn sort(logs: &mut [OpenedLog], format: &AccessLogFormat) {

@@ -1,0 +1,416 @@
+//! Files of other kinds and words of other tools, given to each command: the answer says what they
+//! are and what takes them.
+
+use super::{ENVIRONMENT, Row, USAGE};
+
+pub const STRANGERS: &[Row] = &[
+    // What lint and judge are given.
+    (
+        "lint compose.yaml",
+        USAGE,
+        &[
+            "compose.yaml is a compose file, not a Kubernetes manifest",
+            "--compose compose.yaml",
+        ],
+    ),
+    (
+        "lint shop.jar",
+        USAGE,
+        &[
+            "it is a jar, not a Kubernetes manifest",
+            "-- java -jar shop.jar",
+        ],
+    ),
+    (
+        "lint pom.xml",
+        USAGE,
+        &["is a Maven project", "loadline init"],
+    ),
+    (
+        "lint Dockerfile",
+        USAGE,
+        &["is a Dockerfile", "--image NAME"],
+    ),
+    (
+        "lint utf16.toml",
+        USAGE,
+        &["it is no UTF-8 text", "save it as UTF-8"],
+    ),
+    (
+        "lint result.json.gz",
+        USAGE,
+        &["it is a packed file", "loadline show result.json.gz"],
+    ),
+    (
+        "lint gc.log",
+        USAGE,
+        &["it is a GC log", "loadline gc gc.log"],
+    ),
+    (
+        "lint access.log",
+        USAGE,
+        &["is an access log", "loadline profile access.log"],
+    ),
+    (
+        "lint ci.yaml",
+        USAGE,
+        &["is a workflow of a CI system", "hint: "],
+    ),
+    (
+        "lint values.yaml",
+        USAGE,
+        &[
+            "is values of a Helm chart",
+            "helm template CHART -f values.yaml",
+        ],
+    ),
+    (
+        "lint Chart.yaml",
+        USAGE,
+        &["is the head of a Helm chart", "helm template CHART"],
+    ),
+    (
+        "lint application.yaml",
+        USAGE,
+        &["is a configuration of Spring Boot", "loadline init"],
+    ),
+    ("lint program", USAGE, &["it is a program", "-- program"]),
+    (
+        "lint comments.yaml",
+        USAGE,
+        &["comments.yaml: there is no document in it", "hint: "],
+    ),
+    (
+        "lint vpa.yaml",
+        USAGE,
+        &["is advice of an autoscaler", "judge --advice"],
+    ),
+    (
+        "lint deploy.yaml --prices nope",
+        USAGE,
+        &["there is no offer `nope`", "hint: fargate, "],
+    ),
+    (
+        "judge --manifest pom.xml",
+        USAGE,
+        &["is a Maven project, not a Kubernetes manifest"],
+    ),
+    (
+        "judge deploy.yaml",
+        USAGE,
+        &[
+            "deploy.yaml is a Kubernetes manifest",
+            "--manifest FILE or --advice FILE",
+        ],
+    ),
+    (
+        "judge --advice gc.log --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["it is a GC log", "loadline gc gc.log"],
+    ),
+    (
+        "judge --advice 75 --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["cannot read 75", "did you mean percent=75"],
+    ),
+    // Experiments.
+    (
+        "plan access.log",
+        USAGE,
+        &["is an access log, not an experiment", "loadline profile"],
+    ),
+    ("plan ci.yaml", USAGE, &["is a workflow of a CI system"]),
+    (
+        "plan application.yaml",
+        USAGE,
+        &["is a configuration of Spring Boot", "loadline init"],
+    ),
+    (
+        "plan build.gradle",
+        USAGE,
+        &["is a Gradle project", "loadline init"],
+    ),
+    ("plan values.yaml", USAGE, &["is values of a Helm chart"]),
+    ("plan program", USAGE, &["is a program", "-- program"]),
+    ("plan run.sh", USAGE, &["is a script", "-- ./run.sh"]),
+    (
+        "plan test.js",
+        USAGE,
+        &["is a script of k6", "--load 'k6 run test.js'"],
+    ),
+    (
+        "plan x.har",
+        USAGE,
+        &["is a HAR file", "loadline profile x.har"],
+    ),
+    (
+        "plan rates.toml",
+        USAGE,
+        &["is a load profile", "--profile rates.toml"],
+    ),
+    (
+        "plan vary.toml",
+        USAGE,
+        &["unknown field `vary`", "did you mean `factor`?"],
+    ),
+    (
+        "plan aplication.toml",
+        USAGE,
+        &["unknown field `aplication`", "did you mean `app`?"],
+    ),
+    (
+        "plan --compose deploy.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
+        USAGE,
+        &[
+            "it is a Kubernetes manifest, not a compose file",
+            "loadline lint deploy.yaml",
+        ],
+    ),
+    (
+        "plan --compose old.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
+        USAGE,
+        &["it has no `services`", "compose 1"],
+    ),
+    (
+        "plan --compose listed.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
+        USAGE,
+        &["its service `a` is no table of keys", "image: NAME:TAG"],
+    ),
+    (
+        "plan --compose extended.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
+        USAGE,
+        &[
+            "`extends` takes keys of another service",
+            "docker compose config",
+        ],
+    ),
+    // Results.
+    ("show pom.xml", USAGE, &["is a Maven project, not a result"]),
+    ("show shop.jar", USAGE, &["is a jar, not a result"]),
+    (
+        "show utf16.toml",
+        USAGE,
+        &["is no UTF-8 text, not a result", "save it as UTF-8"],
+    ),
+    ("show x.har", USAGE, &["is a HAR file, not a result"]),
+    (
+        "show vary.toml",
+        USAGE,
+        &["is an experiment, not a result", "loadline size vary.toml"],
+    ),
+    (
+        "explain gc.log",
+        USAGE,
+        &["is a GC log, not a result", "loadline gc gc.log"],
+    ),
+    (
+        "explain directory",
+        USAGE,
+        &["directory is a directory, not a result", "hint: "],
+    ),
+    (
+        "compare result.json.gz deploy.yaml",
+        USAGE,
+        &["is a Kubernetes manifest, not a result"],
+    ),
+    (
+        "compare pom.xml Dockerfile",
+        USAGE,
+        &["is a Maven project, not a result"],
+    ),
+    (
+        "export deploy.yaml",
+        USAGE,
+        &["is a Kubernetes manifest, not a result"],
+    ),
+    (
+        "export result.json.gz -o x.xlsx",
+        USAGE,
+        &["writes no .xlsx", "-o FILE.csv"],
+    ),
+    (
+        "export result.json.gz -o x.html",
+        USAGE,
+        &["writes no .html", "loadline report"],
+    ),
+    (
+        "report result.json.gz -o x.pdf",
+        USAGE,
+        &["writes no .pdf", "a browser prints"],
+    ),
+    (
+        "report result.json.gz -o x.csv",
+        USAGE,
+        &["writes no .csv", "loadline export"],
+    ),
+    (
+        "emit deploy.yaml --to x",
+        USAGE,
+        &["is a Kubernetes manifest, not a result"],
+    ),
+    (
+        "emit result.json.gz --to x --manifest compose.yaml",
+        USAGE,
+        &["is a compose file, not a Kubernetes manifest"],
+    ),
+    (
+        "emit result.json.gz --to x --values pom.xml",
+        USAGE,
+        &["is a Maven project, not values"],
+    ),
+    (
+        "emit result.json.gz --to x --values deploy.yaml",
+        USAGE,
+        &["is a Kubernetes manifest, not values of a Helm chart"],
+    ),
+    (
+        "emit result.json.gz --to x --replicas two",
+        USAGE,
+        &["it is no whole number"],
+    ),
+    (
+        "fleet --prometheus http://localhost:1 --top x",
+        USAGE,
+        &["it is no whole number"],
+    ),
+    // Logs and loads.
+    (
+        "profile gc.log",
+        USAGE,
+        &["is a GC log, not an access log", "loadline gc gc.log"],
+    ),
+    (
+        "profile deploy.yaml",
+        USAGE,
+        &["is a Kubernetes manifest, not an access log"],
+    ),
+    (
+        "profile result.json.gz",
+        USAGE,
+        &["is a result, not an access log", "loadline show"],
+    ),
+    (
+        "profile --format apache access.log",
+        USAGE,
+        &["`apache` is no format", "common, combined"],
+    ),
+    (
+        "profile --interval 0s access.log",
+        USAGE,
+        &["it is no number", "hint: "],
+    ),
+    (
+        "profile --interval 0 access.log",
+        USAGE,
+        &["must be above 0", "--interval 60"],
+    ),
+    (
+        "profile --busiest 90s access.log",
+        USAGE,
+        &["a multiple of --interval", "--busiest 120s"],
+    ),
+    (
+        "gc pom.xml",
+        USAGE,
+        &["it is a Maven project", "loadline init"],
+    ),
+    ("gc shop.jar", USAGE, &["it is a jar", "hint: "]),
+    (
+        "gc access.log",
+        USAGE,
+        &["it is an access log", "loadline profile access.log"],
+    ),
+    (
+        "load --profile pom.xml http://localhost:1/",
+        USAGE,
+        &["is a Maven project, not a load profile"],
+    ),
+    (
+        "load --profile access.log http://localhost:1/",
+        USAGE,
+        &[
+            "is an access log, not a load profile",
+            "loadline profile access.log",
+        ],
+    ),
+    (
+        "load --profile result.json.gz http://localhost:1/",
+        USAGE,
+        &["is a packed file, not a load profile"],
+    ),
+    // JVMs.
+    (
+        "predict --memory 4096 --jdk 17",
+        USAGE,
+        &["--memory: no JVM starts in 4096 bytes", "write 4096Mi"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -XMX512m",
+        USAGE,
+        &["does not know this option; did you mean -Xmx512m?"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -XX:MaxRamPercentage=75",
+        USAGE,
+        &["did you mean -XX:MaxRAMPercentage=75?"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm -XX:+MaxRAMPercentage=75",
+        USAGE,
+        &["expected -XX:+NAME, -XX:-NAME or -XX:NAME=VALUE"],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 11 --jvm -XX:+UseCGroupMemoryLimitForHeap",
+        USAGE,
+        &["HotSpot 11 does not know this flag"],
+    ),
+    // The rest.
+    (
+        "init --manifest compose.yaml",
+        USAGE,
+        &["it is a compose file, not a Kubernetes manifest"],
+    ),
+    (
+        "init --manifest gc.log",
+        USAGE,
+        &["it is a GC log, not a Kubernetes manifest"],
+    ),
+    (
+        "init pom.xml",
+        USAGE,
+        &[
+            "pom.xml is a file",
+            "hint: give the service's own directory",
+        ],
+    ),
+    (
+        "resume result.json.gz",
+        USAGE,
+        &["result.json.gz is a file", "hint: "],
+    ),
+    (
+        "serve --listen localhost",
+        USAGE,
+        &["it is no address", "127.0.0.1:7007"],
+    ),
+    (
+        "clean --older yesterday",
+        USAGE,
+        &["is neither a time ago nor a day", "7d"],
+    ),
+    (
+        "completion tcsh",
+        USAGE,
+        &["invalid value 'tcsh'", "bash, elvish, fish"],
+    ),
+    (
+        "footprint abc",
+        USAGE,
+        &["it is no number of a process", "pgrep -a java"],
+    ),
+    (
+        "fleet --prometheus http://localhost:1",
+        ENVIRONMENT,
+        &["Prometheus at http://localhost:1", "kubectl port-forward"],
+    ),
+];
