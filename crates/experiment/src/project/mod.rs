@@ -522,7 +522,7 @@ mod tests {
         directory = "." # where this file lies
         ready = { http = "/shop/actuator/health" } # spring-boot-starter-actuator in build.gradle.kts
 
-        # What it needs beside it.
+        # What it needs next to it.
         [compose]
         file = "compose.yaml" # the service app of compose.yaml
         services = ["db"]
