@@ -149,7 +149,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
         false => RunRefusal::new(
             what(),
             parser_message(&error),
-            "write it as YAML; `kubectl apply --dry-run=client -f FILE`, of a compose file `docker compose config`, shows what is wrong",
+            "write it as YAML; `kubectl apply --dry-run=client -f FILE` or `docker compose config` shows the fault",
         ),
     })?;
     if documents.iter().any(is_template) {

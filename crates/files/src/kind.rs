@@ -154,10 +154,7 @@ fn of_text(text: &str) -> Option<FileKind> {
 fn of_json(text: &str) -> FileKind {
     let has = |name: &str| text.contains(&format!("\"{name}\""));
     if has("log") && has("entries") {
-        return kind(
-            "a HAR file",
-            "make a load profile of it: loadline profile FILE",
-        );
+        return kind("a HAR file", "make a load profile: loadline profile FILE");
     }
     if has("containerRecommendations") || has("scans") {
         return kind(ADVICE, "judge it: loadline judge --advice FILE");
@@ -254,7 +251,7 @@ fn of_lines(text: &str) -> Option<FileKind> {
             is_request(first),
             kind(
                 "an access log",
-                "make a load profile of it: loadline profile FILE",
+                "make a load profile: loadline profile FILE",
             ),
         ),
         (

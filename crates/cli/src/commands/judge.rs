@@ -94,7 +94,7 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
         let other = flags.experiment_file();
         if let Some(other) = other.and_then(|file| files::other_kind(&file, "an experiment")) {
             return Err(
-                other.with_hint("what is judged is named with --manifest FILE or --advice FILE")
+                other.with_hint("name the file to judge with --manifest FILE or --advice FILE")
             );
         }
         return Err(
@@ -147,7 +147,7 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
 pub fn offer(prices: &str) -> Result<Offer, Error> {
     Offer::built_in(prices, None).map_err(|e| {
         let hint = e.offer_hint();
-        // A price list of one's own is for searches.
+        // Price lists of users are for searches.
         Error::new(FailureKind::Usage, e).with_hint(split_refusal(&hint).0)
     })
 }

@@ -157,7 +157,7 @@ impl<'a> JsonFields<'a> {
             "event" => (own.timed, own.unit) = (own.elapsed.take(), 1),
             // Kong: the whole time, in ms.
             "latencies" => (own.timed, own.unit) = (own.request.take(), MS),
-            // What was received.
+            // The size of the request.
             "request" | "req" => own.bytes = None,
             _ => {}
         }
