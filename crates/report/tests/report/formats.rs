@@ -72,7 +72,7 @@ fn a_search_in_the_terminal() {
 
     Figure                                                       212Mi     195Mi
     ───────────────────────────────────────  ─────────────────────────  ────────
-    Start time, exec to first good response     5.38s (5.23s to 5.50s)     5.24s
+    Start time, exec to ready                   5.38s (5.23s to 5.50s)     5.24s
     Achieved rate                                                300/s     300/s
     Failed requests                                                0 %  0.0556 %
     CPUs used                                      0.44 (0.44 to 0.45)      0.80
