@@ -97,13 +97,13 @@ const WRONG: &[Wrong] = &[
         "run",
         "--ready tcp:http",
         USAGE,
-        &["'--ready <WHEN>': `http` is no port; write tcp:9092"],
+        &["'--ready <WHEN>': `http` is no port", "hint: write tcp:9092"],
     ),
     (
         "run",
         "--ready log:",
         USAGE,
-        &["'--ready <WHEN>': it names no text; write 'log:Started in'"],
+        &["'--ready <WHEN>': it names no text", "hint: write 'log:"],
     ),
     (
         "run",

@@ -278,7 +278,28 @@ fn a_consumer_is_a_deployment_alone_and_keda_compares_its_metrics() {
     let keda = emit(&view, &consumer, &[EmitPurpose::Keda]).expect("it has triggers");
     let keda = text(&keda, "keda.yaml");
     let triggers = keda.split("maxReplicaCount").nth(1).expect("a number");
-    insta::assert_snapshot!(triggers, @"");
+    insta::assert_snapshot!(triggers, @r#"
+    : 6
+      triggers:
+        - type: prometheus
+          metricType: AverageValue
+          metadata:
+            # where your Prometheus is
+            serverAddress: http://prometheus-operated.monitoring.svc:9090
+            # of all pods
+            query: "sum(records_lag{topic=\"orders\",pod=~\"spring-web-[a-z0-9]+-[a-z0-9]{5}\"})"
+            # 83.7 % of the bound that one pod kept, lag: max<1000: until another helps
+            threshold: "837.498"
+        - type: prometheus
+          metricType: AverageValue
+          metadata:
+            # where your Prometheus is
+            serverAddress: http://prometheus-operated.monitoring.svc:9090
+            # a second, of all pods
+            query: "sum(rate(done_total{pod=~\"spring-web-[a-z0-9]+-[a-z0-9]{5}\"}[1m]))"
+            # 83.7 % of the 200/s that one pod worked off at least: until another helps
+            threshold: "167.5"
+    "#);
     let unnamed = ProductionApplication {
         series: [].into(),
         ..consumer
