@@ -29,19 +29,18 @@ public final class Consumer {
         int rounds = option(words, "--work-rounds=", 300_000);
         answerMetrics(option(words, "--port=", 9505));
         ArrayDeque<byte[]> window = new ArrayDeque<>();
-        try (KafkaConsumer<byte[], byte[]> consumer = newConsumer()) {
-            consumer.subscribe(List.of("orders"));
-            while (true) {
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
-                    work(rounds);
-                    window.add(record.value());
-                    if (window.size() > keep) {
-                        window.poll();
-                    }
-                    read++;
+        KafkaConsumer<byte[], byte[]> consumer = newConsumer();
+        consumer.subscribe(List.of("orders"));
+        while (true) {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
+                work(rounds);
+                window.add(record.value());
+                if (window.size() > keep) {
+                    window.poll();
                 }
-                lag = lagOf(consumer);
+                read++;
             }
+            lag = lagOf(consumer);
         }
     }
 
