@@ -37,7 +37,7 @@ impl EmitError {
                 "{}; an -Xmx in the command wins over the measured one: take it out, or size with --heap keep",
                 overrun.suggest_change()
             ),
-            Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
+            Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made again with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
             Self::Manifest { hint, .. } => hint.clone(),
             Self::NoTrigger => "measure with --metrics URL --metric 'lag=NAME' --slo 'lag: max<1000'; a --probe runs on this machine only".to_owned(),
             Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),

@@ -72,7 +72,7 @@ pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Option<Yam
     ]))
 }
 
-/// The same target for KEDA, which makes an autoscaler of its own.
+/// The same target for KEDA, which makes its own autoscaler.
 pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String {
     let (triggers, most): (Vec<Yaml>, _) = match target(facts, scaling) {
         Some((target, because)) => {
