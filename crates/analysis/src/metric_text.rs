@@ -40,6 +40,15 @@ impl MetricSelector {
         sample.name == self.name && self.labels.iter().all(has)
     }
 
+    /// Its series in PromQL, of the pods that match this pattern.
+    pub fn of_pods(&self, pattern: &str) -> String {
+        let series = write_series(&self.name, &self.labels);
+        match series.strip_suffix('}') {
+            Some(begin) => format!("{begin},pod=~\"{pattern}\"}}"),
+            None => format!("{series}{{pod=~\"{pattern}\"}}"),
+        }
+    }
+
     /// The series of a text that come nearest: those of the same name, else similar names.
     pub fn nearest_names(&self, text: &str) -> Vec<String> {
         let same: BTreeSet<String> = samples(text)

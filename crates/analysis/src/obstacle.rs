@@ -37,7 +37,7 @@ impl fmt::Display for MissCause {
         f.write_str(match self {
             Self::GcPause => "a GC pause",
             Self::Throttling => "CPU throttling",
-            Self::WarmingUp => "a JVM that was still warming up",
+            Self::WarmingUp => "an application that was still warming up",
             Self::Cpu => "a CPU limit that was all used",
             Self::Failure => "a failure of the application",
             Self::Unknown => "no cause that was measured",

@@ -174,13 +174,13 @@ pub fn answers_for<'a>(
     match (question, cold) {
         (JvmQuestion::Start, None) => "This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)".to_owned(),
         (JvmQuestion::Start, Some(cold)) => format!(
-            "{cold}: this answers for a JVM that is still warming up, as after a deployment; for one that is warm: --question steady"
+            "{cold}: this answers for an application that is still warming up, as after a deployment; for one that is warm: --question steady"
         ),
         (JvmQuestion::Steady, None) => format!(
-            "This answers for a JVM that is warm (--question steady): after {warmed} most starts no longer got clearly faster while they were judged"
+            "This answers for an application that is warm (--question steady): after {warmed} most starts no longer got clearly faster while they were judged"
         ),
         (JvmQuestion::Steady, Some(cold)) => format!(
-            "{cold}, after {warmed}: this answers for a JVM that is still warming up, the longest warm-up that is tried is {}",
+            "{cold}, after {warmed}: this answers for an application that is still warming up, the longest warm-up that is tried is {}",
             text::short_duration(LONGEST)
         ),
     }
@@ -233,10 +233,10 @@ pub(crate) mod tests {
         ];
         insta::assert_snapshot!(lines.join("\n"), @"
         This answers for fresh starts, judged right after the warm-up asked for, as after a deployment (--question start)
-        In 2 of 3 starts a request took 1.8 times as much CPU in the first half of the measuring as in the second: this answers for a JVM that is still warming up, as after a deployment; for one that is warm: --question steady
-        This answers for a JVM that is warm (--question steady): after the warm-up asked for most starts no longer got clearly faster while they were judged
-        This answers for a JVM that is warm (--question steady): after a warm-up lengthened to 20s most starts no longer got clearly faster while they were judged
-        In 2 of 2 starts a request took 1.9 times as long in the first half of the measuring as in the second, after a warm-up lengthened to 120s: this answers for a JVM that is still warming up, the longest warm-up that is tried is 120s
+        In 2 of 3 starts a request took 1.8 times as much CPU in the first half of the measuring as in the second: this answers for an application that is still warming up, as after a deployment; for one that is warm: --question steady
+        This answers for an application that is warm (--question steady): after the warm-up asked for most starts no longer got clearly faster while they were judged
+        This answers for an application that is warm (--question steady): after a warm-up lengthened to 20s most starts no longer got clearly faster while they were judged
+        In 2 of 2 starts a request took 1.9 times as long in the first half of the measuring as in the second, after a warm-up lengthened to 120s: this answers for an application that is still warming up, the longest warm-up that is tried is 120s
         ");
     }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use loadline_analysis::record::Configuration;
 use loadline_experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
-    LimitsTable, ReadyTable, RunTable, SearchTable,
+    LimitsTable, RunTable, SearchTable,
 };
 use loadline_experiment::{Experiment, ValueWithOrigin};
 use loadline_load::{LoadSpec, LoadTarget};
@@ -28,7 +28,9 @@ use crate::images;
 use crate::load_flags::report_bodiless;
 
 pub use cluster::{ClusterFlags, InClusterFlags};
-pub use flags::{APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, USUAL_FILE};
+pub use flags::{
+    APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, USUAL_FILE, split_ready,
+};
 use text::read_experiment;
 
 #[derive(Clone)]
@@ -415,11 +417,8 @@ fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool 
 }
 
 fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    if let Some(path) = &flags.ready {
-        file.app.ready = Some(ReadyTable {
-            http: Some(ValueWithOrigin::from_flag("--ready", path.clone())),
-            ..ReadyTable::default()
-        });
+    if flags.ready.is_some() {
+        file.app.ready.clone_from(&flags.ready);
     }
     if flags.accept_noise {
         file.run.accept_noise = Some(true);

@@ -144,7 +144,12 @@ impl Experiment {
                 scope: dependency.scope,
                 reset: errand(&dependency.reset)?,
                 app,
-                readiness: dependency.readiness.clone(),
+                readiness: match &dependency.readiness {
+                    Readiness::Command { command } => Readiness::Command {
+                        command: errand(command)?,
+                    },
+                    other => other.clone(),
+                },
                 start_deadline: dependency.start_deadline,
                 account: dependency.account.unwrap_or(account),
                 directories: dependency.directories.clone(),
@@ -356,11 +361,6 @@ fn check_dependency(
             "write ready = { tcp = 5432 }, or log = \"ready\", or http = \"/health\" with a port";
         return Err(at(format!("`{name}` does not say when it is ready"), hint));
     };
-    if image.is_none() && !ready.command.is_empty() {
-        let problem = format!("ready of `{name}` is a command, and `{name}` is no image");
-        let hint = "an engine runs it in its container; of a program write tcp = 5432, log = \"ready\", or http";
-        return Err(at(problem, hint));
-    }
     let readiness = checked::check_readiness(ready, None, &format!("`{name}`"), source)?;
     let port = port_of(table, &readiness, source)?;
     let toxics = toxic::check_toxics(&table.toxic, source)?;

@@ -207,10 +207,6 @@ fn app_readiness(
     match &table.ready {
         None if load.is_timed() => Ok(consumer::first_sample(metrics)),
         None => Ok(load.readiness()),
-        Some(table) if !table.command.is_empty() => Err(source.experiment_error(
-            "ready of app is a command, and those are for dependencies",
-            "say it as a client sees it: http = \"/health\", tcp = 8080, or log = \"Started\"",
-        )),
         Some(table) => check_readiness(table, port, "app", source),
     }
 }

@@ -244,8 +244,8 @@ pub struct ReadyTable {
     /// A text in a line of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// Of a dependency that is an image: a command that its engine runs in its container, again and
-    /// again, until it ends with 0: `["pg_isready"]`.
+    /// A command that runs again and again until it ends with 0: `["pg_isready"]`. An engine runs it in
+    /// the container of an image; of a program it runs in its network, outside of its limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Port for `http`; default: the port of the load's URL. A dependency has no default.

@@ -265,7 +265,8 @@ pub enum Readiness {
     LogLine {
         contains: String,
     },
-    /// A command ends with 0, run by the engine in the container. Of images only.
+    /// A command ends with 0: run by the engine in the container of an image, otherwise beside the
+    /// program, outside of its limits.
     Command {
         command: Vec<String>,
     },

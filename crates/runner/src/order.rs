@@ -12,7 +12,7 @@ use loadline_experiment::program::locate;
 use loadline_experiment::references::{self, FilledEnvironment};
 use loadline_jvm::log_option;
 use loadline_protocol::{
-    AppSpec, MemoryStudy, MetricsSpec, RunRefusal, RunSpec, SamplingRate, TrialOrder,
+    AppSpec, MemoryStudy, MetricsSpec, Readiness, RunRefusal, RunSpec, SamplingRate, TrialOrder,
 };
 
 use crate::cache::{InstalledCache, assemble_with};
@@ -145,12 +145,12 @@ pub(crate) fn order_without_load(
     Ok(TrialOrder {
         trial: id.to_owned(),
         configuration: configuration.clone(),
+        readiness: located_readiness(of, &app_of_trial)?,
         app: app_of_trial,
         dependencies: beside.dependencies,
         kept: None,
         stubs: of.experiment.ordered_stubs()?,
         secrets,
-        readiness: app.readiness.clone(),
         network: app.network,
         account: of.account,
         scratch: of.store.scratch_directory(id),
@@ -187,16 +187,30 @@ fn located_metrics(of: &Measurement<'_>) -> Result<Option<MetricsSpec>, RunError
         .iter_mut()
         .flat_map(|metrics| metrics.probes.iter_mut());
     for (name, words) in probes {
-        if let Some(program) = words.first_mut() {
-            let found = locate(program, &of.experiment.app.directory, of.places);
-            let found = found.map_err(|error| {
-                let hint = "it is a program of this machine, by its path or one in PATH";
-                RunRefusal::new(format!("the probe {name}"), error, hint)
-            })?;
-            *program = found.to_string_lossy().into_owned();
-        }
+        locate_first(of, words, &format!("the probe {name}"))?;
     }
     Ok(metrics)
+}
+
+/// The readiness check with its program found, unless an engine runs it in the container.
+fn located_readiness(of: &Measurement<'_>, app: &AppSpec) -> Result<Readiness, RunError> {
+    let mut readiness = of.experiment.app.readiness.clone();
+    if let (Readiness::Command { command }, AppSpec::Command { .. }) = (&mut readiness, app) {
+        locate_first(of, command, "the command of ready")?;
+    }
+    Ok(readiness)
+}
+
+fn locate_first(of: &Measurement<'_>, words: &mut [String], whose: &str) -> Result<(), RunError> {
+    if let Some(program) = words.first_mut() {
+        let found = locate(program, &of.experiment.app.directory, of.places);
+        let found = found.map_err(|error| {
+            let hint = "it is a program of this machine, by its path or one in PATH";
+            RunRefusal::new(whose, error, hint)
+        })?;
+        *program = found.to_string_lossy().into_owned();
+    }
+    Ok(())
 }
 
 /// The run at the largest memory that this result has, of the same configuration but for memory and heap.

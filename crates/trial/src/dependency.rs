@@ -163,7 +163,7 @@ impl RunningDependency {
                 );
             }
             if self.probing.is_none() && state.exec_ns.is_some() {
-                self.probing = self.process.start_probe(&dependency.readiness, own)?;
+                self.probing = self.process.start_probe(dependency, own)?;
             }
         }
         self.probing = None;
@@ -440,10 +440,13 @@ impl DependencyProcess {
 
     fn start_probe(
         &self,
-        readiness: &Readiness,
+        dependency: &DependencySpec,
         own: &[u32],
     ) -> Result<Option<ProbeThread>, HaltReason> {
-        let Some(probe) = ReadinessProbe::for_container(readiness, self.container.as_ref(), own)?
+        let program = ProgramSpec::from_app(&dependency.app, dependency.account);
+        let container = self.container.as_ref();
+        let Some(probe) =
+            ReadinessProbe::for_container(&dependency.readiness, container, program, own)?
         else {
             return Ok(None);
         };

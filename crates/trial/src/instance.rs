@@ -359,8 +359,10 @@ impl Instance {
         tell: impl Fn(ProbeFinding) + Send + 'static,
     ) -> Result<Option<ProbeThread>, HaltReason> {
         let container = self.container.as_ref();
+        let program = ProgramSpec::from_order(order);
+        let cpus = &self.plan.generator;
         let Some(mut probe) =
-            ReadinessProbe::for_container(&order.readiness, container, &self.plan.generator)?
+            ReadinessProbe::for_container(&order.readiness, container, program, cpus)?
         else {
             return Ok(None);
         };

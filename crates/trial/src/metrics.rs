@@ -147,8 +147,27 @@ fn sample_in(text: &str, selector: &MetricSelector) -> Sample {
     }
 }
 
-/// Runs a command as the application's account; its last word that is a number is the sample.
+/// Its last word that is a number is the sample.
 fn run_probe(words: &[String], program: &ProgramSpec) -> Sample {
+    let mut child = end_well(words, program)?;
+    let output = child.stdout.take().map_or_else(Vec::new, read_written);
+    let output = String::from_utf8_lossy(&output);
+    let numbers = output.split_whitespace().rev();
+    let mut numbers = numbers.filter_map(|word| word.parse::<f64>().ok());
+    let number = numbers.find(|number| number.is_finite());
+    number.ok_or_else(|| NoSample::Wrong(format!("`{}` printed no number", words.join(" "))))
+}
+
+/// Why a command that says by its exit code whether the application is ready says no.
+pub(crate) fn command_refusal(words: &[String], program: &ProgramSpec) -> Option<String> {
+    match end_well(words, program) {
+        Ok(_) => None,
+        Err(NoSample::Late(why) | NoSample::Wrong(why)) => Some(why),
+    }
+}
+
+/// A command that was run to its end as the application's account, with code 0.
+fn end_well(words: &[String], program: &ProgramSpec) -> Result<Child, NoSample> {
     let command = words.join(" ");
     let wrong = |why: String| NoSample::Wrong(format!("`{command}` {why}"));
     let mut child =
@@ -157,17 +176,11 @@ fn run_probe(words: &[String], program: &ProgramSpec) -> Sample {
     match ended {
         None => {
             let why = format!("`{command}` did not end within {} s", ANSWER.as_secs());
-            return Err(NoSample::Late(why));
+            Err(NoSample::Late(why))
         }
-        Some(status) if !status.success() => return Err(wrong(format!("ended with {status}"))),
-        Some(_) => {}
+        Some(status) if !status.success() => Err(wrong(format!("ended with {status}"))),
+        Some(_) => Ok(child),
     }
-    let output = child.stdout.take().map_or_else(Vec::new, read_written);
-    let output = String::from_utf8_lossy(&output);
-    let numbers = output.split_whitespace().rev();
-    let mut numbers = numbers.filter_map(|word| word.parse::<f64>().ok());
-    let number = numbers.find(|number| number.is_finite());
-    number.ok_or_else(|| wrong("printed no number".to_owned()))
 }
 
 fn spawn_probe(words: &[String], program: &ProgramSpec) -> std::io::Result<Child> {

@@ -25,11 +25,13 @@ use crate::halt::{self, HaltReason};
 use crate::listener::{Listener, find_listener};
 use crate::metrics::{self, MetricSource};
 use crate::oci;
+use crate::program::ProgramSpec;
 
-/// Pause between two attempts: the resolution of start times.
+/// Pause between two attempts at a port: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// An answer with metrics has 28 KB, which a starting JVM would make again and again.
+/// An answer with metrics has 28 KB, which a starting JVM would make again and again; a command takes a
+/// CPU.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(200);
 
 const ANSWER: Duration = Duration::from_secs(10);
@@ -45,6 +47,11 @@ pub enum ProbeMethod {
         engine: ContainerEngine,
         container: String,
         command: Vec<String>,
+    },
+    /// A command of this machine, outside of the limits.
+    Program {
+        words: Vec<String>,
+        program: ProgramSpec,
     },
     /// Each metric has a sample.
     Metrics(Vec<MetricSource>),
@@ -65,13 +72,14 @@ impl ReadinessProbe {
     pub fn for_container(
         readiness: &Readiness,
         container: &dyn AppContainer,
+        program: ProgramSpec,
         cpus: &[u32],
     ) -> Result<Option<Self>, HaltReason> {
         let (port, question) = match readiness {
             Readiness::Http { port, path } => (*port, ProbeMethod::Http { path: path.clone() }),
             Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
             Readiness::LogLine { .. } | Readiness::Exit => return Ok(None),
-            Readiness::Command { command } => (0, command_in_container(container, command)?),
+            Readiness::Command { command } => (0, command_method(container, command, program)),
             Readiness::Sample { port } => {
                 (port.unwrap_or_default(), ProbeMethod::Metrics(Vec::new()))
             }
@@ -165,8 +173,8 @@ impl ReadinessProbe {
                 decided => return tell(decided),
             }
             std::thread::sleep(match self.question {
-                ProbeMethod::Metrics(_) => BETWEEN_SAMPLES,
-                _ => INTERVAL,
+                ProbeMethod::Http { .. } | ProbeMethod::Tcp => INTERVAL,
+                _ => BETWEEN_SAMPLES,
             });
         }
     }
@@ -179,6 +187,12 @@ impl ReadinessProbe {
         } = &self.question
         {
             return run(engine, container, command, stop);
+        }
+        if let ProbeMethod::Program { words, program } = &self.question {
+            return match metrics::command_refusal(words, program) {
+                Some(why) => not_yet(why),
+                None => ready_now("its command ended with 0".to_owned()),
+            };
         }
         if let Some(processes) = &self.processes {
             match find_listener(self.port, &processes()) {
@@ -198,14 +212,12 @@ impl ReadinessProbe {
             Err(error) => return not_yet(connect_error(&error)),
         };
         match &self.question {
-            ProbeMethod::Tcp | ProbeMethod::Command { .. } | ProbeMethod::Metrics(_) => {
-                ready_now("connected".to_owned())
-            }
             ProbeMethod::Http { path } => match self.get_status(stream, path, stop) {
                 Ok(status) if status < 400 => ready_now(format!("HTTP {status}")),
                 Ok(status) => not_yet(format!("HTTP {status}")),
                 Err(detail) => not_yet(detail),
             },
+            _ => ready_now("connected".to_owned()),
         }
     }
 
@@ -261,20 +273,20 @@ impl ReadinessProbe {
     }
 }
 
-fn command_in_container(
+fn command_method(
     container: &dyn AppContainer,
     command: &[String],
-) -> Result<ProbeMethod, HaltReason> {
-    let Some((engine, name)) = container.holding_engine() else {
-        return Err(halt::measurement_failed(
-            "a program has no engine that runs a command next to it",
-        ));
-    };
-    Ok(ProbeMethod::Command {
-        engine: engine.clone(),
-        container: name.to_owned(),
-        command: command.to_vec(),
-    })
+    program: ProgramSpec,
+) -> ProbeMethod {
+    let words = command.to_vec();
+    match container.holding_engine() {
+        Some((engine, name)) => ProbeMethod::Command {
+            engine: engine.clone(),
+            container: name.to_owned(),
+            command: words,
+        },
+        None => ProbeMethod::Program { words, program },
+    }
 }
 
 fn run(

@@ -160,10 +160,16 @@ impl MetricObjective {
     }
 
     /// Whether it holds a metric down, and so implies that the metric does not grow.
-    fn is_ceiling(self) -> bool {
+    pub fn is_ceiling(self) -> bool {
         use MetricWord::{Avg, Last, Max, P90, P99};
         let is_below = matches!(self.comparison, Comparison::Below | Comparison::AtMost);
         is_below && matches!(self.word, Max | P99 | P90 | Avg | Last)
+    }
+
+    /// Whether it says how fast a counter rises at least.
+    pub fn is_rate_floor(self) -> bool {
+        let is_above = matches!(self.comparison, Comparison::Above | Comparison::AtLeast);
+        is_above && self.word == MetricWord::Rate
     }
 
     /// The value of one sample a second; `None` if it lies in missing ones. `others` are the objectives

@@ -37,7 +37,9 @@ use loadline_trial::oci;
 
 use crate::called;
 use crate::error::{CommandOutcome, Error, FailureKind, cache_refused, command_refused};
-use crate::experiment::{ExperimentFlags, LoadedExperiment, app_table, check_file, factor};
+use crate::experiment::{
+    ExperimentFlags, LoadedExperiment, app_table, check_file, factor, split_ready,
+};
 use crate::extract::extract_command;
 use crate::images;
 use crate::measuring::{MeasureFlags, MeasuringSession, sudo_caller};
@@ -84,10 +86,10 @@ pub struct CacheArguments {
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Path that answers when the application is ready [default: the first --warm; without one,
-    /// port 8080 takes a connection]
-    #[arg(long, value_name = "PATH")]
-    ready: Option<String>,
+    /// When the application is ready: a path that answers, tcp:PORT, log:TEXT or command:PROGRAM
+    /// [default: the first --warm; without one, port 8080 takes a connection]
+    #[arg(long, value_name = "WHEN", value_parser = split_ready)]
+    ready: Option<ReadyTable>,
 
     /// How long a start may take, as 60s
     #[arg(long, value_name = "TIME")]
@@ -409,18 +411,12 @@ fn start_load(arguments: &CacheArguments) -> LoadSpec {
 }
 
 fn ready_table(arguments: &CacheArguments) -> Option<ReadyTable> {
-    let none = ReadyTable::default();
-    match (&arguments.ready, arguments.warm.is_empty()) {
-        (Some(path), _) => Some(ReadyTable {
-            http: Some(ValueWithOrigin::from_flag("--ready", path.clone())),
-            ..none
-        }),
-        (None, true) => Some(ReadyTable {
-            tcp: Some(PORT),
-            ..none
-        }),
-        (None, false) => None,
-    }
+    let at_port = || ReadyTable {
+        tcp: Some(PORT),
+        ..ReadyTable::default()
+    };
+    let otherwise = arguments.warm.is_empty().then(at_port);
+    arguments.ready.clone().or(otherwise)
 }
 
 fn classes_factor(kind: CacheKind, requests: u64) -> FactorTable {

@@ -19,6 +19,7 @@ use loadline_experiment::Experiment;
 use loadline_files::{Directory, PathRefusal, PendingFile};
 use loadline_jvm::cache::application::JavaApplication as Jars;
 use loadline_kubernetes::rights;
+use loadline_load::LoadTarget;
 use loadline_protocol::Readiness;
 use loadline_report::emit::{
     Artefact, AutoscalerNeeds, BaseImage, EmitError, ImagePinning, ProductionApplication,
@@ -267,6 +268,7 @@ fn emit_refused(error: EmitError) -> Error {
         | EmitError::OverCommitted(_)
         | EmitError::File { .. }
         | EmitError::Manifest { .. }
+        | EmitError::NoTrigger
         | EmitError::ToolOptions => FailureKind::Usage,
         EmitError::NoRecommendation { .. } => FailureKind::Invalid,
     };
@@ -299,7 +301,7 @@ fn build_application(
         None => jdk_feature(&jvm)?,
     };
     let replicas = replicas(arguments, view);
-    let scaling = scaling(arguments, view, replicas)?;
+    let scaling = scaling(arguments, (view, experiment), replicas)?;
     refuse_cache_of_another_jvm(arguments.cache, jdk, jvm.is_openj9)?;
     if command.liberty.is_some() && arguments.cache.is_some() {
         let refusal =
@@ -307,6 +309,12 @@ fn build_application(
         return Err(Error::new(FailureKind::Usage, refusal).with_hint(
             "leave --cache out; on OpenJ9 its start script makes a shared class cache",
         ));
+    }
+    let ready = readiness_probe(experiment);
+    if ready.is_none() && arguments.cache.is_some() {
+        let refusal = "--cache: nothing of the application answers, which would end the start that fills the cache";
+        return Err(Error::new(FailureKind::Usage, refusal)
+            .with_hint("leave --cache out, or measure with an address: --metrics URL"));
     }
     let pinned = measured.and_then(|image| image.pinned.clone());
     let named = || {
@@ -334,14 +342,18 @@ fn build_application(
         }),
         base_image: base_image(arguments, &jvm, jdk),
         env: env(experiment, measured),
-        port: experiment.load.spec.port(),
-        ready: readiness_probe(experiment),
+        port: (!experiment.load.is_timed()).then(|| experiment.load.spec.port()),
+        ready,
         replicas,
         scaling,
         jdk,
         launcher: !arguments.plain && measured.is_none() && command.liberty.is_none(),
         command,
         cache: asked_for(arguments.cache, view),
+        series: experiment
+            .metrics
+            .as_ref()
+            .map_or_else(BTreeMap::new, |m| m.series.clone()),
     })
 }
 
@@ -371,7 +383,7 @@ fn replicas(arguments: &EmitArguments, view: &ResultView) -> u32 {
 
 fn scaling(
     arguments: &EmitArguments,
-    view: &ResultView,
+    (view, experiment): (&ResultView, &Experiment),
     replicas: u32,
 ) -> Result<Option<AutoscalerNeeds>, Error> {
     let Some(max_replicas) = arguments.max_replicas else {
@@ -389,6 +401,20 @@ fn scaling(
             Error::new(FailureKind::Usage, refusal).with_hint("give --replicas with fewer pods")
         );
     }
+    if experiment.load.is_timed() {
+        return match arguments.max_rate {
+            None => Ok(Some(AutoscalerNeeds {
+                max_rate: None,
+                is_measured: true,
+                max_replicas,
+            })),
+            Some(_) => Err(Error::new(
+                FailureKind::Usage,
+                "--max-rate: the application takes no requests",
+            )
+            .with_hint("leave it out: KEDA compares the metrics of the SLO")),
+        };
+    }
     let measured = carried_rate(view).map(|rate| rate.min(10_000_000.0) as u32);
     let measured = measured.filter(|rate| *rate > 0);
     let Some(max_rate) = arguments.max_rate.or(measured) else {
@@ -398,7 +424,7 @@ fn scaling(
         ));
     };
     Ok(Some(AutoscalerNeeds {
-        max_rate,
+        max_rate: Some(max_rate),
         is_measured: arguments.max_rate.is_none(),
         max_replicas,
     }))
@@ -474,8 +500,8 @@ fn files_beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
 }
 
 /// What a probe asks. A file to ship holds no secret, so a path with one in it is not asked for.
-fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
-    match &experiment.app.readiness {
+fn readiness_probe(experiment: &Experiment) -> Option<ReadinessCheck> {
+    Some(match &experiment.app.readiness {
         Readiness::Http { port, path } if holds_secret(path) => {
             say!(
                 "warning: the readiness path {} holds a secret: probes only open port {port}",
@@ -488,11 +514,15 @@ fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
             path: path.clone(),
         },
         Readiness::Tcp { port } => ReadinessCheck::Tcp { port: *port },
-        // A probe cannot read the log; the port that takes the load is what there is.
-        other => ReadinessCheck::Tcp {
-            port: other.asked_port().unwrap_or(experiment.load.spec.port()),
-        },
-    }
+        // A probe cannot read the log; the port that takes the load, or tells the metrics, is what there
+        // is.
+        _ => {
+            let metrics = experiment.metrics.as_ref();
+            let metrics = || metrics?.url.as_ref()?.parse().ok();
+            let target: Option<LoadTarget> = experiment.load.spec.url.clone().or_else(metrics);
+            ReadinessCheck::Tcp { port: target?.port }
+        }
+    })
 }
 
 fn holds_secret(text: &str) -> bool {

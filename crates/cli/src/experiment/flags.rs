@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use loadline_experiment::ValueWithOrigin;
 use loadline_experiment::compose::words::split_words;
+use loadline_experiment::wire::ReadyTable;
 use loadline_load::LoadTarget;
 
 use super::cluster::PodFlags;
@@ -38,6 +40,25 @@ fn split_named(text: &str) -> Result<(String, String), String> {
         )
     })?;
     Ok((name.to_owned(), rest.to_owned()))
+}
+
+/// `tcp:9092`, `log:Started`, `command:./ready.sh`; everything else is a path for HTTP.
+pub fn split_ready(text: &str) -> Result<ReadyTable, String> {
+    let mut table = ReadyTable::default();
+    match text.split_once(':') {
+        Some(("tcp", port)) => {
+            let number = port.parse().ok().filter(|port| *port > 0);
+            let why = || format!("`{port}` is no port; write tcp:9092");
+            table.tcp = Some(number.ok_or_else(why)?);
+        }
+        Some(("log", line)) if line.trim().is_empty() => {
+            return Err("it names no text; write 'log:Started in'".to_owned());
+        }
+        Some(("log", line)) => table.log = Some(line.to_owned()),
+        Some(("command", command)) => table.command = split_command(command)?.0,
+        _ => table.http = Some(ValueWithOrigin::from_flag("--ready", text.to_owned())),
+    }
+    Ok(table)
 }
 
 fn split_probe(text: &str) -> Result<(String, CommandWords), String> {
@@ -127,10 +148,11 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
     pub expect_file: Option<PathBuf>,
 
-    /// Path that answers when the application is ready, as /health or :9001/health [default: the URL,
-    /// or its port where the load is more than a plain GET]
-    #[arg(long, value_name = "PATH", help_heading = APPLICATION)]
-    pub ready: Option<String>,
+    /// When the application is ready: a path that answers, as /health or :9001/health; tcp:9092; a
+    /// text in its output, log:Started; command:./ready.sh that ends with 0 [default: the URL, or its
+    /// port where the load is more than a plain GET]
+    #[arg(long, value_name = "WHEN", value_parser = split_ready, help_heading = APPLICATION)]
+    pub ready: Option<ReadyTable>,
 
     /// How long a start may take, as 60s
     #[arg(long, value_name = "TIME", help_heading = APPLICATION)]
@@ -337,4 +359,21 @@ pub struct SearchFlags {
     /// Longest time of all trials, the proof included, as 20m
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub budget: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ready_names_its_kind_or_is_a_path() {
+        let ready = |text| split_ready(text).expect(text);
+        assert_eq!(ready("tcp:9092").tcp, Some(9092));
+        assert_eq!(ready("log:a: b").log.as_deref(), Some("a: b"));
+        assert_eq!(ready("command:./r.sh 'a b'").command, ["./r.sh", "a b"]);
+        for path in ["/health", ":9001/health", "http://localhost:9001/"] {
+            let http = ready(path).http.expect("a path");
+            assert_eq!(http.inner_value(), path);
+        }
+    }
 }

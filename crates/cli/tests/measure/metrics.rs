@@ -176,8 +176,8 @@ public class Consumer {
 const PRODUCER: &str =
     "exec 3<>/dev/tcp/127.0.0.1/9600; while head -c 50 /dev/zero >&3; do sleep 0.1; done; exit 4";
 
-/// One trial of a consumer with this heap and drive; `None` without a compiler.
-fn consume(lab: &Lab, heap: &str, drive: &str, slo: &str) -> Option<Ended> {
+/// One trial of a consumer with these JVM options and drive; `None` without a compiler.
+fn consume(lab: &Lab, jvm: &[&str], ready: &[&str], drive: &str, slo: &str) -> Option<Ended> {
     std::fs::write(lab.path().join("Consumer.java"), CONSUMER).expect("a file");
     let mut compiler = std::process::Command::new("javac");
     compiler.arg("Consumer.java").current_dir(lab.path());
@@ -198,22 +198,16 @@ fn consume(lab: &Lab, heap: &str, drive: &str, slo: &str) -> Option<Ended> {
     let drive = format!("bash -c '{drive}'");
     let call = call.args(&["--slo", slo, "--drive", &drive, "--full"]);
     let call = call.args(&["--warm-up", "1s", "--duration", "6s"]);
-    let java = [
-        "--",
-        "java",
-        "-XX:+UseSerialGC",
-        heap,
-        "-cp",
-        ".",
-        "Consumer",
-    ];
-    Some(call.args(&java).into_end())
+    let call = call.args(ready).args(&["--", "java", "-XX:+UseSerialGC"]);
+    Some(call.args(jvm).args(&["-cp", ".", "Consumer"]).into_end())
 }
 
 fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
     let lab = Lab::new();
     let slo = "lag: max<100000, done: rate>10/s, heap<95%";
-    let Some(ended) = consume(&lab, "-Xmx96m", PRODUCER, slo) else {
+    let listens = "command:/bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/9600'";
+    let ready = ["--ready", listens];
+    let Some(ended) = consume(&lab, &["-Xmx96m"], &ready, PRODUCER, slo) else {
         return Some("no javac".into());
     };
     let ended = ended.expect_code(0);
@@ -228,9 +222,16 @@ fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
     assert!(evidence["drive"]["cpu_ns"].is_number(), "{evidence}");
     let options = trial_of_first["configuration"]["jvm_options"].to_string();
     assert!(options.contains("+ExitOnOutOfMemoryError"), "{options}");
-    consume(&lab, "-Xmx24m", PRODUCER, slo);
-    let trial = trial(&lab);
-    assert_eq!(trial["verdict"]["cause"], "java_oom", "{trial}");
+    assert_eq!(evidence["start"]["last_probe"], "its command ended with 0");
+    // The second one's main thread dies, and its metrics go on.
+    for jvm in [
+        &["-Xmx24m"][..],
+        &["-Xmx24m", "-XX:-ExitOnOutOfMemoryError"],
+    ] {
+        consume(&lab, jvm, &["--ready", "log:consuming"], PRODUCER, slo);
+        let trial = trial(&lab);
+        assert_eq!(trial["verdict"]["cause"], "java_oom", "{trial}");
+    }
     None
 }
 
@@ -244,7 +245,7 @@ fn a_drive_that_ends_early_is_void() -> Outcome {
     ];
     for (drive, slo, class) in cases {
         let lab = Lab::new();
-        if consume(&lab, "-Xmx96m", drive, slo).is_none() {
+        if consume(&lab, &["-Xmx96m"], &[], drive, slo).is_none() {
             return Some("no javac".into());
         }
         let trial = trial(&lab);

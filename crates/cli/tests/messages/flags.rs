@@ -95,6 +95,24 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "run",
+        "--ready tcp:http",
+        USAGE,
+        &["'--ready <WHEN>': `http` is no port", "hint: write tcp:9092"],
+    ),
+    (
+        "run",
+        "--ready log:",
+        USAGE,
+        &["'--ready <WHEN>': it names no text", "hint: write 'log:"],
+    ),
+    (
+        "run",
+        "--ready command:",
+        USAGE,
+        &["'--ready <WHEN>': `` is no command"],
+    ),
+    (
+        "run",
         "--start-deadline 5",
         USAGE,
         &[

@@ -148,7 +148,10 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
         return headline_of(&claim, sentence, details);
     }
     let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
-    details.push(measured_what(view, recommendation));
+    // The answer names the work of a consumer already.
+    if view.sends_requests() {
+        details.push(measured_what(view, recommendation));
+    }
     details.extend(budget_or_margin(view, recommendation));
     details.push(proven_how(&recommendation.proof));
     details.extend(pooled_sentences(&recommendation.proof));

@@ -164,7 +164,7 @@ fn comparison(
 type Show = fn(&[TrialFigures]) -> String;
 
 const ROWS: &[(&str, Show)] = &[
-    ("Start time, exec to first good response", |f| {
+    ("Start time, exec to ready", |f| {
         spread_words(f.iter().filter_map(|f| f.sli.start), format::measured_time)
     }),
     ("Achieved rate", |f| {

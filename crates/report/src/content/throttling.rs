@@ -33,7 +33,7 @@ pub fn throttling_sentence<'a>(
         return None;
     }
     let then = match bound.latency {
-        _ if bound.throttled == 0.0 => String::new(),
+        _ if bound.throttled == 0.0 || !view.sends_requests() => String::new(),
         Some(time) => format!(", and {quantile} at most {}", format::measured_time(time)),
         None => format!(", and {quantile} would lie in requests that fail"),
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_analysis::metric_text::MetricSelector;
 use loadline_analysis::record::StartCache;
 
 use super::base_image::BaseImage;
@@ -18,8 +19,12 @@ pub struct ProductionApplication {
     pub command: StartCommand,
     /// Environment of the application; the configuration's is added to it.
     pub env: BTreeMap<String, String>,
-    pub port: u16,
-    pub ready: ReadinessCheck,
+    /// The port that takes requests; `None` for a consumer.
+    pub port: Option<u16>,
+    /// `None` where nothing answers.
+    pub ready: Option<ReadinessCheck>,
+    /// By their names in the SLO, the metrics that the application itself tells.
+    pub series: BTreeMap<String, MetricSelector>,
     pub replicas: u32,
     pub scaling: Option<AutoscalerNeeds>,
     /// Feature release of the JDK (8, 17, 25); decides the form of the options.
@@ -49,10 +54,27 @@ pub enum ReadinessCheck {
     },
 }
 
+impl ProductionApplication {
+    /// The port that takes requests, else the one where a probe may ask.
+    pub fn reached_port(&self) -> Option<u16> {
+        self.port
+            .or(self.ready.as_ref().map(ReadinessCheck::asked_port))
+    }
+}
+
+impl ReadinessCheck {
+    pub fn asked_port(&self) -> u16 {
+        match self {
+            Self::Http { port, .. } | Self::Tcp { port } => *port,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoscalerNeeds {
-    /// Largest rate at which one pod was seen to keep the SLO, requests a second.
-    pub max_rate: u32,
+    /// Largest rate at which one pod was seen to keep the SLO, requests a second. `None` for a
+    /// consumer, which is scaled by its metrics.
+    pub max_rate: Option<u32>,
     /// Whether this result's trials found it; else the user gave it.
     pub is_measured: bool,
     pub max_replicas: u32,

@@ -238,7 +238,8 @@ pub fn changed_container(
 /// tells whether the trials' port belongs to the container.
 pub fn probes(facts: &EmitFacts<'_>, container: &Value, reach: bool) -> Vec<YamlEntry> {
     let own = |kind: &str| container.get(kind).unwrap_or(&Value::Null);
-    let asked = || reach.then(|| measured_handler(&facts.application.ready));
+    let ready = facts.application.ready.as_ref().filter(|_| reach);
+    let asked = || ready.map(measured_handler);
     let others = [own("readinessProbe"), own("livenessProbe")];
     let startup = startup(facts, own("startupProbe"), || {
         others

@@ -41,11 +41,11 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
         });
         service.push(yaml_entry("environment", yaml_map(variables)));
     }
+    service.extend(application.port.map(|port| {
+        let published = Yaml::from(format!("{port}:{port}"));
+        yaml_entry("ports", yaml_list([published]))
+    }));
     service.extend([
-        yaml_entry(
-            "ports",
-            yaml_list([Yaml::from(format!("{0}:{0}", application.port))]),
-        ),
         yaml_entry("read_only", true),
         yaml_entry("volumes", yaml_list([Yaml::from("/tmp")]))
             .because("on disk, as in the trials: a tmpfs would count towards the memory limit"),

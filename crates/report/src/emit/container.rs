@@ -72,10 +72,10 @@ pub fn dockerfile(facts: &EmitFacts<'_>) -> String {
             ));
         }
     }
-    out.push_str(&format!(
-        "# Never root.\nUSER {UID}:{UID}\nEXPOSE {}\n",
-        application.port
-    ));
+    out.push_str(&format!("# Never root.\nUSER {UID}:{UID}\n"));
+    if let Some(port) = application.port {
+        out.push_str(&format!("EXPOSE {port}\n"));
+    }
     let command: Vec<String> = container_command(facts)
         .iter()
         .map(|part| json_string(part))
@@ -166,7 +166,7 @@ fn cache(facts: &EmitFacts<'_>) -> Option<CacheStage> {
         &application.command.jar_path(),
         &command_options(facts),
         &facts.arguments,
-        &application.ready,
+        application.ready.as_ref()?,
         image_jdk(facts),
     ))
 }

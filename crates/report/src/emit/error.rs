@@ -16,6 +16,10 @@ pub enum EmitError {
         "the measured JVM options cannot be said in JAVA_TOOL_OPTIONS: one has both kinds of quotes, or the environment sets the variable to a secret"
     )]
     ToolOptions,
+    #[error(
+        "no metric that the application tells has a bound in the SLO: nothing that KEDA could compare"
+    )]
+    NoTrigger,
     #[error("{why}")]
     Manifest { why: String, hint: String },
     /// The command is not `java ... -jar JAR`.
@@ -35,6 +39,7 @@ impl EmitError {
             ),
             Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made again with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
             Self::Manifest { hint, .. } => hint.clone(),
+            Self::NoTrigger => "measure with --metrics URL --metric 'lag=NAME' --slo 'lag: max<1000'; a --probe runs on this machine only".to_owned(),
             Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),
             Self::Command { command } if !is_java(command) => "a program that is no java is shipped as an image: measure that one (--image), or make its manifest by hand; `loadline show` has the size of every level".to_owned(),
             Self::Command { .. } => "the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts".to_owned(),

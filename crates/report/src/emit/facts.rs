@@ -21,6 +21,7 @@ use super::error::EmitError;
 use super::given::{self, BackedValue, EnvironmentVariable};
 use super::names::slug;
 use super::purpose::EmitPurpose;
+use super::scaling::{MetricTrigger, metric_triggers};
 use crate::content::claim::AnswerClaim;
 use crate::content::options::trial_numbers;
 use crate::content::{budget, groups};
@@ -77,6 +78,8 @@ pub struct EmitFacts<'a> {
     /// Whether KEDA scales it: then no autoscaler of Kubernetes does.
     pub has_keda: bool,
     pub alerts: AlertBounds,
+    /// What scales a consumer.
+    pub triggers: Vec<MetricTrigger>,
 }
 
 impl<'a> EmitFacts<'a> {
@@ -98,6 +101,7 @@ impl<'a> EmitFacts<'a> {
         let options = given::backed_options(view, recommendation, application);
         refuse_over_commitment(recommendation, &options, &trials)?;
         let slowest_start = slowest_start(&trials);
+        let triggers = metric_triggers(&view.slo, application, &trials, slowest_start.value);
         Ok(Self {
             application,
             slug: slug(&application.name),
@@ -131,6 +135,7 @@ impl<'a> EmitFacts<'a> {
                 .any(|p| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose)),
             has_keda: purposes.contains(&EmitPurpose::Keda),
             alerts: AlertBounds::for_answer(view, recommendation),
+            triggers,
         })
     }
 }

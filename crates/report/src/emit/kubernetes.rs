@@ -1,4 +1,4 @@
-//! Kubernetes manifests: Deployment and Service; [`super::scaling`] adds the objects for several
+//! Kubernetes manifests: Deployment and, for what takes requests, Service; [`super::scaling`] adds the objects for several
 //! pods.
 //!
 //! Requests equal limits: QoS class Guaranteed, as measured. The security context follows the Pod
@@ -33,9 +33,10 @@ pub fn manifests(facts: &EmitFacts<'_>) -> String {
 }
 
 pub(super) fn documents(facts: &EmitFacts<'_>) -> Vec<Yaml> {
-    let mut documents = vec![deployment(facts), service(facts)];
+    let mut documents = vec![deployment(facts)];
+    documents.extend(facts.application.port.map(|port| service(facts, port)));
     if let Some(bounds) = facts.application.scaling.filter(|_| !facts.has_keda) {
-        documents.push(scaling::autoscaler(facts, bounds));
+        documents.extend(scaling::autoscaler(facts, bounds));
     }
     if facts.application.replicas > 1 {
         documents.push(scaling::disruption_budget(facts));
@@ -140,16 +141,18 @@ fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
             yaml_entry("containerPort", u64::from(port)),
         ])
     };
-    let mut ports = vec![port("http", application.port)];
-    if ready_port(facts) != "http" {
-        ports.push(port("ready", probed_port(&application.ready)));
+    let asked = application.ready.as_ref().map(ReadinessCheck::asked_port);
+    let asked = asked.filter(|asked| application.port != Some(*asked));
+    let ports = application.port.map(|own| port("http", own));
+    let ports: Vec<Yaml> = ports
+        .into_iter()
+        .chain(asked.map(|asked| port("ready", asked)))
+        .collect();
+    let mut entries = vec![yaml_entry("name", facts.slug.clone()), image_entry(facts)];
+    if !ports.is_empty() {
+        entries.push(yaml_entry("ports", yaml_list(ports)));
     }
-    let mut entries = vec![
-        yaml_entry("name", facts.slug.clone()),
-        image_entry(facts),
-        yaml_entry("ports", yaml_list(ports)),
-        yaml_entry("resources", resources(facts, &Value::Null)),
-    ];
+    entries.push(yaml_entry("resources", resources(facts, &Value::Null)));
     entries.extend(start_cpu::resize_policy(facts));
     if application.measured_image.is_some() && !facts.arguments.is_empty() {
         let arguments = facts.arguments.iter().map(|word| Yaml::from(literal(word)));
@@ -300,27 +303,21 @@ pub(super) fn literal(value: &str) -> String {
     value.replace("$(", "$$(")
 }
 
-fn probed_port(ready: &ReadinessCheck) -> u16 {
-    match ready {
-        ReadinessCheck::Http { port, .. } | ReadinessCheck::Tcp { port } => *port,
-    }
-}
-
-fn ready_port(facts: &EmitFacts<'_>) -> &'static str {
-    if probed_port(&facts.application.ready) == facts.application.port {
-        "http"
-    } else {
-        "ready"
-    }
-}
-
-/// Start, readiness and liveness. Liveness asks for a connection only, where no path is made for it:
-/// a slow answer under load must not kill the pod that carries it.
+/// Start, readiness and liveness, if anything answers. Liveness asks for a connection only, where no
+/// path is made for it: a slow answer under load must not kill the pod that carries it.
 fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
-    let port = || yaml_entry("port", "http");
+    let application = facts.application;
+    let Some(check) = &application.ready else {
+        return Vec::new();
+    };
+    let ready_port = match application.port == Some(check.asked_port()) {
+        true => "http",
+        false => "ready",
+    };
+    let port = || yaml_entry("port", application.port.map_or(ready_port, |_| "http"));
     let ready = || {
-        let port = yaml_entry("port", ready_port(facts));
-        match &facts.application.ready {
+        let port = yaml_entry("port", ready_port);
+        match check {
             ReadinessCheck::Http { path, .. } => yaml_entry(
                 "httpGet",
                 yaml_map([yaml_entry("path", path.clone()), port]),
@@ -328,10 +325,9 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
             ReadinessCheck::Tcp { .. } => yaml_entry("tcpSocket", yaml_map([port])),
         }
     };
-    let application = facts.application;
-    let (alive, patient) = match liberty::liveness_path(&application.command, &application.ready) {
+    let (alive, patient) = match liberty::liveness_path(&application.command, check) {
         Some(path) => {
-            let port = yaml_entry("port", ready_port(facts));
+            let port = yaml_entry("port", ready_port);
             let get = yaml_entry("httpGet", yaml_map([yaml_entry("path", path), port]));
             (
                 get,
@@ -377,10 +373,10 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
     ]
 }
 
-fn service(facts: &EmitFacts<'_>) -> Yaml {
+fn service(facts: &EmitFacts<'_>, port: u16) -> Yaml {
     let port = yaml_map([
         yaml_entry("name", "http"),
-        yaml_entry("port", u64::from(facts.application.port)),
+        yaml_entry("port", u64::from(port)),
         yaml_entry("targetPort", "http"),
     ]);
     yaml_map([

@@ -31,13 +31,16 @@ pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
     out
 }
 
+/// Liberty's own default.
+const HTTP_PORT: u16 = 9080;
+
 pub fn server_xml(facts: &EmitFacts<'_>) -> String {
     // A comment of XML has no two hyphens in a row.
     let lines = facts.origin.iter().chain(&facts.left_out);
     let lines: String = lines
         .map(|line| format!("<!-- {} -->\n", line.replace("--", "- -")))
         .collect();
-    let port = facts.application.port;
+    let port = facts.application.port.unwrap_or(HTTP_PORT);
     format!(
         "{lines}<server>\n    <!-- The port that was measured, for the whole network: where nothing says so, Liberty listens on\n         localhost, and neither a probe nor a Service reaches it. -->\n    <httpEndpoint id=\"defaultHttpEndpoint\" host=\"*\" httpPort=\"{port}\"/>\n</server>\n"
     )

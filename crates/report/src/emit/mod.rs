@@ -73,6 +73,9 @@ pub fn emit(
     if is_alone && jvm_options::tool_options(&facts).is_none() {
         return Err(EmitError::ToolOptions);
     }
+    if facts.has_keda && application.port.is_none() && facts.triggers.is_empty() {
+        return Err(EmitError::NoTrigger);
+    }
     let mut artefacts = Vec::new();
     let in_order = EmitPurpose::ALL.into_iter().chain([
         EmitPurpose::Alerts,

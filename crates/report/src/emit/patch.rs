@@ -88,7 +88,7 @@ pub fn patch(
             patched_environment(&set, &workload.container),
         ));
     }
-    let reach = reaches_port(&workload.container, application.port);
+    let reach = reaches_port(&workload.container, application.reached_port());
     container.extend(probes(&facts, &workload.container, reach));
     let text = comments(&facts, &notes)
         + &patch_document(view, &facts, workload, yaml_map(container))
@@ -194,7 +194,10 @@ fn measured_image(
 
 /// Whether the trials' port is one of the container's; a container without named ports may have
 /// any.
-pub(super) fn reaches_port(container: &Value, port: u16) -> bool {
+pub(super) fn reaches_port(container: &Value, port: Option<u16>) -> bool {
+    let Some(port) = port else {
+        return false;
+    };
     let ports = container.get("ports").and_then(Value::as_array);
     let ports = ports.filter(|ports| !ports.is_empty());
     ports.is_none_or(|ports| {
@@ -217,10 +220,10 @@ fn differences(facts: &EmitFacts<'_>, container: &Value) -> Vec<String> {
         ));
     }
     all.extend(kept_limits(facts, &container["resources"]));
-    if !reaches_port(container, application.port) {
+    let port = application.reached_port();
+    if let Some(port) = port.filter(|_| !reaches_port(container, port)) {
         all.push(format!(
-            "the container has no port {}, where the trials asked: no probe asks there.",
-            application.port
+            "the container has no port {port}, where the trials asked: no probe asks there."
         ));
     }
     let own = container.get("args").and_then(Value::as_array);

@@ -1,5 +1,5 @@
-//! More pods: a HorizontalPodAutoscaler or a ScaledObject of KEDA on a rate, a PodDisruptionBudget, and how pods are replaced
-//! and spread.
+//! More pods: a HorizontalPodAutoscaler or a ScaledObject of KEDA on a rate, of a consumer on its
+//! metrics, a PodDisruptionBudget, and how pods are replaced and spread.
 //!
 //! Owns the target: of the largest rate at which one pod was seen to keep the SLO, what leaves room for
 //! load that grows until a new pod helps, and never less than each pod of the answer carries. Never scales on CPU or memory: a JVM gives no memory
@@ -8,10 +8,12 @@
 use std::time::Duration;
 
 use loadline_analysis::deployment::Deployment;
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::slo::{Objective, RequestObjective, Slo};
 
-use super::application::AutoscalerNeeds;
+use super::application::{AutoscalerNeeds, ProductionApplication};
 use super::facts::EmitFacts;
-use super::names::{labels, metadata, pod_pattern};
+use super::names::{labels, metadata, pod_pattern, slug};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
@@ -28,8 +30,9 @@ const METRIC: &str = "http_requests_per_second";
 const RATE_SERIES: &str =
     "http_server_requests_seconds_count|http_server_request_duration_seconds_count";
 
-pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
-    let (target, why) = target(facts, scaling);
+/// `None` for a consumer: its metrics need KEDA.
+pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Option<Yaml> {
+    let (target, why) = target(facts, scaling)?;
     let reference = yaml_map([
         yaml_entry("apiVersion", "apps/v1"),
         yaml_entry("kind", "Deployment"),
@@ -52,7 +55,7 @@ pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
             ]),
         ),
     ]);
-    yaml_map([
+    Some(yaml_map([
         yaml_entry("apiVersion", "autoscaling/v2"),
         yaml_entry("kind", "HorizontalPodAutoscaler"),
         metadata(&facts.slug),
@@ -66,35 +69,27 @@ pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
                 yaml_entry("metrics", yaml_list([metric])),
             ]),
         ),
-    ])
+    ]))
 }
 
 /// The same target for KEDA, which makes its own autoscaler.
 pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String {
-    let (target, why) = target(facts, scaling);
-    let query = format!(
-        "sum(rate({{__name__=~\"{RATE_SERIES}\", pod=~\"{}\"}}[1m]))",
-        pod_pattern(&facts.slug)
-    );
-    let trigger = yaml_map([
-        yaml_entry("type", "prometheus"),
-        yaml_entry("metricType", "AverageValue"),
-        yaml_entry(
-            "metadata",
-            yaml_map([
-                yaml_entry(
-                    "serverAddress",
-                    "http://prometheus-operated.monitoring.svc:9090",
-                )
-                .because("where your Prometheus is"),
-                yaml_entry("query", query).because(
-                    "requests a second of all pods, as Micrometer or OpenTelemetry counts them",
-                ),
-                yaml_entry("threshold", ((target * 1000.0).ceil() / 1000.0).to_string())
-                    .because(why),
-            ]),
+    let (triggers, most): (Vec<Yaml>, _) = match target(facts, scaling) {
+        Some((target, because)) => {
+            let pods = pod_pattern(&facts.slug);
+            let requests = MetricTrigger {
+                query: format!("sum(rate({{__name__=~\"{RATE_SERIES}\", pod=~\"{pods}\"}}[1m]))"),
+                shows: "requests a second of all pods, as Micrometer or OpenTelemetry counts them",
+                threshold: target,
+                because,
+            };
+            (vec![trigger(&requests)], "as asked for")
+        }
+        None => (
+            facts.triggers.iter().map(trigger).collect(),
+            "as asked for; a consumer of Kafka beyond the number of partitions stays idle",
         ),
-    ]);
+    };
     let document = yaml_map([
         yaml_entry("apiVersion", "keda.sh/v1alpha1"),
         yaml_entry("kind", "ScaledObject"),
@@ -108,9 +103,8 @@ pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String 
                 ),
                 yaml_entry("minReplicaCount", u64::from(facts.application.replicas))
                     .because(&*facts.replicas),
-                yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas))
-                    .because("as asked for"),
-                yaml_entry("triggers", yaml_list([trigger])),
+                yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas)).because(most),
+                yaml_entry("triggers", yaml_list(triggers)),
             ]),
         ),
     ]);
@@ -118,9 +112,85 @@ pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String 
         + &document.to_document()
 }
 
-fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
+fn trigger(of: &MetricTrigger) -> Yaml {
+    let threshold = ((of.threshold * 1000.0).ceil() / 1000.0).to_string();
+    yaml_map([
+        yaml_entry("type", "prometheus"),
+        yaml_entry("metricType", "AverageValue"),
+        yaml_entry(
+            "metadata",
+            yaml_map([
+                yaml_entry(
+                    "serverAddress",
+                    "http://prometheus-operated.monitoring.svc:9090",
+                )
+                .because("where your Prometheus is"),
+                yaml_entry("query", of.query.clone()).because(of.shows),
+                yaml_entry("threshold", threshold).because(&*of.because),
+            ]),
+        ),
+    ])
+}
+
+/// What KEDA compares: a figure of all pods, and how much of it is one pod's.
+pub struct MetricTrigger {
+    query: String,
+    shows: &'static str,
+    threshold: f64,
+    because: String,
+}
+
+/// Of a consumer: each metric with an upper bound, a lag, and each counter with a lower one.
+pub fn metric_triggers(
+    slo: &Slo,
+    application: &ProductionApplication,
+    trials: &[&TrialRecord],
+    start: Duration,
+) -> Vec<MetricTrigger> {
+    let share = share_until_help(start);
+    let pods = pod_pattern(&slug(&application.name));
+    let part = format::as_percent(share);
+    let one = |of: &RequestObjective| {
+        let Objective::Metric(objective) = of.objective else {
+            return None;
+        };
+        let series = application.series.get(&of.request)?.of_pods(&pods);
+        if objective.is_ceiling() {
+            return Some(MetricTrigger {
+                query: format!("sum({series})"),
+                shows: "of all pods",
+                threshold: objective.bound * share,
+                because: format!(
+                    "{part} of the bound that one pod kept, {of}: until another helps"
+                ),
+            });
+        }
+        let kept = trials.iter().filter_map(|trial| {
+            let mut metrics = trial.evidence.metrics.iter();
+            let metric = metrics.find(|metric| metric.name == of.request)?;
+            objective.value(&metric.values, &[])
+        });
+        let least = kept
+            .reduce(f64::min)
+            .filter(|_| objective.is_rate_floor())?;
+        Some(MetricTrigger {
+            query: format!("sum(rate({series}[1m]))"),
+            shows: "a second, of all pods",
+            threshold: least * share,
+            because: format!(
+                "{part} of the {} that one pod worked off at least: until another helps",
+                format::as_rate(least)
+            ),
+        })
+    };
+    slo.by_request.iter().filter_map(one).collect()
+}
+
+/// The rate of one pod at which another is asked for; `None` for a consumer.
+fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Option<(f64, String)> {
     let share = share_until_help(facts.slowest_start.value);
-    let rate = (f64::from(scaling.max_rate) * share).floor().max(1.0);
+    let max_rate = scaling.max_rate?;
+    let rate = (f64::from(max_rate) * share).floor().max(1.0);
     let highest = if scaling.is_measured {
         "the highest rate that was tried with one pod and kept the SLO"
     } else {
@@ -128,7 +198,7 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
     };
     let chosen = facts.deployment.filter(|_| scaling.is_measured);
     let each = chosen.map(|d| (d, d.rate / f64::from(d.chosen.replicas.max(1))));
-    match each {
+    Some(match each {
         // Less would ask for more pods than the answer has, at the very rate of the answer.
         Some((deployment, each)) if each > rate => (
             each,
@@ -139,7 +209,7 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
                 format::as_percent(deployment.headroom),
                 deployment.spare,
                 format::as_percent(share),
-                scaling.max_rate,
+                max_rate,
             ),
         ),
         _ => (
@@ -147,13 +217,13 @@ fn target(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> (f64, String) {
             format!(
                 "{} of {}/s, {highest}: load that doubles in {} min is carried until a new pod helps, {} s for metric and autoscaler and then {}",
                 format::as_percent(share),
-                scaling.max_rate,
+                max_rate,
                 DOUBLING.as_secs() / 60,
                 REACTION.as_secs(),
                 facts.slowest_start.because
             ),
         ),
-    }
+    })
 }
 
 /// The share of the largest rate at which another pod must be asked for.

@@ -85,7 +85,7 @@ pub fn draw_matrix(view: &ResultView) -> Option<String> {
     let x = AxisScale::log_of(points().map(|p| p.level.0), (LEFT, WIDTH - RIGHT))?;
     let figure = match quantile {
         Some(quantile) => format!("{quantile}, from the intended send time"),
-        None => "exec to the first good response".to_owned(),
+        None => "exec to ready".to_owned(),
     };
     let label = format!(
         "{figure}, over the {}; the table has the values.",

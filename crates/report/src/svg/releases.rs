@@ -41,7 +41,7 @@ const FIGURES: [(&str, Of, Show, Means); 4] = [
         SPREAD,
     ),
     (
-        "Start: exec to the first good response (s)",
+        "Start: exec to ready (s)",
         |r| Some(low_median_high(r.start?, |d| d.as_secs_f64())),
         |v| format!("{} s", format::three_digits(v)),
         SPREAD,

@@ -50,7 +50,7 @@ pub fn start_cpu(view: &ResultView) -> Option<String> {
         &y,
         (LEFT, WIDTH - RIGHT),
         &ticks,
-        "exec to the first good response (log scale)",
+        "exec to ready (log scale)",
     );
     for (i, family) in families.iter().enumerate() {
         draw_limit_family(&mut drawing, family, i, &x, &y);

@@ -33,11 +33,12 @@ pub fn application() -> ProductionApplication {
             ..command("java -jar build/spring-web.jar --server.port=8080")
         },
         env: BTreeMap::new(),
-        port: 8080,
-        ready: ReadinessCheck::Http {
+        port: Some(8080),
+        ready: Some(ReadinessCheck::Http {
             port: 8080,
             path: "/health".to_owned(),
-        },
+        }),
+        series: BTreeMap::new(),
         replicas: 2,
         scaling: None,
         jdk: 17,
@@ -414,10 +415,10 @@ fn hostile_records_make_harmless_artefacts() {
             ("A".to_owned(), "\"\nRUN evil\nkind: Evil".to_owned()),
             ("B\nkind: Evil".to_owned(), "x".to_owned()),
         ]),
-        ready: ReadinessCheck::Http {
+        ready: Some(ReadinessCheck::Http {
             port: 1,
             path: "/\"\nkind: Evil".to_owned(),
-        },
+        }),
         ..application()
     };
     let artefacts = all(&hostile::view(), &application).expect("it has a recommendation");
@@ -911,7 +912,7 @@ fn no_manifest_is_without_a_cpu_request() {
 fn keda_takes_the_place_of_the_autoscaler() {
     let application = ProductionApplication {
         scaling: Some(AutoscalerNeeds {
-            max_rate: 240,
+            max_rate: Some(240),
             is_measured: false,
             max_replicas: 6,
         }),

@@ -70,19 +70,19 @@ fn a_search_in_the_terminal() {
     errors<0.1%                        0 %  yes, 8 of 8  0.0556 %  yes, 1 of 1
     start<20s       5.38s (5.23s to 5.50s)  yes, 8 of 8     5.24s  yes, 1 of 1
 
-    Figure                                                       212Mi     195Mi
-    ───────────────────────────────────────  ─────────────────────────  ────────
-    Start time, exec to first good response     5.38s (5.23s to 5.50s)     5.24s
-    Achieved rate                                                300/s     300/s
-    Failed requests                                                0 %  0.0556 %
-    CPUs used                                      0.44 (0.44 to 0.45)      0.80
-    CFS periods throttled                                       1.33 %      30 %
-    Longest GC pause                         8.88ms (8.37ms to 8.98ms)     197ms
-    Time stopped by GC                       1.34 % (1.29 % to 1.41 %)    32.7 %
-    Heap after GC, largest                                        47Mi      47Mi
-    Peak memory, page cache included                             201Mi     195Mi
-    Peak working set                                             189Mi     183Mi
-    Peak anonymous memory                                        157Mi     157Mi
+    Figure                                                212Mi     195Mi
+    ────────────────────────────────  ─────────────────────────  ────────
+    Start time, exec to ready            5.38s (5.23s to 5.50s)     5.24s
+    Achieved rate                                         300/s     300/s
+    Failed requests                                         0 %  0.0556 %
+    CPUs used                               0.44 (0.44 to 0.45)      0.80
+    CFS periods throttled                                1.33 %      30 %
+    Longest GC pause                  8.88ms (8.37ms to 8.98ms)     197ms
+    Time stopped by GC                1.34 % (1.29 % to 1.41 %)    32.7 %
+    Heap after GC, largest                                 47Mi      47Mi
+    Peak memory, page cache included                      201Mi     195Mi
+    Peak working set                                      189Mi     183Mi
+    Peak anonymous memory                                 157Mi     157Mi
 
     Which sizes keep the SLO?
     All with 1 CPU, -XX:+UseSerialGC.

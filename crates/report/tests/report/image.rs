@@ -184,7 +184,7 @@ fn the_image_builds_starts_as_nobody_and_stops_when_told() {
         command,
         measured_image: None,
         base_image: BaseImage::from_user("localhost/loadline-base:1", "", "17"),
-        ready: ReadinessCheck::Tcp { port: 8080 },
+        ready: Some(ReadinessCheck::Tcp { port: 8080 }),
         launcher: launcher.is_some(),
         cache: None,
         ..application()
@@ -260,7 +260,7 @@ impl OnOpenJ9 {
             command: Measured::read(&words).expect("it has a jar"),
             measured_image: None,
             base_image: BaseImage::from_user(base, "", "25"),
-            ready: ReadinessCheck::Tcp { port: 8080 },
+            ready: Some(ReadinessCheck::Tcp { port: 8080 }),
             jdk: 25,
             launcher: false,
             cache: Some(cache),

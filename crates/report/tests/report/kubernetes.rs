@@ -6,9 +6,10 @@
 
 use std::sync::LazyLock;
 
+use loadline_analysis::record::MetricEvidence;
 use loadline_report::ResultView;
 use loadline_report::emit::{
-    AutoscalerNeeds, EmitPurpose, ProductionApplication, ReadinessCheck, emit,
+    AutoscalerNeeds, EmitError, EmitPurpose, ProductionApplication, ReadinessCheck, emit,
 };
 use serde_json::Value;
 
@@ -149,18 +150,18 @@ fn check_rules(all: &[Value]) {
 fn every_manifest_is_what_the_api_takes() {
     let scaled = ProductionApplication {
         scaling: Some(AutoscalerNeeds {
-            max_rate: 240,
+            max_rate: Some(240),
             is_measured: false,
             max_replicas: 6,
         }),
-        ready: ReadinessCheck::Http {
+        ready: Some(ReadinessCheck::Http {
             port: 8081,
             path: "/actuator/health".to_owned(),
-        },
+        }),
         ..application()
     };
     let by_connection = ProductionApplication {
-        ready: ReadinessCheck::Tcp { port: 8080 },
+        ready: Some(ReadinessCheck::Tcp { port: 8080 }),
         replicas: 1,
         ..application()
     };
@@ -192,7 +193,7 @@ fn hostile_names_make_valid_manifests() {
 fn an_autoscaler_asks_for_less_than_a_pod_can_carry() {
     let application = ProductionApplication {
         scaling: Some(AutoscalerNeeds {
-            max_rate: 240,
+            max_rate: Some(240),
             is_measured: false,
             max_replicas: 6,
         }),
@@ -229,4 +230,82 @@ fn the_check_itself_finds_what_is_wrong() {
     ] {
         assert!(found.contains(wanted), "{wanted} not in:\n{found}");
     }
+}
+
+/// What scales and probes a consumer: its metrics, on a port that takes no requests.
+#[test]
+fn a_consumer_is_a_deployment_alone_and_keda_compares_its_metrics() {
+    let mut view = fixture::search();
+    view.slo = "lag: max<1000, done: rate>=100/s".parse().expect("an SLO");
+    for trial in &mut view.trials {
+        trial.evidence.metrics = vec![MetricEvidence {
+            name: "done".to_owned(),
+            values: vec![Some(0.0), Some(210.0), Some(400.0)],
+            last_failure: None,
+        }];
+    }
+    let series = |text: &str| text.parse().expect("a selector");
+    let consumer = ProductionApplication {
+        port: None,
+        ready: Some(ReadinessCheck::Tcp { port: 9505 }),
+        series: [
+            ("lag".to_owned(), series("records_lag{topic=\"orders\"}")),
+            ("done".to_owned(), series("done_total")),
+        ]
+        .into(),
+        scaling: Some(AutoscalerNeeds {
+            max_rate: None,
+            is_measured: true,
+            max_replicas: 6,
+        }),
+        ..application()
+    };
+    let silent = ProductionApplication {
+        ready: None,
+        replicas: 1,
+        ..consumer.clone()
+    };
+    for (application, kinds, probe) in [(&consumer, 2, "ready"), (&silent, 1, "")] {
+        let all = manifests(&view, application);
+        assert_eq!(all.len(), kinds, "no Service and no autoscaler");
+        for document in &all {
+            assert_eq!(errors(document), Vec::<String>::new(), "{document}");
+        }
+        let container = &all[0]["spec"]["template"]["spec"]["containers"][0];
+        let port = &container["livenessProbe"]["tcpSocket"]["port"];
+        assert_eq!(port.as_str().unwrap_or_default(), probe);
+    }
+    let keda = emit(&view, &consumer, &[EmitPurpose::Keda]).expect("it has triggers");
+    let keda = text(&keda, "keda.yaml");
+    let triggers = keda.split("maxReplicaCount").nth(1).expect("a number");
+    insta::assert_snapshot!(triggers, @r#"
+    : 6
+      triggers:
+        - type: prometheus
+          metricType: AverageValue
+          metadata:
+            # where your Prometheus is
+            serverAddress: http://prometheus-operated.monitoring.svc:9090
+            # of all pods
+            query: "sum(records_lag{topic=\"orders\",pod=~\"spring-web-[a-z0-9]+-[a-z0-9]{5}\"})"
+            # 83.7 % of the bound that one pod kept, lag: max<1000: until another helps
+            threshold: "837.498"
+        - type: prometheus
+          metricType: AverageValue
+          metadata:
+            # where your Prometheus is
+            serverAddress: http://prometheus-operated.monitoring.svc:9090
+            # a second, of all pods
+            query: "sum(rate(done_total{pod=~\"spring-web-[a-z0-9]+-[a-z0-9]{5}\"}[1m]))"
+            # 83.7 % of the 200/s that one pod worked off at least: until another helps
+            threshold: "167.5"
+    "#);
+    let unnamed = ProductionApplication {
+        series: [].into(),
+        ..consumer
+    };
+    assert_eq!(
+        emit(&view, &unnamed, &[EmitPurpose::Keda]),
+        Err(EmitError::NoTrigger)
+    );
 }

@@ -9,10 +9,10 @@ fn liberty(path: &str) -> ProductionApplication {
     let words = ["build/wlp/bin/server", "run", "orders"].map(str::to_owned);
     ProductionApplication {
         command: StartCommand::read(&words).expect("it is the start script"),
-        ready: ReadinessCheck::Http {
+        ready: Some(ReadinessCheck::Http {
             port: 8080,
             path: path.to_owned(),
-        },
+        }),
         ..application()
     }
 }

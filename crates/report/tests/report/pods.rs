@@ -46,7 +46,7 @@ fn the_autoscaler_asks_for_no_more_pods_than_the_answer_has() {
     let scaled = |is_measured| {
         let application = ProductionApplication {
             scaling: Some(AutoscalerNeeds {
-                max_rate: 450,
+                max_rate: Some(450),
                 is_measured,
                 max_replicas: 8,
             }),

@@ -16,7 +16,7 @@ pub(super) fn choose_purposes(
         None => purposes(&arguments.purposes),
     };
     match experiment.load.is_timed() {
-        true => purposes_without_port(chosen, !arguments.purposes.is_empty()),
+        true => purposes_of_consumer(chosen, application.scaling.is_some()),
         false => Ok(chosen),
     }
 }
@@ -38,22 +38,23 @@ fn purposes(given: &[EmitTarget]) -> Vec<EmitPurpose> {
     }
 }
 
-/// An application that takes no requests has no port that a new manifest could name.
-fn purposes_without_port(
+/// What alerts and a dashboard compare are requests; more pods of a consumer are KEDA's.
+fn purposes_of_consumer(
     mut purposes: Vec<EmitPurpose>,
-    are_given: bool,
+    is_scaled: bool,
 ) -> Result<Vec<EmitPurpose>, Error> {
-    let needs_port =
-        |purpose: &EmitPurpose| !matches!(purpose, EmitPurpose::Options | EmitPurpose::Docker);
-    if !are_given {
-        purposes.retain(|purpose| !needs_port(purpose));
+    let compares_requests =
+        |purpose: &EmitPurpose| matches!(purpose, EmitPurpose::Alerts | EmitPurpose::Grafana);
+    if purposes.iter().any(compares_requests) {
+        let refusal =
+            "--for: the application takes no requests, and alerts and a dashboard are about those";
+        let hint = "leave out alerts and grafana: loadline emit --for kubernetes,docker,keda --max-replicas 10";
+        return Err(Error::new(FailureKind::Usage, refusal).with_hint(hint));
     }
-    if !purposes.is_empty() && !purposes.iter().any(needs_port) {
-        return Ok(purposes);
+    if is_scaled && !purposes.contains(&EmitPurpose::Keda) {
+        purposes.push(EmitPurpose::Keda);
     }
-    let refusal = "--for: the application takes no requests, and a new manifest, alerts or a dashboard would name its port";
-    let hint = "patch the manifest that it has: loadline emit --manifest consumer.yaml --to deploy; or --for options,docker";
-    Err(Error::new(FailureKind::Usage, refusal).with_hint(hint))
+    Ok(purposes)
 }
 
 /// A measured image is not rebuilt, and without a JVM there are no options.
@@ -87,13 +88,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_consumer_gets_no_file_that_names_a_port() {
-        let all = purposes(&[]);
-        let chosen = purposes_without_port(all, false).expect("some have none");
-        assert_eq!(chosen, [EmitPurpose::Options, EmitPurpose::Docker]);
-        for refused in [vec![EmitPurpose::Kubernetes], Vec::new()] {
-            let refused = purposes_without_port(refused, true);
-            assert!(refused.is_err(), "it has no port");
-        }
+    fn a_consumer_is_scaled_by_keda_and_gets_no_file_about_requests() {
+        let scaled = purposes_of_consumer(purposes(&[]), true).expect("all can be written");
+        assert_eq!(scaled.len(), EmitPurpose::ALL.len() + 1);
+        let alone = purposes_of_consumer(purposes(&[]), false).expect("all can be written");
+        assert_eq!(alone, EmitPurpose::ALL);
+        let refused = purposes_of_consumer(vec![EmitPurpose::Alerts], false);
+        assert!(refused.is_err(), "alerts are about requests");
     }
 }
