@@ -115,6 +115,10 @@ pub struct LoadCommandSpec {
     /// Whether it may end with 0 before the judged phase does.
     #[serde(default)]
     pub may_end: bool,
+    /// The exit code with which it says that its own thresholds were missed; `None` where the code is
+    /// not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fails_with: Option<u8>,
     /// From its start to its first request: a JVM or Node takes seconds of CPU to get there.
     pub first_request: Duration,
     #[serde(rename = "memory_bytes", with = "wire::bytes")]

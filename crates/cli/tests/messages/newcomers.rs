@@ -160,6 +160,40 @@ pub const NEWCOMERS: &[Row] = &[
         ],
     ),
     (
+        "run --drive ./attack.sh --slo 'load passes, p99<50ms' -- sh -c true",
+        USAGE,
+        &[
+            "`p99<50ms` is about requests, and without a URL none are sent",
+            "of a drive command 'load passes'",
+        ],
+    ),
+    (
+        "run --drive ./attack.sh --slo 'load passes' -- sh -c true",
+        USAGE,
+        &[
+            "nothing says when the application is ready",
+            "hint: write ready = { log = \"Started\" }",
+        ],
+    ),
+    (
+        "run --slo 'load passes' --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &[
+            "the SLO has `load passes`, the exit code of a load command, and there is none",
+            "--load 'k6 run checkout.js'",
+        ],
+    ),
+    (
+        "run --slo 'load passes unless 0' --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["an exit code that means failure is 1 to 255"],
+    ),
+    (
+        "load http://localhost:1/ --max-rate --slo 'load passes'",
+        USAGE,
+        &["or a load command, which load does not show"],
+    ),
+    (
         "size --probe lag=true --slo start<9s --rate 5/s -- sh -c true",
         USAGE,
         &[

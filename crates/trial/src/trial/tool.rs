@@ -149,8 +149,9 @@ impl OngoingTrial<'_> {
         }
     }
 
-    /// Waits for the end of a command that writes results, and takes what they say of the judged
-    /// phase into its evidence. Results that cannot be read are a remark.
+    /// Waits for the end of a command that writes results or is judged by its exit code, and takes
+    /// both into the evidence of the judged phase. Results that cannot be read are a remark. Errors:
+    /// An exit code that is neither success nor a miss.
     pub(super) fn take_results(&mut self) -> Result<(), HaltReason> {
         let Some(window) = self.judged_window() else {
             return Ok(());
@@ -161,7 +162,7 @@ impl OngoingTrial<'_> {
                 return Ok(());
             };
             tool.look_after()?;
-            if tool.has_ended() || !tool.writes_results() {
+            if tool.has_ended() || !tool.is_awaited() {
                 break;
             }
             if !is_asked && begin.elapsed() > ENDS {
@@ -171,10 +172,16 @@ impl OngoingTrial<'_> {
             self.instances.wait_tick();
             self.go_on()?;
         }
-        let tool = self.instances.load_tool.as_ref();
-        let Some(tool) = tool.filter(|tool| tool.writes_results()) else {
+        let Some(tool) = &mut self.instances.load_tool else {
             return Ok(());
         };
+        // What follows from the application's end is not the command's.
+        if !self.instances.all[0].state.is_over() {
+            self.instances.load_exit = tool.judged_exit().map_err(HaltReason::Failed)?;
+        }
+        if !tool.writes_results() {
+            return Ok(());
+        }
         match tool.read_results(window) {
             Err(why) => {
                 let warning = format!("the load command's {why}");
