@@ -415,16 +415,29 @@ fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool 
 }
 
 fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    if let Some(path) = &flags.ready {
-        file.app.ready = Some(ReadyTable {
-            http: Some(ValueWithOrigin::from_flag("--ready", path.clone())),
-            ..ReadyTable::default()
-        });
+    if let Some(asked) = &flags.ready {
+        let port = file.load.url.as_ref().map(|url| url.port);
+        file.app.ready = Some(asked_readiness(asked, port));
     }
     if flags.accept_noise {
         file.run.accept_noise = Some(true);
     }
     flags.ready.is_some() || flags.accept_noise
+}
+
+/// What `--ready` says: `grpc` (at `port`), `grpc:9090`, or a path.
+pub fn asked_readiness(text: &str, port: Option<u16>) -> ReadyTable {
+    let rest = text.strip_prefix("grpc");
+    let grpc = rest.and_then(|rest| match rest.strip_prefix(':') {
+        Some(named) => named.parse().ok(),
+        None => port.filter(|_| rest.is_empty()),
+    });
+    let path = || ValueWithOrigin::from_flag("--ready", text.to_owned());
+    ReadyTable {
+        http: grpc.is_none().then(path),
+        grpc,
+        ..ReadyTable::default()
+    }
 }
 
 fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {

@@ -29,20 +29,20 @@ pub(super) fn check_readiness(
     source: &ExperimentSource<'_>,
 ) -> Checked<Readiness> {
     if !ready.command.is_empty() {
-        return match (&ready.http, ready.tcp, &ready.log) {
-            (None, None, None) => Ok(Readiness::Command {
+        return match (&ready.http, ready.tcp, ready.grpc, &ready.log) {
+            (None, None, None, None) => Ok(Readiness::Command {
                 command: ready.command.clone(),
             }),
             _ => Err(not_one(whose, source)),
         };
     }
-    match (&ready.http, ready.tcp, &ready.log) {
-        (Some(text), None, None) => {
+    match (&ready.http, ready.tcp, ready.grpc, &ready.log) {
+        (Some(text), None, None, None) => {
             let Some((own, path)) = split_ready_path(text.inner_value()) else {
                 return Err(source.error_at(
                     text.origin(),
                     "the readiness path starts neither with a slash nor with a port",
-                    "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health",
+                    "write ready = { http = \"/health\", port = 9001 }, --ready :9001/health, or --ready grpc:9090",
                 ));
             };
             let Some(port) = own.or(ready.port).or(port) else {
@@ -53,8 +53,9 @@ pub(super) fn check_readiness(
             let path = path.to_owned();
             Ok(Readiness::Http { port, path })
         }
-        (None, Some(port), None) => Ok(Readiness::Tcp { port }),
-        (None, None, Some(text)) if !text.is_empty() => Ok(Readiness::LogLine {
+        (None, Some(port), None, None) => Ok(Readiness::Tcp { port }),
+        (None, None, Some(port), None) => Ok(Readiness::Grpc { port }),
+        (None, None, None, Some(text)) if !text.is_empty() => Ok(Readiness::LogLine {
             contains: text.clone(),
         }),
         _ => Err(not_one(whose, source)),
@@ -80,7 +81,7 @@ fn split_ready_path(text: &str) -> Option<(Option<u16>, &str)> {
 fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {
     source.experiment_error(
         format!("ready of {whose} does not say one thing"),
-        "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\"",
+        "give exactly one of http = \"/health\", tcp = 8080, grpc = 9090, log = \"Started\"",
     )
 }
 

@@ -211,7 +211,7 @@ fn app_readiness(
         None => Ok(load.readiness()),
         Some(table) if !table.command.is_empty() => Err(source.experiment_error(
             "ready of app is a command, and those are for dependencies",
-            "say it as a client sees it: http = \"/health\", tcp = 8080, or log = \"Started\"",
+            "say it as a client sees it: http = \"/health\", tcp = 8080, grpc = 9090, or log = \"Started\"",
         )),
         Some(table) => check_readiness(table, port, "app", source),
     }

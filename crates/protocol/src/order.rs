@@ -265,6 +265,10 @@ pub enum Readiness {
     Tcp {
         port: u16,
     },
+    /// `grpc.health.v1` says that the whole server is SERVING, over HTTP/2 without TLS.
+    Grpc {
+        port: u16,
+    },
     /// A line of the application's output contains this text.
     LogLine {
         contains: String,
@@ -285,7 +289,7 @@ impl Readiness {
     /// The port that it asks; `None` where it asks none.
     pub fn asked_port(&self) -> Option<u16> {
         match self {
-            Self::Http { port, .. } | Self::Tcp { port } => Some(*port),
+            Self::Http { port, .. } | Self::Tcp { port } | Self::Grpc { port } => Some(*port),
             Self::Sample { port } => *port,
             Self::LogLine { .. } | Self::Command { .. } | Self::Exit => None,
         }

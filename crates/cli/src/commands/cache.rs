@@ -37,7 +37,9 @@ use loadline_trial::oci;
 
 use crate::called;
 use crate::error::{CommandOutcome, Error, FailureKind, cache_refused, command_refused};
-use crate::experiment::{ExperimentFlags, LoadedExperiment, app_table, check_file, factor};
+use crate::experiment::{
+    ExperimentFlags, LoadedExperiment, app_table, asked_readiness, check_file, factor,
+};
 use crate::extract::extract_command;
 use crate::images;
 use crate::measuring::{MeasureFlags, MeasuringSession, sudo_caller};
@@ -409,15 +411,11 @@ fn start_load(arguments: &CacheArguments) -> LoadSpec {
 }
 
 fn ready_table(arguments: &CacheArguments) -> Option<ReadyTable> {
-    let none = ReadyTable::default();
     match (&arguments.ready, arguments.warm.is_empty()) {
-        (Some(path), _) => Some(ReadyTable {
-            http: Some(ValueWithOrigin::from_flag("--ready", path.clone())),
-            ..none
-        }),
+        (Some(asked), _) => Some(asked_readiness(asked, Some(PORT))),
         (None, true) => Some(ReadyTable {
             tcp: Some(PORT),
-            ..none
+            ..ReadyTable::default()
         }),
         (None, false) => None,
     }

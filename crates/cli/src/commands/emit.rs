@@ -488,6 +488,7 @@ fn readiness_probe(experiment: &Experiment) -> ReadinessCheck {
             path: path.clone(),
         },
         Readiness::Tcp { port } => ReadinessCheck::Tcp { port: *port },
+        Readiness::Grpc { port } => ReadinessCheck::Grpc { port: *port },
         // A probe cannot read the log; the port that takes the load is what there is.
         other => ReadinessCheck::Tcp {
             port: other.asked_port().unwrap_or(experiment.load.spec.port()),

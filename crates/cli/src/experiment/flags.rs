@@ -127,8 +127,8 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
     pub expect_file: Option<PathBuf>,
 
-    /// Path that answers when the application is ready, as /health or :9001/health [default: the URL,
-    /// or its port where the load is more than a plain GET]
+    /// Path that answers when the application is ready, as /health or :9001/health; grpc or grpc:9090
+    /// asks grpc.health.v1 [default: the URL, or its port where the load is more than a plain GET]
     #[arg(long, value_name = "PATH", help_heading = APPLICATION)]
     pub ready: Option<String>,
 

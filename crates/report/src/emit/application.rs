@@ -47,6 +47,9 @@ pub enum ReadinessCheck {
     Tcp {
         port: u16,
     },
+    Grpc {
+        port: u16,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 use serde_json::Value;
 
 use super::application::{ImagePinning, ReadinessCheck};
+use super::change::measured_handler;
 use super::container::UID;
 use super::facts::{EmitFacts, SHM};
 use super::given::EnvironmentVariable;
@@ -302,7 +303,9 @@ pub(super) fn literal(value: &str) -> String {
 
 fn probed_port(ready: &ReadinessCheck) -> u16 {
     match ready {
-        ReadinessCheck::Http { port, .. } | ReadinessCheck::Tcp { port } => *port,
+        ReadinessCheck::Http { port, .. }
+        | ReadinessCheck::Tcp { port }
+        | ReadinessCheck::Grpc { port } => *port,
     }
 }
 
@@ -326,6 +329,7 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
                 yaml_map([yaml_entry("path", path.clone()), port]),
             ),
             ReadinessCheck::Tcp { .. } => yaml_entry("tcpSocket", yaml_map([port])),
+            grpc @ ReadinessCheck::Grpc { .. } => measured_handler(grpc),
         }
     };
     let application = facts.application;
