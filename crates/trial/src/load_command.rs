@@ -177,6 +177,13 @@ impl LoadTool {
             && (code == Some(0) || has_missed)
     }
 
+    /// How much longer it goes on, where its exit code is judged: a phase behind the judged one may
+    /// have been cut, of which it knows nothing.
+    pub(crate) fn time_left(&self, told: Duration) -> Duration {
+        let told = self.fails_with.map_or(Duration::ZERO, |_| told);
+        told.saturating_sub(self.begin.elapsed())
+    }
+
     fn exit_code(&self) -> Option<i32> {
         self.process.state.ended?.code
     }

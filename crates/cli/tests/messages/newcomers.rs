@@ -409,6 +409,14 @@ pub const NEWCOMERS: &[Row] = &[
         ],
     ),
     (
+        "run --drive ./attack.sh --slo 'load passes' --ready grpc -- sh -c true",
+        USAGE,
+        &[
+            "starts neither with a slash nor with a port",
+            "--ready grpc:9090",
+        ],
+    ),
+    (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --jdk 99 -- java -jar a.jar",
         ENVIRONMENT,
         &["99"],
