@@ -226,11 +226,11 @@ class User(FastHttpUser):
 
 const PLAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0"><hashTree>
-<TestPlan testclass="TestPlan" testname="plan"/><hashTree>
-<OpenModelThreadGroup testclass="OpenModelThreadGroup" testname="open">
+<TestPlan guiclass="TestPlanGui" testclass="TestPlan" testname="plan"/><hashTree>
+<OpenModelThreadGroup guiclass="OpenModelThreadGroupGui" testclass="OpenModelThreadGroup" testname="open">
 <stringProp name="OpenModelThreadGroup.schedule">rate(${__P(rate)}/sec) even_arrivals(${__P(duration)} sec)</stringProp>
 </OpenModelThreadGroup><hashTree>
-<HTTPSamplerProxy testclass="HTTPSamplerProxy" testname="GET /">
+<HTTPSamplerProxy guiclass="HttpTestSampleGui" testclass="HTTPSamplerProxy" testname="GET /">
 <stringProp name="HTTPSampler.domain">localhost</stringProp><stringProp name="HTTPSampler.port">8080</stringProp>
 <stringProp name="HTTPSampler.path">/</stringProp><stringProp name="HTTPSampler.method">GET</stringProp>
 </HTTPSamplerProxy><hashTree/></hashTree></hashTree></hashTree></jmeterTestPlan>
