@@ -189,11 +189,6 @@ pub const NEWCOMERS: &[Row] = &[
         &["an exit code that means failure is 1 to 255"],
     ),
     (
-        "load http://localhost:1/ --max-rate --slo 'load passes'",
-        USAGE,
-        &["or a load command, which load does not show"],
-    ),
-    (
         "size --probe lag=true --slo start<9s --rate 5/s -- sh -c true",
         USAGE,
         &[
