@@ -91,9 +91,11 @@ pub fn why_load_fails(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) ->
             let said = format!("{} requests failed or took longer", text::short_count(late));
             (late > 0).then_some(said)
         }
-        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
-            None
-        }
+        Objective::Start { .. }
+        | Objective::Jvm(_)
+        | Objective::Run(_)
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => None,
     };
     let first = slo.objectives.iter().find_map(|o| Some((o, broken(o)?)));
     first.map(|(objective, said)| {

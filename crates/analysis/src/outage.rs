@@ -169,7 +169,8 @@ fn stretch(slo: &Slo, load: &LoadEvidence) -> usize {
         | Objective::Start { .. }
         | Objective::Jvm(_)
         | Objective::Run(_)
-        | Objective::Metric(_) => None,
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => None,
     };
     let least = slo.objectives.iter().filter_map(beyond).fold(1.0, f64::min);
     let rate = load.scheduled as f64 / load.duration.as_secs_f64().max(1.0);
@@ -194,9 +195,11 @@ fn keeps_slo(latency: &Latency, slo: &Slo) -> bool {
             let failed = latency.scheduled() - latency.succeeded();
             Some(failed as f64 / latency.scheduled().max(1) as f64)
         }
-        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
-            Some(0.0)
-        }
+        Objective::Start { .. }
+        | Objective::Jvm(_)
+        | Objective::Run(_)
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => Some(0.0),
     };
     slo.objectives.iter().all(|o| o.is_met(measured(o)))
 }

@@ -76,6 +76,12 @@ pub enum Objective {
     Run(RunObjective),
     /// About a metric, which a [`RequestObjective`] names.
     Metric(MetricObjective),
+    /// The command that makes the load exits with 0; `load passes` in text, `load passes unless 99`
+    /// where another code than 1 says that its own thresholds were missed.
+    LoadPasses {
+        /// The code that says so, 1 to 255; any other but 0 makes a trial void.
+        fails_with: u8,
+    },
 }
 
 impl Objective {
@@ -89,6 +95,7 @@ impl Objective {
             Self::Jvm(jvm) => jvm.bound_value(),
             Self::Run(run) => run.bound_value(),
             Self::Metric(metric) => metric.bound,
+            Self::LoadPasses { .. } => 0.0,
         }
     }
 
@@ -98,6 +105,7 @@ impl Objective {
         measured.is_some_and(|value| match self {
             Self::Run(run) => run.is_met(value),
             Self::Metric(metric) => metric.is_met(value),
+            Self::LoadPasses { .. } => value == 0.0,
             _ => value < self.bound_value(),
         })
     }
@@ -116,6 +124,7 @@ impl Objective {
             Self::Jvm(jvm) => text::percent_beside(measured, jvm.bound_value()),
             Self::Run(run) => run.show_measured(measured),
             Self::Metric(metric) => metric.show_value(measured),
+            Self::LoadPasses { .. } => format!("{measured}"),
         }
     }
 }
@@ -130,6 +139,8 @@ impl fmt::Display for Objective {
             Self::Jvm(jvm) => fmt::Display::fmt(jvm, f),
             Self::Run(run) => fmt::Display::fmt(run, f),
             Self::Metric(metric) => fmt::Display::fmt(metric, f),
+            Self::LoadPasses { fails_with: 1 } => f.write_str(LOAD_PASSES),
+            Self::LoadPasses { fails_with } => write!(f, "{LOAD_PASSES} unless {fails_with}"),
         }
     }
 }
@@ -195,7 +206,7 @@ pub struct Slo {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
 )]
 pub struct ParseSloError {
     pub text: String,
@@ -203,6 +214,8 @@ pub struct ParseSloError {
 }
 
 pub const DEFAULT_ERROR_BOUND: f64 = 0.01;
+
+const LOAD_PASSES: &str = "load passes";
 
 impl FromStr for Slo {
     type Err = ParseSloError;
@@ -243,7 +256,8 @@ impl Slo {
             | Objective::Start { .. }
             | Objective::Jvm(_)
             | Objective::Run(_)
-            | Objective::Metric(_) => None,
+            | Objective::Metric(_)
+            | Objective::LoadPasses { .. } => None,
         };
         let named = self.by_request.iter().map(|named| &named.objective);
         self.objectives.iter().chain(named).filter_map(bound).min()
@@ -284,6 +298,17 @@ impl Slo {
                 Objective::Latency { .. } | Objective::MaxLatency { .. } | Objective::Errors { .. }
             )
         })
+    }
+
+    /// The exit code with which the load command says that its thresholds were missed; `None` where
+    /// the code is not judged.
+    pub fn failing_exit(&self) -> Option<u8> {
+        self.objectives
+            .iter()
+            .find_map(|objective| match objective {
+                Objective::LoadPasses { fails_with } => Some(*fails_with),
+                _ => None,
+            })
     }
 
     /// Whether it bounds how fast a backlog is worked off.
@@ -330,6 +355,7 @@ fn split_objectives(text: &str) -> Vec<&str> {
         let is_metric = |(_, rest)| MetricObjective::parse(rest).is_some();
         if part.contains('<')
             || part.trim_start().starts_with("exit")
+            || part.trim_start().starts_with(LOAD_PASSES)
             || part.rsplit_once(':').is_some_and(is_metric)
         {
             parts.push(&text[begin..comma]);
@@ -381,10 +407,13 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     }
     if matches!(
         objective,
-        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_)
+        Objective::Start { .. }
+            | Objective::Jvm(_)
+            | Objective::Run(_)
+            | Objective::LoadPasses { .. }
     ) {
         return Err(error(
-            "the start, the JVM and the run are those of the application, not of a request",
+            "the start, the JVM, the run and the load command are those of the application, not of a request",
         ));
     }
     Ok(Some(RequestObjective { request, objective }))
@@ -465,6 +494,20 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     }
     if let Some(jvm) = JvmObjective::parse(text) {
         return jvm.map(Objective::Jvm).map_err(|why| error(&why));
+    }
+    if let Some(unless) = text.strip_prefix(LOAD_PASSES) {
+        let code = match unless.trim() {
+            "" => Some(1),
+            unless => unless
+                .strip_prefix("unless")
+                .and_then(|code| code.trim().parse().ok()),
+        };
+        let code = code.filter(|code| *code > 0);
+        return code
+            .map(|fails_with| Objective::LoadPasses { fails_with })
+            .ok_or_else(|| {
+                error("an exit code that means failure is 1 to 255: load passes unless 99")
+            });
     }
     let (name, bound) = text
         .split_once('<')
@@ -605,6 +648,14 @@ mod tests {
         let wanted = "the percentage is not above 0 and at most 100";
         assert_eq!(why("errors<0%").as_deref(), Some(wanted));
         assert_eq!(why("errors<100.1%").as_deref(), Some(wanted));
+        let wanted = "an exit code that means failure is 1 to 255: load passes unless 99";
+        for text in [
+            "load passes unless 0",
+            "load passes unless 256",
+            "load passes 99",
+        ] {
+            assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
+        }
         let wanted = "the name is not one of p50..p99.999, max, errors, start";
         for text in ["p0<1s", "p-1<1s", "q99<1s"] {
             assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
@@ -618,6 +669,8 @@ mod tests {
             "p99.9<1.5s,max<2m,start<20s,errors<1%",
             "p50<250us,errors<100%",
             "p99<50ms,errors<0.1%,recovers<10s,errors<5% during",
+            "load passes,p99<50ms,errors<1%",
+            "load passes unless 99,errors<1%",
             "p99<300ms,errors<1%,POST /orders: p99<200ms,GET /a?x={rand:1:9},2: errors<2%",
         ] {
             assert_eq!(

@@ -6,6 +6,7 @@
 //! at its limit. Pure: a stored record gets the same verdict on every machine. The reason carries
 //! the numbers, so that no further look-up is needed.
 
+mod exit;
 mod metric;
 mod run;
 mod words;
@@ -141,7 +142,7 @@ fn judge_calm(
     let measured = MeasuredLoad::from_evidence(evidence);
     let objectives = match (&evidence.run, &measured) {
         (Some(of), _) => run::objective_results((slo, of), evidence, thresholds),
-        (None, Ok(measured)) if measured.is_some() || !evidence.metrics.is_empty() => {
+        (None, Ok(measured)) if exit::is_measured(measured.as_ref(), evidence) => {
             objective_results(slo, measured.as_ref(), evidence)
         }
         _ => Vec::new(),
@@ -225,12 +226,8 @@ fn decide_verdict(
         ko.reason.extend(behind);
         return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
-    if measured.is_none() && evidence.metrics.is_empty() {
-        let reason = "the application was ready, but no load was measured".to_owned();
-        return (
-            TrialVerdict::Invalid(InvalidReason::ToolError),
-            reason.into(),
-        );
+    if let Some((cause, reason)) = exit::why_unjudged(measured.as_ref(), slo, evidence) {
+        return (TrialVerdict::Invalid(cause), reason.into());
     }
     let measured = measured.as_ref();
     let early = evidence.ended_early.as_ref();
@@ -351,6 +348,7 @@ fn objective_results(
             Objective::Errors { .. } => measured.and_then(MeasuredLoad::error_share),
             Objective::Start { .. } => seconds(evidence.start.ready),
             Objective::Jvm(jvm) => sli::jvm_share(*jvm, evidence),
+            Objective::LoadPasses { .. } => evidence.load_exit.map(f64::from),
             _ => measured.and_then(|m| seconds(judged_latency(*objective, &m.latency))),
         };
         objective_result(None, *objective, value)
@@ -381,7 +379,8 @@ fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
         | Objective::Start { .. }
         | Objective::Jvm(_)
         | Objective::Run(_)
-        | Objective::Metric(_) => None,
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => None,
     }
 }
 

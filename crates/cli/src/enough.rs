@@ -20,7 +20,8 @@ pub fn check_request_count(experiment: &Experiment) -> Result<(), Error> {
     Err(Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))
 }
 
-/// Notes: a chosen length, percentiles of few requests, and `so`, the consequence.
+/// Notes: a chosen length, percentiles of few requests with `so`, the consequence, and an exit code
+/// that says nothing.
 pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     let experiment = &given.experiment;
     let chosen = experiment.load.spec.duration.map(|time| time.0);
@@ -32,7 +33,8 @@ pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     let thin = experiment.thin_percentiles(1);
     let thin = thin.iter().map(ThinPercentile::warning_sentence);
     let thin = thin.map(|sentence| format!("{sentence} (--measure): {so}"));
-    let mut notes: Vec<String> = length.into_iter().chain(thin).collect();
+    let exit = experiment.doubt_exit_code();
+    let mut notes: Vec<String> = length.into_iter().chain(thin).chain(exit).collect();
     // Two objectives of one percentile say the same.
     notes.dedup();
     notes

@@ -215,7 +215,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .with_hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
         .with_hint("or name an experiment file, which has it"));
     }
-    let is_consumer = !(flags.metric.is_empty() && flags.probe.is_empty());
+    let is_consumer = flags.drive.is_some() || !(flags.metric.is_empty() && flags.probe.is_empty());
     if !flags.job && !is_consumer {
         let url = flags.url.as_ref().map(LoadTarget::to_string);
         need(&url, "--url", "http://localhost:8080/").map_err(|error| {

@@ -29,13 +29,13 @@ pub(super) fn check_readiness(
     source: &ExperimentSource<'_>,
 ) -> Checked<Readiness> {
     let command = (!ready.command.is_empty()).then(|| ready.command.clone());
-    match (&ready.http, ready.tcp, &ready.log, command) {
-        (Some(text), None, None, None) => {
+    match (&ready.http, ready.tcp, ready.grpc, &ready.log, command) {
+        (Some(text), None, None, None, None) => {
             let Some((own, path)) = split_ready_path(text.inner_value()) else {
                 return Err(source.error_at(
                     text.origin(),
                     "the readiness path starts neither with a slash nor with a port",
-                    "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health, tcp:9001, log:Started",
+                    "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health, tcp:9001, grpc:9090, log:Started",
                 ));
             };
             let Some(port) = own.or(ready.port).or(port) else {
@@ -46,9 +46,10 @@ pub(super) fn check_readiness(
             let path = path.to_owned();
             Ok(Readiness::Http { port, path })
         }
-        (None, Some(port), None, None) => Ok(Readiness::Tcp { port }),
-        (None, None, None, Some(command)) => Ok(Readiness::Command { command }),
-        (None, None, Some(text), None) if !text.is_empty() => Ok(Readiness::LogLine {
+        (None, Some(port), None, None, None) => Ok(Readiness::Tcp { port }),
+        (None, None, Some(port), None, None) => Ok(Readiness::Grpc { port }),
+        (None, None, None, None, Some(command)) => Ok(Readiness::Command { command }),
+        (None, None, None, Some(text), None) if !text.is_empty() => Ok(Readiness::LogLine {
             contains: text.clone(),
         }),
         _ => Err(not_one(whose, source)),
@@ -74,7 +75,7 @@ fn split_ready_path(text: &str) -> Option<(Option<u16>, &str)> {
 fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {
     source.experiment_error(
         format!("ready of {whose} does not say one thing"),
-        "give exactly one of http = \"/health\", tcp = 8080, log = \"Started\", command = [\"./ready.sh\"]",
+        "give exactly one of http = \"/health\", tcp = 8080, grpc = 9090, log = \"Started\", command = [\"./ready.sh\"]",
     )
 }
 

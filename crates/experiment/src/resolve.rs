@@ -47,7 +47,9 @@ const PIDS: u64 = 4096;
 impl Experiment {
     pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
         let mut slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
-        let is_consumer = file.metrics.is_some() && file.load.url.is_none();
+        load_command::name_failing_exit(&mut slo, &file.load);
+        let is_judged = file.metrics.is_some() || slo.failing_exit().is_some();
+        let is_consumer = is_judged && file.load.url.is_none();
         if is_consumer || file.app.ends == Some(true) {
             slo.forget_default_errors(file.slo.inner_value());
         }
@@ -205,7 +207,7 @@ fn app_readiness(
 ) -> Checked<Readiness> {
     let port = (!load.is_timed()).then(|| load.spec.port());
     match &table.ready {
-        None if load.is_timed() => Ok(consumer::first_sample(metrics)),
+        None if load.is_timed() => consumer::first_sample(metrics, source),
         None => Ok(load.readiness()),
         Some(table) => check_readiness(table, port, "app", source),
     }

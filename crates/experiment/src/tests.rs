@@ -112,7 +112,7 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     hint: write requests a second above 0: 300/s, also 30/m or 7/h
     "##);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
         slo = "p99<250"
     hint: for example p99<50ms,errors<0.1%
     "#);
@@ -578,4 +578,52 @@ fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
         seeds.dedup();
         assert_eq!(seeds.len(), phases.len());
     }
+}
+
+#[test]
+fn the_code_of_missed_thresholds_is_the_tools_own() {
+    let slo = |load: &str, slo: &str| {
+        let command = format!("[load]\ncommand = [{load}]");
+        let text = GOOD.replace("p99<250ms", slo).replace("[load]", &command);
+        let experiment =
+            Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x")).unwrap();
+        (experiment.slo.to_string(), experiment.doubt_exit_code())
+    };
+    for (load, written, meant) in [
+        (
+            "'k6', 'run', 'a.js'",
+            "load passes",
+            "load passes unless 99,errors<1%",
+        ),
+        (
+            "'sh', '-c', 'cd x && /opt/k6 run a.js'",
+            "load passes",
+            "load passes unless 99,errors<1%",
+        ),
+        (
+            "'k6', 'run', 'a.js'",
+            "load passes unless 7",
+            "load passes unless 7,errors<1%",
+        ),
+        (
+            "'java', '-cp', 'lib', 'io.gatling.app.Gatling'",
+            "load passes",
+            "load passes unless 2,errors<1%",
+        ),
+        (
+            "'locust', '-f', 'a.py'",
+            "load passes",
+            "load passes,errors<1%",
+        ),
+        (
+            "'./own', 'http://localhost/k6'",
+            "load passes",
+            "load passes,errors<1%",
+        ),
+    ] {
+        assert_eq!(slo(load, written), (meant.to_owned(), None), "{load}");
+    }
+    let (_, doubt) = slo("'vegeta', 'attack'", "load passes");
+    assert_snapshot!(doubt.unwrap_or_default(), @"`load passes` holds for any answers: vegeta exits with 0 even if all requests fail; only the other objectives of the SLO judge");
+    assert_eq!(slo("'vegeta', 'attack'", "p99<1s").1, None);
 }

@@ -230,7 +230,8 @@ pub struct ExpectTable {
     pub file: Option<PathBuf>,
 }
 
-/// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `log`, `command`.
+/// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `grpc`, `log`,
+/// `command`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadyTable {
@@ -241,6 +242,9 @@ pub struct ReadyTable {
     /// A port that accepts connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<u16>,
+    /// A port at which `grpc.health.v1` says that the server is SERVING.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc: Option<u16>,
     /// A text in a line of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,

@@ -7,6 +7,7 @@
 
 mod encoder;
 mod frame;
+mod health;
 mod hpack;
 mod huffman;
 mod reader;
@@ -14,6 +15,7 @@ mod session;
 mod settings;
 mod violation;
 
+pub use health::HealthCheck;
 pub use hpack::{DecodedHead, HpackDecoder};
 pub use reader::{FrameReader, Http2Frame};
 pub use settings::Http2Settings;

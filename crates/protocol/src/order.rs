@@ -115,6 +115,10 @@ pub struct LoadCommandSpec {
     /// Whether it may end with 0 before the judged phase does.
     #[serde(default)]
     pub may_end: bool,
+    /// The exit code with which it says that its own thresholds were missed; `None` where the code is
+    /// not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fails_with: Option<u8>,
     /// From its start to its first request: a JVM or Node takes seconds of CPU to get there.
     pub first_request: Duration,
     #[serde(rename = "memory_bytes", with = "wire::bytes")]
@@ -261,6 +265,10 @@ pub enum Readiness {
     Tcp {
         port: u16,
     },
+    /// `grpc.health.v1` says that the whole server is SERVING, over HTTP/2 without TLS.
+    Grpc {
+        port: u16,
+    },
     /// A line of the application's output contains this text.
     LogLine {
         contains: String,
@@ -282,7 +290,7 @@ impl Readiness {
     /// The port that it asks; `None` where it asks none.
     pub fn asked_port(&self) -> Option<u16> {
         match self {
-            Self::Http { port, .. } | Self::Tcp { port } => Some(*port),
+            Self::Http { port, .. } | Self::Tcp { port } | Self::Grpc { port } => Some(*port),
             Self::Sample { port } => *port,
             Self::LogLine { .. } | Self::Command { .. } | Self::Exit => None,
         }

@@ -137,6 +137,7 @@ fn locate_command(
         account: of.account,
         port: url.map(|url| url.port),
         may_end: of.experiment.slo.is_drained(),
+        fails_with: of.experiment.slo.failing_exit(),
         first_request: of.experiment.app.start_deadline,
         memory: MEMORY,
     }))

@@ -61,6 +61,7 @@ pub(crate) struct LoadTool {
     name: &'static str,
     is_timed: bool,
     may_end: bool,
+    fails_with: Option<i32>,
     /// As the experiment says it.
     words: Vec<String>,
     /// Where it may write its results, as it sees it, and the owner that they then have.
@@ -105,6 +106,7 @@ impl LoadTool {
             name: tool_name(command),
             is_timed: command.port.is_none(),
             may_end: command.may_end,
+            fails_with: command.fails_with.map(i32::from),
             words: command.words.clone(),
             results: results_path(&command.app),
             owner: command.account.uid,
@@ -161,14 +163,47 @@ impl LoadTool {
         self.process.state.is_over()
     }
 
-    /// Whether it ended in time: with code 0 and not before the last part of a phase of `length`.
+    /// Whether it ended in time: with code 0, or that of missed thresholds where it is judged, and
+    /// not before the last part of a phase of `length`. A tool that aborts at its threshold does so
+    /// earlier; 1 is the code of a crash as well.
     pub(crate) fn is_done(&self, passed: Duration, length: Duration) -> bool {
-        let ended = self.process.state.ended;
+        let code = self.exit_code();
+        let has_missed = code.is_some() && code == self.fails_with;
         let missing = length.saturating_sub(passed);
         let is_late = missing <= length.mul_f64(LAST_PART).max(Duration::from_secs(1));
+        let is_in_time = is_late || has_missed && code != Some(1);
         self.broken.is_none()
-            && (self.may_end || !passed.is_zero() && is_late)
-            && ended.is_some_and(|end| end.code == Some(0))
+            && (self.may_end || !passed.is_zero() && is_in_time)
+            && (code == Some(0) || has_missed)
+    }
+
+    /// How much longer it goes on, where its exit code is judged: a phase behind the judged one may
+    /// have been cut, of which it knows nothing.
+    pub(crate) fn time_left(&self, told: Duration) -> Duration {
+        let told = self.fails_with.map_or(Duration::ZERO, |_| told);
+        told.saturating_sub(self.begin.elapsed())
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        self.process.state.ended?.code
+    }
+
+    /// Its exit code where that is judged; `None` where it did not end by itself. Errors: A code, or a
+    /// signal, that says nothing about the application.
+    pub(crate) fn judged_exit(&mut self) -> Result<Option<i32>, MeasurementFailure> {
+        let Some(fails_with) = self.fails_with.filter(|_| self.has_ended()) else {
+            return Ok(None);
+        };
+        let code = self.exit_code();
+        match self.broken.is_none() && (code == Some(0) || code == Some(fails_with)) {
+            true => Ok(code),
+            false => Err(command_failure(format!(
+                "{} ended ({}){}: `load passes` takes 0 as passed and {fails_with} as missed; if another code says that its thresholds were missed, name it: --slo 'load passes unless 99'",
+                self.name,
+                self.process.state.how_it_ended(),
+                quote_lines(&self.process.output.last_lines()),
+            ))),
+        }
     }
 
     pub(crate) fn early_end(&mut self, needed: Duration) -> MeasurementFailure {
@@ -234,6 +269,11 @@ impl LoadTool {
             cpu_wait: waited,
             saturated: starvation(self.name, ran.max(used), waited, length),
         }
+    }
+
+    /// Whether its end is waited for after the judged part.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.fails_with.is_some() || self.writes_results()
     }
 
     /// Whether its command names its results, or they are there: tools write the last of them at

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use loadline_load::http2::HealthCheck;
 use loadline_load::response::MAX_HEAD;
 use loadline_protocol::{ContainerEngine, Readiness};
 use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
@@ -43,6 +44,7 @@ pub enum ProbeMethod {
         path: String,
     },
     Tcp,
+    Grpc,
     Command {
         engine: ContainerEngine,
         container: String,
@@ -78,6 +80,7 @@ impl ReadinessProbe {
         let (port, question) = match readiness {
             Readiness::Http { port, path } => (*port, ProbeMethod::Http { path: path.clone() }),
             Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
+            Readiness::Grpc { port } => (*port, ProbeMethod::Grpc),
             Readiness::LogLine { .. } | Readiness::Exit => return Ok(None),
             Readiness::Command { command } => (0, command_method(container, command, program)),
             Readiness::Sample { port } => {
@@ -173,7 +176,7 @@ impl ReadinessProbe {
                 decided => return tell(decided),
             }
             std::thread::sleep(match self.question {
-                ProbeMethod::Http { .. } | ProbeMethod::Tcp => INTERVAL,
+                ProbeMethod::Http { .. } | ProbeMethod::Tcp | ProbeMethod::Grpc => INTERVAL,
                 _ => BETWEEN_SAMPLES,
             });
         }
@@ -212,6 +215,10 @@ impl ReadinessProbe {
             Err(error) => return not_yet(connect_error(&error)),
         };
         match &self.question {
+            ProbeMethod::Grpc => match check_health(stream, stop) {
+                Ok(()) => ready_now("gRPC SERVING".to_owned()),
+                Err(detail) => not_yet(detail),
+            },
             ProbeMethod::Http { path } => match self.get_status(stream, path, stop) {
                 Ok(status) if status < 400 => ready_now(format!("HTTP {status}")),
                 Ok(status) => not_yet(format!("HTTP {status}")),
@@ -230,46 +237,64 @@ impl ReadinessProbe {
         four.or_else(|why| connect(Ipv6Addr::LOCALHOST.into()).map_err(|_| why))
     }
 
-    fn get_status(
-        &self,
-        mut stream: TcpStream,
-        path: &str,
-        stop: &AtomicBool,
-    ) -> Result<u16, String> {
+    fn get_status(&self, stream: TcpStream, path: &str, stop: &AtomicBool) -> Result<u16, String> {
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: localhost:{}\r\nUser-Agent: loadline\r\nAccept: */*\r\nConnection: close\r\n\r\n",
             self.port
         );
-        stream
-            .set_read_timeout(Some(SLICE))
-            .and_then(|()| stream.write_all(request.as_bytes()))
-            .map_err(|error| format!("the request could not be sent: {error}"))?;
-        let begin = Instant::now();
         let mut head = Vec::new();
-        let mut buffer = [0; 1024];
         // The whole head: half of one is no answer.
-        while !is_whole(&head) {
-            if head.contains(&b'\n') && http_status(&head).is_none() {
-                break;
+        exchange(stream, request.as_bytes(), stop, |bytes| {
+            head.extend_from_slice(bytes);
+            if is_whole(&head) || head.contains(&b'\n') && http_status(&head).is_none() {
+                let status = http_status(&head);
+                return Some(status.ok_or_else(|| "the answer is not HTTP/1".to_owned()));
             }
-            if head.len() > MAX_HEAD {
-                return Err("the head of the answer does not end".to_owned());
-            }
-            // Also of an answer that comes a byte at a time.
-            if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
-                return Err(format!("no answer within {} s", ANSWER.as_secs()));
-            }
-            match stream.read(&mut buffer) {
-                Ok(0) if head.is_empty() => {
-                    return Err("the connection was closed without an answer".to_owned());
-                }
-                Ok(0) => return Err("the connection was closed in the answer's head".to_owned()),
-                Ok(length) => head.extend_from_slice(&buffer[..length]),
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(format!("the connection failed: {}", error.kind())),
-            }
+            let is_endless = head.len() > MAX_HEAD;
+            is_endless.then(|| Err("the head of the answer does not end".to_owned()))
+        })
+    }
+}
+
+fn check_health(stream: TcpStream, stop: &AtomicBool) -> Result<(), String> {
+    let mut check = HealthCheck::default();
+    let request = HealthCheck::request_bytes();
+    exchange(stream, &request, stop, |bytes| check.take_bytes(bytes))
+}
+
+/// Sends the request and hands on the bytes of the answer until `take` has seen all of it. Errors: Its
+/// words, or why there is no answer.
+fn exchange<T>(
+    mut stream: TcpStream,
+    request: &[u8],
+    stop: &AtomicBool,
+    mut take: impl FnMut(&[u8]) -> Option<Result<T, String>>,
+) -> Result<T, String> {
+    stream
+        .set_read_timeout(Some(SLICE))
+        .and_then(|()| stream.write_all(request))
+        .map_err(|error| format!("the request could not be sent: {error}"))?;
+    let begin = Instant::now();
+    let (mut buffer, mut has_begun) = ([0; 1024], false);
+    loop {
+        // Also of an answer that comes a byte at a time.
+        if stop.load(Ordering::Relaxed) || begin.elapsed() > ANSWER {
+            return Err(format!("no answer within {} s", ANSWER.as_secs()));
         }
-        http_status(&head).ok_or_else(|| "the answer is not HTTP/1".to_owned())
+        match stream.read(&mut buffer) {
+            Ok(0) if !has_begun => {
+                return Err("the connection was closed without an answer".to_owned());
+            }
+            Ok(0) => return Err("the connection was closed in the answer's head".to_owned()),
+            Ok(length) => {
+                has_begun = true;
+                if let Some(answer) = take(&buffer[..length]) {
+                    return answer;
+                }
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(format!("the connection failed: {}", error.kind())),
+        }
     }
 }
 

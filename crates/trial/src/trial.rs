@@ -473,6 +473,7 @@ impl OngoingTrial<'_> {
             evidence.memory = instance.state.parts.take();
         }
         evidence.squeeze = squeeze;
+        evidence.load_exit = self.instances.load_exit;
         evidence.noise = std::mem::take(&mut self.instances.noise);
         evidence.start_noise = self.instances.start_noise.take();
         (evidence.dependencies, evidence.proxy) = self.instances.dependencies.end_all();

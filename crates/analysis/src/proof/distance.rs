@@ -97,7 +97,7 @@ impl Values {
 /// Latencies are compared as logarithms, metrics and shares as they are; a lower bound is turned round.
 fn scale(objective: Objective) -> Option<fn(f64) -> f64> {
     match objective {
-        Objective::Errors { .. } => None,
+        Objective::Errors { .. } | Objective::LoadPasses { .. } => None,
         Objective::Jvm(_) => Some(|value| value),
         Objective::Metric(metric) => match metric.comparison {
             Comparison::Below | Comparison::AtMost => Some(|value| value),

@@ -12,6 +12,7 @@ pub(super) fn met_sentence(result: &ObjectiveResult) -> String {
     );
     match result.objective {
         Objective::Metric(_) => format!("{name} {value} {bound}"),
+        Objective::LoadPasses { .. } => "the load passes".to_owned(),
         _ => format!("{name} {value} < {bound}"),
     }
 }
@@ -26,6 +27,7 @@ pub(super) fn objective_name(result: &ObjectiveResult) -> String {
         Objective::Jvm(jvm) => jvm.subject().to_owned(),
         Objective::Run(run) => run.subject().to_owned(),
         Objective::Metric(metric) => metric.word_name().to_owned(),
+        Objective::LoadPasses { .. } => "exit code of the load command".to_owned(),
     };
     match &result.request {
         Some(request) => format!("{name} of {request}"),
@@ -46,5 +48,6 @@ pub(super) fn bound_text(objective: Objective) -> String {
         Objective::Run(RunObjective::Slower { bound }) => text::percent_bound(bound),
         Objective::Run(RunObjective::Exit { code }) => code.to_string(),
         Objective::Metric(metric) => metric.show_bound(),
+        Objective::LoadPasses { .. } => "0".to_owned(),
     }
 }

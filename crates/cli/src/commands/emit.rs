@@ -514,6 +514,7 @@ fn readiness_probe(experiment: &Experiment) -> Option<ReadinessCheck> {
             path: path.clone(),
         },
         Readiness::Tcp { port } => ReadinessCheck::Tcp { port: *port },
+        Readiness::Grpc { port } => ReadinessCheck::Grpc { port: *port },
         // A probe cannot read the log; the port that takes the load, or tells the metrics, is what there
         // is.
         _ => {

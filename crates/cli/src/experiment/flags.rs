@@ -42,15 +42,12 @@ fn split_named(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), rest.to_owned()))
 }
 
-/// `tcp:9092`, `log:Started`, `command:./ready.sh`; everything else is a path for HTTP.
+/// `tcp:9092`, `grpc:9090`, `log:Started`, `command:./ready.sh`; everything else is a path for HTTP.
 pub fn split_ready(text: &str) -> Result<ReadyTable, String> {
     let mut table = ReadyTable::default();
     match text.split_once(':') {
-        Some(("tcp", port)) => {
-            let number = port.parse().ok().filter(|port| *port > 0);
-            let why = || format!("`{port}` is no port; write tcp:9092");
-            table.tcp = Some(number.ok_or_else(why)?);
-        }
+        Some(("tcp", port)) => table.tcp = Some(ready_port("tcp", port)?),
+        Some(("grpc", port)) => table.grpc = Some(ready_port("grpc", port)?),
         Some(("log", line)) if line.trim().is_empty() => {
             return Err("it names no text; write 'log:Started in'".to_owned());
         }
@@ -59,6 +56,11 @@ pub fn split_ready(text: &str) -> Result<ReadyTable, String> {
         _ => table.http = Some(ValueWithOrigin::from_flag("--ready", text.to_owned())),
     }
     Ok(table)
+}
+
+fn ready_port(kind: &str, port: &str) -> Result<u16, String> {
+    let number = port.parse().ok().filter(|port| *port > 0);
+    number.ok_or_else(|| format!("`{port}` is no port; write {kind}:9090"))
 }
 
 fn split_probe(text: &str) -> Result<(String, CommandWords), String> {
@@ -148,9 +150,9 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
     pub expect_file: Option<PathBuf>,
 
-    /// When the application is ready: a path that answers, as /health or :9001/health; tcp:9092; a
-    /// text in its output, log:Started; command:./ready.sh that ends with 0 [default: the URL, or its
-    /// port where the load is more than a plain GET]
+    /// When the application is ready: a path that answers, as /health or :9001/health; tcp:9092;
+    /// grpc:9090 asks grpc.health.v1; a text in its output, log:Started; command:./ready.sh that ends
+    /// with 0 [default: the URL, or its port where the load is more than a plain GET]
     #[arg(long, value_name = "WHEN", value_parser = split_ready, help_heading = APPLICATION)]
     pub ready: Option<ReadyTable>,
 
@@ -369,6 +371,7 @@ mod tests {
     fn ready_names_its_kind_or_is_a_path() {
         let ready = |text| split_ready(text).expect(text);
         assert_eq!(ready("tcp:9092").tcp, Some(9092));
+        assert_eq!(ready("grpc:9090").grpc, Some(9090));
         assert_eq!(ready("log:a: b").log.as_deref(), Some("a: b"));
         assert_eq!(ready("command:./r.sh 'a b'").command, ["./r.sh", "a b"]);
         for path in ["/health", ":9001/health", "http://localhost:9001/"] {

@@ -8,7 +8,7 @@ use crate::lab::Lab;
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 4] = [
+pub const CASES: [Case; 5] = [
     (
         "a_script_of_the_user_makes_the_load_unchanged",
         a_script_of_the_user_makes_the_load_unchanged,
@@ -21,7 +21,14 @@ pub const CASES: [Case; 4] = [
         "results_of_a_load_command_are_compared_with_what_was_seen",
         results_of_a_load_command_are_compared_with_what_was_seen,
     ),
-    ("vegeta_makes_the_load", vegeta_makes_the_load),
+    (
+        "a_load_command_is_judged_by_its_exit_code",
+        a_load_command_is_judged_by_its_exit_code,
+    ),
+    (
+        "the_tools_in_path_make_the_load",
+        the_tools_in_path_make_the_load,
+    ),
 ];
 
 /// Four users who each wait for their answer; the script does not know loadline.
@@ -162,32 +169,144 @@ fn results_of_a_load_command_are_compared_with_what_was_seen() -> Outcome {
     None
 }
 
-fn vegeta_makes_the_load() -> Outcome {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|place| place.join("vegeta"));
-    let Some(vegeta) = places.find(|place| place.is_file()) else {
-        return Some(
-            "no vegeta in PATH (go install github.com/tsenart/vegeta/v12@v12.13.0)".into(),
-        );
+/// The script of [`CLOSED`] until its time is over; then this exit code.
+fn exits_with(code: u8) -> String {
+    format!(
+        "{CLOSED}\nimport os\ntime.sleep(float(os.environ['LOADLINE_DURATION_SECONDS']))\nos._exit({code})\n"
+    )
+}
+
+fn a_load_command_is_judged_by_its_exit_code() -> Outcome {
+    let Some(python) = python() else {
+        return Some("no /usr/bin/python3".into());
     };
     let lab = Lab::new();
-    let targets = script(&lab, "targets", "GET http://localhost:8080/\n");
-    let load = format!(
-        "{} attack -rate={{rate}}/s -duration={{duration_s}}s -targets={} -output={{results}}",
-        vegeta.display(),
-        targets.display()
-    );
-    let more = ["--rate", "100/s", "--slo", "p99<20s"];
-    let ended = run_with_load(&lab, &load, "3s", &more);
-    ended
-        .expect_code(0)
-        .prints(&["The load command's own results (vegeta) "]);
-    let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
-    // An open tool sends at its rate, whatever else this machine does.
-    let scheduled = measure["scheduled"].as_u64().unwrap_or(0);
-    assert!((270..=330).contains(&scheduled), "{measure}");
-    let reported = &measure["load_from"]["command"]["reported"]["all"];
-    let told = reported["requests"].as_u64().unwrap_or(0);
-    assert!(told.abs_diff(scheduled) < 30, "{measure}");
+    let slo = "load passes unless 99, p99<20s";
+    for (code, class, said) in [
+        (0, "pass", "the load passes"),
+        (
+            99,
+            "slo_miss",
+            "exit code of the load command was 99, the SLO allows 0",
+        ),
+        (3, "invalid", "ended (exit code 3)"),
+    ] {
+        let script = script(&lab, "users.py", &exits_with(code));
+        let load = format!("{python} {}", script.display());
+        let ended = run_with_load(&lab, &load, "2s", &["--slo", slo]);
+        let trial = &lab.result("last")["trials"][0];
+        assert_eq!(trial["verdict"]["class"], class, "{trial} {ended}");
+        assert!(trial["reason"].to_string().contains(said), "{trial}");
+    }
+    // Without a URL the code is all that is known.
+    let driven = script(&lab, "users.py", &exits_with(1));
+    let drive = format!("{python} {}", driven.display());
+    let ended = lab
+        .call("run")
+        .args(&["--wait", "--accept-noise", "--drive", &drive]);
+    let ended = ended.args(&["--cpu", "1", "--warm-up", "1s", "--duration", "2s"]);
+    let ended = ended.args(&["--slo", "load passes", "--ready", ":8080/"]);
+    ended.zoo(&lab, &["serve"]).into_end();
+    let trial = &lab.result("last")["trials"][0];
+    assert_eq!(trial["verdict"]["class"], "slo_miss", "{trial}");
+    assert_eq!(trial["evidence"]["load_exit"], 1, "{trial}");
+    None
+}
+
+const TARGETS: &str = "GET http://localhost:8080/\n";
+
+const LOCUSTFILE: &str = "
+from locust import FastHttpUser, constant_throughput, task
+class User(FastHttpUser):
+    wait_time = constant_throughput(10)
+    @task
+    def first(self):
+        self.client.get('/')
+";
+
+const PLAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<jmeterTestPlan version="1.2" properties="5.0"><hashTree>
+<TestPlan guiclass="TestPlanGui" testclass="TestPlan" testname="plan"/><hashTree>
+<OpenModelThreadGroup guiclass="OpenModelThreadGroupGui" testclass="OpenModelThreadGroup" testname="open">
+<stringProp name="OpenModelThreadGroup.schedule">rate(${__P(rate)}/sec) even_arrivals(${__P(duration)} sec)</stringProp>
+</OpenModelThreadGroup><hashTree>
+<HTTPSamplerProxy guiclass="HttpTestSampleGui" testclass="HTTPSamplerProxy" testname="GET /">
+<stringProp name="HTTPSampler.domain">localhost</stringProp><stringProp name="HTTPSampler.port">8080</stringProp>
+<stringProp name="HTTPSampler.path">/</stringProp><stringProp name="HTTPSampler.method">GET</stringProp>
+</HTTPSamplerProxy><hashTree/></hashTree></hashTree></hashTree></jmeterTestPlan>
+"#;
+
+/// A load tool: its program, how to get it, its words as a guide gives them, and the format that its
+/// results are recognised as.
+type ToolRow = (&'static str, &'static str, &'static str, &'static str);
+
+const TOOLS: [ToolRow; 6] = [
+    (
+        "vegeta",
+        "go install github.com/tsenart/vegeta/v12@v12.13.0",
+        "vegeta attack -rate={rate}/s -duration={duration_s}s -targets=targets -output={results}",
+        "vegeta",
+    ),
+    (
+        "hey",
+        "go install github.com/rakyll/hey@v0.1.5",
+        "sh -c 'exec hey -c 5 -q 20 -z {duration_s}s -o csv {url} >{results}'",
+        "hey",
+    ),
+    (
+        "oha",
+        "cargo install oha",
+        "oha -c 5 -q {rate} -z {duration_s}s --no-tui --output-format csv -o {results} {url}",
+        "oha CSV",
+    ),
+    (
+        "wrk",
+        "apt-get install wrk",
+        "sh -c 'exec wrk -t 1 -c 2 -d {duration_s}s --latency {url} >{results}'",
+        "wrk",
+    ),
+    (
+        "locust",
+        "pip install locust",
+        "locust --headless -f locustfile.py -H http://localhost:8080 -u 10 -r 10 -t {duration_s}s --csv {results}",
+        "Locust",
+    ),
+    (
+        "jmeter",
+        "JMeter 5.6.3",
+        "jmeter -n -t plan.jmx -l {results} -j /tmp/jmeter.log -Jrate={rate} -Jduration={duration_s}",
+        "JMeter CSV",
+    ),
+];
+
+fn the_tools_in_path_make_the_load() -> Outcome {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there =
+        |name: &str| std::env::split_paths(&path).any(|place| place.join(name).is_file());
+    let lab = Lab::new();
+    script(&lab, "targets", TARGETS);
+    script(&lab, "locustfile.py", LOCUSTFILE);
+    script(&lab, "plan.jmx", PLAN);
+    for (name, install, words, format) in TOOLS {
+        if !is_there(name) {
+            println!("SKIP load tool {name}: not in PATH ({install})");
+            continue;
+        }
+        let more = ["--rate", "100/s", "--slo", "p99<20s"];
+        let ended = run_with_load(&lab, words, "4s", &more).expect_code(0);
+        let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
+        let seen = measure["scheduled"].as_u64().unwrap_or(0);
+        assert!(seen > 40, "{name}: {measure} {ended}");
+        assert_eq!(
+            measure["by_request"][0]["name"], "GET /",
+            "{name}: {measure}"
+        );
+        let reported = &measure["load_from"]["command"]["reported"];
+        assert_eq!(reported["format"], format, "{name}: {measure} {ended}");
+        if reported["scope"] == "rows" {
+            let told = reported["all"]["requests"].as_u64().unwrap_or(0);
+            assert!(told.abs_diff(seen) <= seen / 10, "{name}: {measure}");
+        }
+    }
     None
 }

@@ -160,6 +160,35 @@ pub const NEWCOMERS: &[Row] = &[
         ],
     ),
     (
+        "run --drive ./attack.sh --slo 'load passes, p99<50ms' -- sh -c true",
+        USAGE,
+        &[
+            "`p99<50ms` is about requests, and without a URL none are sent",
+            "of a drive command 'load passes'",
+        ],
+    ),
+    (
+        "run --drive ./attack.sh --slo 'load passes' -- sh -c true",
+        USAGE,
+        &[
+            "nothing says when the application is ready",
+            "hint: write ready = { log = \"Started\" }",
+        ],
+    ),
+    (
+        "run --slo 'load passes' --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &[
+            "the SLO has `load passes`, the exit code of a load command, and there is none",
+            "--load 'k6 run checkout.js'",
+        ],
+    ),
+    (
+        "run --slo 'load passes unless 0' --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["an exit code that means failure is 1 to 255"],
+    ),
+    (
         "size --probe lag=true --slo start<9s --rate 5/s -- sh -c true",
         USAGE,
         &[
@@ -372,6 +401,14 @@ pub const NEWCOMERS: &[Row] = &[
         &[
             "starts neither with a slash nor with a port",
             ":9001/health",
+        ],
+    ),
+    (
+        "run --drive ./attack.sh --slo 'load passes' --ready grpc -- sh -c true",
+        USAGE,
+        &[
+            "starts neither with a slash nor with a port",
+            "grpc:9090",
         ],
     ),
     (

@@ -1,4 +1,4 @@
-//! A consumer: an application without requests, which its metrics alone judge.
+//! A consumer: an application without requests, judged by its metrics or the exit of its drive command.
 //!
 //! Owns when it is ready unless the experiment says so, and what an experiment with one cannot ask.
 
@@ -22,16 +22,25 @@ pub(super) fn refuse_request_objectives(
     Err(source.error_at(
         text.origin(),
         format!("`{objective}` is about requests, and without a URL none are sent"),
-        "write objectives about metrics, as 'lag: max<1000', and start<20s; or name the URL that takes requests: url of [load] (--url)",
+        "write objectives about metrics, as 'lag: max<1000', start<20s, and of a drive command 'load passes'; or name the URL that takes requests: url of [load] (--url)",
     ))
 }
 
-pub(super) fn first_sample(metrics: Option<&MetricsSpec>) -> Readiness {
-    let url = metrics.and_then(|metrics| metrics.url.as_ref());
-    let target = url.and_then(|url| url.parse::<LoadTarget>().ok());
-    Readiness::Sample {
+pub(super) fn first_sample(
+    metrics: Option<&MetricsSpec>,
+    source: &ExperimentSource<'_>,
+) -> Checked<Readiness> {
+    let Some(metrics) = metrics else {
+        return Err(source.experiment_error(
+            "nothing says when the application is ready: it has no URL and no metrics",
+            "write ready = { log = \"Started\" }, or tcp = 9000, in [app]; or a path that answers: --ready :9001/health",
+        ));
+    };
+    let target = metrics.url.as_ref();
+    let target = target.and_then(|url| url.parse::<LoadTarget>().ok());
+    Ok(Readiness::Sample {
         port: target.map(|target| target.port),
-    }
+    })
 }
 
 pub(super) fn refuse_beside_consumer(

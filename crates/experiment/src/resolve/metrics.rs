@@ -100,7 +100,7 @@ pub(super) fn refuse_beside_metrics(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
-    if experiment.metrics.is_none() {
+    if experiment.metrics.is_none() && !experiment.load.is_timed() {
         return Ok(());
     }
     let configurations = experiment.configurations();
@@ -127,7 +127,7 @@ pub(super) fn refuse_beside_metrics(
         ),
     ];
     source.refuse_asked(
-        "metrics are read from one service on this machine",
+        "metrics and a drive command need one service on this machine",
         &refused,
     )
 }

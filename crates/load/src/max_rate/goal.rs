@@ -21,14 +21,17 @@ impl LoadGoal {
         let is_start = |o: &Objective| {
             matches!(
                 o,
-                Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_)
+                Objective::Start { .. }
+                    | Objective::Jvm(_)
+                    | Objective::Run(_)
+                    | Objective::LoadPasses { .. }
             )
         };
         if slo.objectives.iter().any(is_start) {
             return Err(LoadError::Plan {
                 field: "slo",
                 why: format!(
-                    "`{slo}` is about the start, the JVM or a run that ends, which load does not show"
+                    "`{slo}` is about the start, the JVM, a run that ends or a load command, which load does not show"
                 ),
             });
         }
@@ -99,9 +102,11 @@ fn measured_value(objective: Objective, totals: &LoadTotals) -> Option<f64> {
             Some(failed as f64 / totals.scheduled.max(1) as f64)
         }
         // `Goal::new` refuses it.
-        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
-            None
-        }
+        Objective::Start { .. }
+        | Objective::Jvm(_)
+        | Objective::Run(_)
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => None,
     }
 }
 
@@ -110,9 +115,11 @@ fn objective_words(objective: Objective, measured: Option<f64>) -> String {
         Objective::Latency { quantile, .. } => quantile.to_string(),
         Objective::MaxLatency { .. } => "max".to_owned(),
         Objective::Errors { .. } => "errors".to_owned(),
-        Objective::Start { .. } | Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
-            "start".to_owned()
-        }
+        Objective::Start { .. }
+        | Objective::Jvm(_)
+        | Objective::Run(_)
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => "start".to_owned(),
     };
     let value = match (measured, objective) {
         (None, _) => "failed".to_owned(),

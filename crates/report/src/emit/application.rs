@@ -52,6 +52,9 @@ pub enum ReadinessCheck {
     Tcp {
         port: u16,
     },
+    Grpc {
+        port: u16,
+    },
 }
 
 impl ProductionApplication {
@@ -65,7 +68,7 @@ impl ProductionApplication {
 impl ReadinessCheck {
     pub fn asked_port(&self) -> u16 {
         match self {
-            Self::Http { port, .. } | Self::Tcp { port } => *port,
+            Self::Http { port, .. } | Self::Tcp { port } | Self::Grpc { port } => *port,
         }
     }
 }

@@ -127,7 +127,9 @@ pub fn training_script(
 
 fn ask_function(ready: &ReadinessCheck) -> String {
     let (port, question) = match ready {
-        ReadinessCheck::Tcp { port } => (*port, "exec 3>&-".to_owned()),
+        ReadinessCheck::Tcp { port } | ReadinessCheck::Grpc { port } => {
+            (*port, "exec 3>&-".to_owned())
+        }
         ReadinessCheck::Http { port, path } => {
             let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
             let question = format!(

@@ -286,19 +286,16 @@ fn startup(
     Some(yaml_map(entries))
 }
 
-fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
+pub(super) fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
+    let asked = |port: u16| yaml_entry("port", u64::from(port));
     match ready {
         ReadinessCheck::Http { port, path } => {
-            let fields = [
-                yaml_entry("path", path.clone()),
-                yaml_entry("port", u64::from(*port)),
-            ];
+            let fields = [yaml_entry("path", path.clone()), asked(*port)];
             yaml_entry("httpGet", yaml_map(fields))
         }
-        ReadinessCheck::Tcp { port } => yaml_entry(
-            "tcpSocket",
-            yaml_map([yaml_entry("port", u64::from(*port))]),
-        ),
+        ReadinessCheck::Tcp { port } => yaml_entry("tcpSocket", yaml_map([asked(*port)])),
+        // Kubernetes takes no port by its name there.
+        ReadinessCheck::Grpc { port } => yaml_entry("grpc", yaml_map([asked(*port)])),
     }
 }
 

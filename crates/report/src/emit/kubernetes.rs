@@ -8,6 +8,7 @@
 use serde_json::Value;
 
 use super::application::{ImagePinning, ReadinessCheck};
+use super::change::measured_handler;
 use super::container::UID;
 use super::facts::{EmitFacts, SHM};
 use super::given::EnvironmentVariable;
@@ -323,6 +324,7 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
                 yaml_map([yaml_entry("path", path.clone()), port]),
             ),
             ReadinessCheck::Tcp { .. } => yaml_entry("tcpSocket", yaml_map([port])),
+            grpc @ ReadinessCheck::Grpc { .. } => measured_handler(grpc),
         }
     };
     let (alive, patient) = match liberty::liveness_path(&application.command, check) {

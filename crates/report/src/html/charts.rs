@@ -109,7 +109,8 @@ fn bounds(view: &ResultView) -> Vec<BoundLine> {
         | Objective::Start { .. }
         | Objective::Jvm(_)
         | Objective::Run(_)
-        | Objective::Metric(_) => None,
+        | Objective::Metric(_)
+        | Objective::LoadPasses { .. } => None,
     };
     view.slo.objectives.iter().filter_map(bound).collect()
 }

@@ -165,7 +165,18 @@ fn every_manifest_is_what_the_api_takes() {
         replicas: 1,
         ..application()
     };
-    for (application, kinds) in [(application(), 3), (scaled, 4), (by_connection, 2)] {
+    let by_grpc = ProductionApplication {
+        ready: ReadinessCheck::Grpc { port: 9090 },
+        ..application()
+    };
+    let asked = manifests(&fixture::search(), &by_grpc)[0].to_string();
+    assert!(asked.contains(r#""grpc":{"port":9090}"#), "{asked}");
+    for (application, kinds) in [
+        (application(), 3),
+        (scaled, 4),
+        (by_connection, 2),
+        (by_grpc, 3),
+    ] {
         let all = manifests(&fixture::search(), &application);
         assert_eq!(all.len(), kinds);
         for document in &all {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{LoadEvidence, LoadFrom, PhaseSpan, TrialPhase};
 use loadline_load::reported::ReportedWindow;
-use loadline_protocol::LoadPhase;
+use loadline_protocol::{LoadPhase, TrialOrder};
 
 use super::OngoingTrial;
 use crate::clock::wall_ahead_ns;
@@ -103,9 +103,7 @@ impl OngoingTrial<'_> {
         {
             return Ok(true);
         }
-        let needed = self.order.load.iter();
-        let needed = needed.filter_map(|load| load.plan.model.scheduled_duration());
-        let failure = tool.early_end(needed.sum());
+        let failure = tool.early_end(told_length(self.order));
         // What follows from the application's end is not the command's.
         match is_studied || self.has_ended(0) || self.instances.all[0].ran_out_of_memory() {
             true => Ok(false),
@@ -136,9 +134,7 @@ impl OngoingTrial<'_> {
                 front.ask_to_stop();
                 return Ok(());
             }
-            let needed = self.order.load.iter();
-            let needed = needed.filter_map(|load| load.plan.model.scheduled_duration());
-            return Err(HaltReason::Failed(tool.early_end(needed.sum())));
+            return Err(HaltReason::Failed(tool.early_end(told_length(self.order))));
         }
         let has_begun = !front.passed_seconds().is_empty() || !self.load.is_empty();
         match &self.order.load_command {
@@ -149,32 +145,41 @@ impl OngoingTrial<'_> {
         }
     }
 
-    /// Waits for the end of a command that writes results, and takes what they say of the judged
-    /// phase into its evidence. Results that cannot be read are a remark.
+    /// Waits for the end of a command that writes results or is judged by its exit code, and takes
+    /// both into the evidence of the judged phase. Results that cannot be read are a remark. Errors:
+    /// An exit code that is neither success nor a miss.
     pub(super) fn take_results(&mut self) -> Result<(), HaltReason> {
         let Some(window) = self.judged_window() else {
             return Ok(());
         };
         let (begin, mut is_asked) = (Instant::now(), false);
-        while begin.elapsed() < 2 * ENDS && !self.instances.all[0].state.is_over() {
+        let tool = self.instances.load_tool.as_ref();
+        let own = tool.map_or(ENDS, |tool| ENDS + tool.time_left(told_length(self.order)));
+        while begin.elapsed() < own + ENDS && !self.instances.all[0].state.is_over() {
             let Some(tool) = &mut self.instances.load_tool else {
                 return Ok(());
             };
             tool.look_after()?;
-            if tool.has_ended() || !tool.writes_results() {
+            if tool.has_ended() || !tool.is_awaited() {
                 break;
             }
-            if !is_asked && begin.elapsed() > ENDS {
+            if !is_asked && begin.elapsed() > own {
                 tool.ask_to_end();
                 is_asked = true;
             }
             self.instances.wait_tick();
             self.go_on()?;
         }
-        let tool = self.instances.load_tool.as_ref();
-        let Some(tool) = tool.filter(|tool| tool.writes_results()) else {
+        let Some(tool) = &mut self.instances.load_tool else {
             return Ok(());
         };
+        // What follows from the application's end is not the command's.
+        if !self.instances.all[0].state.is_over() {
+            self.instances.load_exit = tool.judged_exit().map_err(HaltReason::Failed)?;
+        }
+        if !tool.writes_results() {
+            return Ok(());
+        }
         match tool.read_results(window) {
             Err(why) => {
                 let warning = format!("the load command's {why}");
@@ -214,4 +219,11 @@ impl OngoingTrial<'_> {
             tool.end_tool();
         }
     }
+}
+
+/// How long its command was told to last.
+fn told_length(order: &TrialOrder) -> Duration {
+    let phases = order.load.iter();
+    let lengths = phases.filter_map(|load| load.plan.model.scheduled_duration());
+    lengths.sum()
 }

@@ -63,6 +63,7 @@ fn spec(lab: &mut Lab, served: &[&str], script: &str) -> Option<Spec> {
         account: Account { uid: UID, gid: UID },
         port: Some(PORT),
         may_end: false,
+        fails_with: None,
         first_request: Duration::from_secs(20),
         memory: Bytes::from_mib(256),
     });
