@@ -373,9 +373,10 @@ fn judge(
                     *bound,
                 ),
                 Objective::Start { bound } => (ready.map(|d| d.as_secs_f64()), bound.as_secs_f64()),
-                Objective::Jvm(_) | Objective::Run(_) | Objective::Metric(_) => {
-                    panic!("the fixture is a service")
-                }
+                Objective::Jvm(_)
+                | Objective::Run(_)
+                | Objective::Metric(_)
+                | Objective::LoadPasses { .. } => panic!("the fixture is a service"),
             };
             ObjectiveResult {
                 request: None,
