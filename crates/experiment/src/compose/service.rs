@@ -37,14 +37,13 @@ const TAKEN: [&str; 18] = [
     "scale",
 ];
 
-const WITHOUT_MEANING: [&str; 18] = [
+const WITHOUT_MEANING: [&str; 17] = [
     "annotations",
     "attach",
     "container_name",
     "cpu_shares",
     "develop",
     "hostname",
-    "init",
     "labels",
     "logging",
     "mem_reservation",
