@@ -1,8 +1,10 @@
 //! Common mistakes, and their messages.
 
 use std::path::Path;
+use std::time::Duration;
 
 use insta::assert_snapshot;
+use loadline_analysis::record::TrialPhase;
 use loadline_analysis::warming::JvmQuestion;
 use loadline_protocol::Readiness;
 
@@ -556,11 +558,17 @@ fn the_directory_beside_the_file_may_be_called_a_dot() {
 
 #[test]
 fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
-    let load = Experiment::from_file_text(GOOD, Path::new("exp.toml"), Path::new("/x"))
+    let text = GOOD.replace("[limits]", "peak = \"2x\"\n[limits]");
+    let load = Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x"))
         .unwrap()
         .load;
     let of = Configuration::default();
     let judged = load.phases(&of, None, 7).unwrap();
+    let burst = &judged[2];
+    assert_eq!(burst.phase, TrialPhase::Peak);
+    assert_eq!(burst.plan.model.mean_rate(), Some(200.0));
+    let soaked = load.cycles(&of, None, 7, Duration::from_secs(60)).unwrap();
+    assert!(soaked.iter().all(|p| p.phase != TrialPhase::Peak));
     for (is_squeezed, behind) in [
         (false, "ageing 45s"),
         (true, "ageing 45s, squeeze 90s, second cycle 15s"),
@@ -578,4 +586,14 @@ fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
         seeds.dedup();
         assert_eq!(seeds.len(), phases.len());
     }
+}
+
+#[test]
+fn headroom_is_part_of_the_rate() {
+    let with = |text: &str| format!("{text}\n[search]\nheadroom = \"20%\"\n");
+    let experiment =
+        Experiment::from_file_text(&with(GOOD), Path::new("exp.toml"), Path::new("/x"));
+    assert_eq!(experiment.unwrap().load.model.mean_rate(), Some(120.0));
+    let closed = GOOD.replace("rate = \"100/s\"", "closed = true");
+    assert_snapshot!(told(&with(&closed)), @"");
 }
