@@ -61,19 +61,37 @@ fn a_peak_is_judged_by_its_own_objectives_and_the_load_without_it() {
             ..steady_load()
         }
     };
-    let line = |slo: &str, p99, failed| {
+    let judged = |slo: &str, p99, failed| {
         let mut evidence = passing_evidence();
         evidence.load.push(peak(p99, failed));
         let slo = slo.parse().unwrap();
         let thresholds = VerdictThresholds::default();
         let judgement = judge_trial(&configuration(128), &slo, &evidence, &thresholds);
-        format!("{}: {}", judgement.verdict, judgement.reason)
+        (judgement.verdict, judgement.reason.to_string())
     };
     let bounded = "p99<50ms,peak p99<500ms,peak errors<1%";
-    insta::assert_snapshot!(line("p99<50ms", 812, 60), @"");
-    insta::assert_snapshot!(line(bounded, 400, 0), @"");
-    insta::assert_snapshot!(line(bounded, 812, 0), @"");
-    insta::assert_snapshot!(line(bounded, 400, 120), @"");
+    for (slo, p99, failed, verdict, part) in [
+        (
+            "p99<50ms",
+            812,
+            30,
+            TrialVerdict::Pass,
+            "; at the peak of 600/s for 10s p99 81",
+        ),
+        (bounded, 400, 0, TrialVerdict::Pass, ", peak p99 40"),
+        (bounded, 812, 0, TrialVerdict::SloMiss, "peak p99 was 81"),
+        (
+            bounded,
+            400,
+            120,
+            TrialVerdict::SloMiss,
+            "peak errors were 2 % (timeout 120), the SLO allows 1 %",
+        ),
+    ] {
+        let (seen, reason) = judged(slo, p99, failed);
+        assert_eq!(seen, verdict, "{reason}");
+        assert!(reason.contains(part), "{reason}");
+    }
     let without = judge_trial(
         &configuration(128),
         &bounded.parse().unwrap(),

@@ -31,8 +31,8 @@ fn a_peak_is_driven_behind_the_judged_load() -> Outcome {
         .args(&["--wait", "--accept-noise", "--full", "--rate", "100/s"])
         .args(&["--url", "http://localhost:8080/", "--peak", "2x:1s"])
         .args(&["--slo", "errors<99%,peak max<20s,peak errors<99%"])
-        .args(&["--warm-up", "0s", "--duration", "500ms", "--"])
-        .args(&lab.application(&["serve"]))
+        .args(&["--warm-up", "0s", "--duration", "500ms"])
+        .zoo(&lab, &["serve"])
         .into_end();
     ended
         .expect_code(0)
