@@ -91,7 +91,7 @@ const WRONG: &[Wrong] = &[
         "run",
         "--peak 2y",
         USAGE,
-        &["`2y` is not a rate; did you mean 2/s?"],
+        &["`2y` is not a rate", "hint: did you mean 2/s?"],
     ),
     (
         "run",

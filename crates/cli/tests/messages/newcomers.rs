@@ -261,11 +261,6 @@ pub const NEWCOMERS: &[Row] = &[
         ],
     ),
     (
-        "load http://localhost:1/ --max-rate --slo 'peak p99<1s'",
-        USAGE,
-        &["is about a peak, which is no part of the search", "--peak"],
-    ),
-    (
         "size --slo p99<50ms --closed --headroom 20% --url http://localhost:8080/ -- sh -c true",
         USAGE,
         &[
