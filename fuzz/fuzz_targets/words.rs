@@ -6,6 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use loadline_analysis::price::{parse_lattice, parse_prices};
 use loadline_analysis::slo::Slo;
+use loadline_load::spec::text::PeakLoad;
 use loadline_sizing::options::words;
 use loadline_sizing::profile::AppProfile;
 use loadline_sizing::{Bytes, CpuSet, Cpus, JavaVersion, JvmOptionSet};
@@ -17,6 +18,13 @@ fuzz_target!(|text: &str| {
     }
     if let Ok(set) = text.parse::<CpuSet>() {
         assert_eq!(set.to_string().parse::<CpuSet>().ok(), Some(set));
+    }
+    if let Ok(peak) = text.parse::<PeakLoad>() {
+        let printed = peak.to_string();
+        assert_eq!(
+            printed.parse::<PeakLoad>().map(|p| p.to_string()),
+            Ok(printed)
+        );
     }
     let _ = (text.parse::<Bytes>(), text.parse::<Cpus>());
     let _ = (text.parse::<JavaVersion>(), AppProfile::parse_profile(text));

@@ -374,7 +374,7 @@ fn never_ready(evidence: &Evidence) -> Option<ApplicationFailure> {
 /// `hang_after` and with many requests sent.
 fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFailure> {
     let until = evidence.judged_until();
-    let is_judged = |load: &&LoadEvidence| until == u64::MAX || load.phase == TrialPhase::Measure;
+    let is_judged = |load: &&LoadEvidence| until == u64::MAX || load.phase.is_judged();
     let load = evidence.load.iter().rfind(is_judged)?;
     let in_load: Vec<&SecondEvidence> = evidence
         .seconds

@@ -85,6 +85,7 @@ mod tests {
             let slo: crate::slo::Slo = text.parse().unwrap();
             ObjectiveResult {
                 request: None,
+                is_peak: false,
                 objective: slo.objectives[0],
                 measured: *value,
                 met: false,

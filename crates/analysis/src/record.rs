@@ -31,7 +31,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pauses::PauseEvidence;
-use crate::slo::{Objective, Slo};
+use crate::slo::{Objective, Slo, print_peak_objective};
 use crate::wire;
 
 pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
@@ -254,6 +254,9 @@ pub struct ObjectiveResult {
     /// The request of the mix that it is about; `None` for all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Whether it is about the burst behind the judged load.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_peak: bool,
     /// The objective.
     pub objective: Objective,
     /// The measured value: seconds for latencies and start, a fraction for errors. `None` when
@@ -267,6 +270,7 @@ impl ObjectiveResult {
     pub fn objective_text(&self) -> String {
         match &self.request {
             Some(request) => format!("{request}: {}", self.objective),
+            None if self.is_peak => print_peak_objective(&self.objective),
             None => self.objective.to_string(),
         }
     }
@@ -349,7 +353,7 @@ pub struct Evidence {
     /// What grew; of soaks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<SoakEvidence>,
-    /// Its memory by part right after the measure phase; `None` if it was not read.
+    /// Its memory by part right after the judged load; `None` if it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryParts>,
     /// What lowering its limit under load showed; of squeezes only.
@@ -370,12 +374,13 @@ pub struct Evidence {
 
 impl Evidence {
     /// Up to when the application is judged, CLOCK_MONOTONIC: where its memory is studied behind the
-    /// measure phase, that is its end, and whatever happens later is no fault of the application.
+    /// judged load, that is its end, and whatever happens later is no fault of the application.
     pub fn judged_until(&self) -> u64 {
         let end = |phase| self.phases.iter().find(|span| span.phase == phase);
         let is_studied = end(TrialPhase::Age).or(end(TrialPhase::Squeeze)).is_some();
-        let measure = end(TrialPhase::Measure).filter(|_| is_studied);
-        measure.map_or(u64::MAX, |span| span.end)
+        let judged = end(TrialPhase::Peak).or(end(TrialPhase::Measure));
+        let judged = judged.filter(|_| is_studied);
+        judged.map_or(u64::MAX, |span| span.end)
     }
 
     /// Whether the kernel killed the application because its limit was lowered on purpose.

@@ -61,11 +61,13 @@ impl MeasuredRequest {
 }
 
 impl MeasuredLoad {
+    /// The judged load, without its peak.
     pub fn from_evidence(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
-        let parts = evidence
-            .load
-            .iter()
-            .filter(|l| l.phase == TrialPhase::Measure);
+        Self::in_phase(evidence, TrialPhase::Measure)
+    }
+
+    pub fn in_phase(evidence: &Evidence, phase: TrialPhase) -> Result<Option<Self>, LatencyError> {
+        let parts = evidence.load.iter().filter(|l| l.phase == phase);
         let mut sum: Option<Self> = None;
         for part in parts {
             let part = Self {
@@ -224,6 +226,14 @@ impl Sli {
                 .and_then(|(throttled, periods)| quotient(throttled as f64, periods as f64)),
             ..load.map(of_load).unwrap_or_default()
         })
+    }
+}
+
+impl Sli {
+    /// The load of the burst behind the judged one; `None` without it.
+    pub fn of_peak(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
+        let measured = MeasuredLoad::in_phase(evidence, TrialPhase::Peak)?;
+        Ok(measured.as_ref().map(of_load))
     }
 }
 

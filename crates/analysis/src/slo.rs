@@ -4,6 +4,7 @@
 
 mod jvm;
 mod metric;
+mod peak;
 mod run;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::text;
 pub use jvm::JvmObjective;
 pub use metric::{Comparison, MetricObjective};
+pub use peak::print_peak_objective;
 pub use run::RunObjective;
 
 /// A quantile in [0, 1]; printed as a percentile (`p99.9`).
@@ -202,11 +204,14 @@ pub struct Slo {
     /// time before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<OutageObjective>,
+    /// Those about the burst behind the judged load, in the order written: latencies and errors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peak: Vec<Objective>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
+    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a peak 'peak p99<500ms', of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
 )]
 pub struct ParseSloError {
     pub text: String,
@@ -222,10 +227,14 @@ impl FromStr for Slo {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (mut objectives, mut by_request) = (Vec::new(), Vec::new());
-        let mut outage = Vec::new();
+        let (mut outage, mut peak) = (Vec::new(), Vec::new());
         for part in split_objectives(text) {
             if let Some(objective) = parse_outage_objective(part)? {
                 outage.push(objective);
+                continue;
+            }
+            if let Some(objective) = peak::parse_peak_objective(part)? {
+                peak.push(objective);
                 continue;
             }
             match parse_request_objective(part)? {
@@ -243,6 +252,7 @@ impl FromStr for Slo {
             objectives,
             by_request,
             outage,
+            peak,
         })
     }
 }
@@ -340,7 +350,8 @@ impl fmt::Display for Slo {
         let all = self.objectives.iter().map(ToString::to_string);
         let named = self.by_request.iter().map(ToString::to_string);
         let outage = self.outage.iter().map(ToString::to_string);
-        let all = all.chain(named).chain(outage);
+        let peak = self.peak.iter().map(print_peak_objective);
+        let all = all.chain(named).chain(outage).chain(peak);
         f.write_str(&all.collect::<Vec<_>>().join(","))
     }
 }

@@ -289,7 +289,8 @@ pub fn time_to_performance(record: &TrialRecord) -> Option<Duration> {
         .phases
         .iter()
         .find(|span| span.phase == TrialPhase::Start)?;
-    let until = evidence.judged_until();
+    let peak = evidence.phases.iter().find(|p| p.phase == TrialPhase::Peak);
+    let until = peak.map_or(evidence.judged_until(), |peak| peak.start);
     let seconds: Vec<(u64, f64)> = evidence
         .seconds
         .iter()

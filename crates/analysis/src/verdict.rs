@@ -7,6 +7,7 @@
 //! the numbers, so that no further look-up is needed.
 
 mod exit;
+mod loads;
 mod metric;
 mod run;
 mod words;
@@ -23,7 +24,8 @@ use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
 use crate::{app_ko, dependency, outage, proxy};
-use words::{bound_text, met_sentence, objective_name};
+use loads::JudgedLoads;
+use words::{broken_sentence, met_sentence};
 
 /// Requests that may be under way at the end of the load, however fast answers are.
 const UNDER_WAY: f64 = 2.0;
@@ -139,24 +141,17 @@ fn judge_calm(
     evidence: &Evidence,
     thresholds: &VerdictThresholds,
 ) -> Judgement {
-    let measured = MeasuredLoad::from_evidence(evidence);
-    let objectives = match (&evidence.run, &measured) {
+    let loads = JudgedLoads::from_evidence(evidence);
+    let objectives = match (&evidence.run, &loads) {
         (Some(of), _) => run::objective_results((slo, of), evidence, thresholds),
-        (None, Ok(measured)) if exit::is_measured(measured.as_ref(), evidence) => {
-            objective_results(slo, measured.as_ref(), evidence)
+        (None, Ok(loads)) if exit::is_measured(loads.base.as_ref(), evidence) => {
+            objective_results(slo, loads, evidence)
         }
         _ => Vec::new(),
     };
     let (verdict, reason) = match &evidence.run {
         Some(of) => run::decide_verdict(configuration, (&objectives, of), evidence, thresholds),
-        None => decide_verdict(
-            configuration,
-            &objectives,
-            slo,
-            evidence,
-            measured,
-            thresholds,
-        ),
+        None => decide_verdict(configuration, &objectives, slo, evidence, loads, thresholds),
     };
     let (verdict, reason) = beside_dependencies(verdict, reason, evidence);
     Judgement {
@@ -196,7 +191,7 @@ fn decide_verdict(
     objectives: &[ObjectiveResult],
     slo: &Slo,
     evidence: &Evidence,
-    measured: Result<Option<MeasuredLoad>, LatencyError>,
+    loads: Result<JudgedLoads, LatencyError>,
     thresholds: &VerdictThresholds,
 ) -> (TrialVerdict, VerdictReason) {
     if let Some(failure) = &evidence.failure {
@@ -209,8 +204,8 @@ fn decide_verdict(
     if let Some(ko) = ko.as_ref().filter(|ko| !ko.timed) {
         return (TrialVerdict::AppKo(ko.cause), ko.reason.clone());
     }
-    let measured = match measured {
-        Ok(measured) => measured,
+    let loads = match loads {
+        Ok(loads) => loads,
         Err(error) => {
             return (
                 TrialVerdict::Invalid(InvalidReason::ToolError),
@@ -218,7 +213,7 @@ fn decide_verdict(
             );
         }
     };
-    if let Some((cause, reason)) = cannot_count(measured.as_ref(), slo, evidence, thresholds) {
+    if let Some((cause, reason)) = cannot_count(&loads, slo, evidence, thresholds) {
         return (TrialVerdict::Invalid(cause), reason.into());
     }
     let behind = causes_behind(evidence, thresholds);
@@ -226,15 +221,16 @@ fn decide_verdict(
         ko.reason.extend(behind);
         return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
-    if let Some((cause, reason)) = exit::why_unjudged(measured.as_ref(), slo, evidence) {
+    if let Some((cause, reason)) = exit::why_unjudged(loads.base.as_ref(), slo, evidence) {
         return (TrialVerdict::Invalid(cause), reason.into());
     }
-    let measured = measured.as_ref();
     let early = evidence.ended_early.as_ref();
     let early = early.map(|early| format!("it was ended early: {}", early.reason));
-    match misses(objectives, slo, measured, evidence, thresholds) {
+    match misses(objectives, slo, &loads, evidence, thresholds) {
         misses if misses.is_empty() && early.is_none() => {
-            (TrialVerdict::Pass, pass_reason(objectives, measured).into())
+            let passed = pass_reason(objectives, loads.base.as_ref());
+            let sentences = [passed].into_iter().chain(loads.peak_sentence());
+            (TrialVerdict::Pass, sentences.collect())
         }
         misses => {
             // Of a trial that was cut the sums are those of the cut: what it had broken by then
@@ -249,13 +245,14 @@ fn decide_verdict(
 }
 
 fn cannot_count(
-    measured: Option<&MeasuredLoad>,
+    loads: &JudgedLoads,
     slo: &Slo,
     evidence: &Evidence,
     thresholds: &VerdictThresholds,
 ) -> Option<(InvalidReason, String)> {
-    measured
-        .and_then(|measured| generator_limit(measured, slo, thresholds))
+    loads
+        .both_loads()
+        .find_map(|load| generator_limit(load, slo, thresholds))
         .or_else(|| drive_limit(evidence, thresholds))
         .or_else(|| proxy_limit(evidence, slo, thresholds))
         .or_else(|| noise::why_too_noisy(&evidence.noise, &thresholds.noise))
@@ -337,21 +334,21 @@ fn proxy_limit(
     Some((InvalidReason::ProxySaturated, reason))
 }
 
-fn objective_results(
-    slo: &Slo,
-    measured: Option<&MeasuredLoad>,
-    evidence: &Evidence,
-) -> Vec<ObjectiveResult> {
+fn objective_results(slo: &Slo, loads: &JudgedLoads, evidence: &Evidence) -> Vec<ObjectiveResult> {
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
-    let of_all = |objective: &Objective| {
-        let value = match objective {
-            Objective::Errors { .. } => measured.and_then(MeasuredLoad::error_share),
-            Objective::Start { .. } => seconds(evidence.start.ready),
-            Objective::Jvm(jvm) => sli::jvm_share(*jvm, evidence),
-            Objective::LoadPasses { .. } => evidence.load_exit.map(f64::from),
-            _ => measured.and_then(|m| seconds(judged_latency(*objective, &m.latency))),
-        };
-        objective_result(None, *objective, value)
+    let measured = loads.base.as_ref();
+    let in_load = |load: Option<&MeasuredLoad>, objective: &Objective| match objective {
+        Objective::Errors { .. } => load.and_then(MeasuredLoad::error_share),
+        Objective::Start { .. } => seconds(evidence.start.ready),
+        Objective::Jvm(jvm) => sli::jvm_share(*jvm, evidence),
+        Objective::LoadPasses { .. } => evidence.load_exit.map(f64::from),
+        _ => load.and_then(|load| seconds(judged_latency(*objective, &load.latency))),
+    };
+    let of_all =
+        |objective: &Objective| objective_result(None, *objective, in_load(measured, objective));
+    let of_peak = |objective: &Objective| ObjectiveResult {
+        is_peak: true,
+        ..objective_result(None, *objective, in_load(loads.peak.as_ref(), objective))
     };
     let of_one = |named: &RequestObjective| {
         if let Objective::Metric(metric) = named.objective {
@@ -366,7 +363,10 @@ fn objective_results(
         objective_result(Some(named.request.clone()), named.objective, value)
     };
     let all = slo.objectives.iter().map(of_all);
-    all.chain(slo.by_request.iter().map(of_one)).collect()
+    let all = all.chain(slo.by_request.iter().map(of_one));
+    // Neither a soak nor the load behind a squeeze has one.
+    let peaks = slo.peak.iter().filter(|_| loads.peak.is_some());
+    all.chain(peaks.map(of_peak)).collect()
 }
 
 /// What a latency objective is held against; `None` for the others, and for a latency that lies in
@@ -391,6 +391,7 @@ fn objective_result(
 ) -> ObjectiveResult {
     ObjectiveResult {
         request,
+        is_peak: false,
         objective,
         measured,
         met: objective.is_met(measured),
@@ -400,12 +401,13 @@ fn objective_result(
 fn misses(
     objectives: &[ObjectiveResult],
     slo: &Slo,
-    measured: Option<&MeasuredLoad>,
+    loads: &JudgedLoads,
     evidence: &Evidence,
     thresholds: &VerdictThresholds,
 ) -> Vec<String> {
+    let measured = loads.base.as_ref();
     let broken = objectives.iter().filter(|objective| !objective.met);
-    let sentence = |miss| broken_sentence(miss, measured, evidence);
+    let sentence = |miss| broken_sentence(miss, loads.load_of(miss), evidence);
     let mut sentences: Vec<String> = broken.map(sentence).collect();
     sentences.extend(metric::growth_sentences(slo, evidence));
     let allowed = error_bound(slo).max(1.0 - thresholds.achieved_share);
@@ -447,74 +449,6 @@ fn error_bound(slo: &Slo) -> f64 {
             _ => None,
         });
     bounds.reduce(f64::min).unwrap_or(DEFAULT_ERROR_BOUND)
-}
-
-fn broken_sentence(
-    miss: &ObjectiveResult,
-    measured: Option<&MeasuredLoad>,
-    evidence: &Evidence,
-) -> String {
-    if let Objective::Metric(metric) = miss.objective {
-        return metric::broken_sentence(miss, metric, evidence);
-    }
-    let name = objective_name(miss);
-    let bound = bound_text(miss.objective);
-    // What failed is known by kind for all requests together only.
-    let (sent, failed, kinds) = match (&miss.request, measured) {
-        (_, None) => (0, 0, String::new()),
-        (Some(request), Some(measured)) => {
-            let request = measured.request_named(request);
-            let failed = request.map_or(0, |request| request.failed);
-            let kinds = format!(" ({})", text::short_count(failed));
-            (request.map_or(0, |request| request.sent()), failed, kinds)
-        }
-        (None, Some(measured)) => {
-            let failed = measured.errors.values().sum::<u64>() + measured.unfinished;
-            (measured.scheduled, failed, failure_kinds(measured))
-        }
-    };
-    match (miss.measured, miss.objective) {
-        (Some(share), Objective::Errors { .. }) => {
-            let were = miss.objective.show_measured(share);
-            format!("{name} were {were}{kinds}, the SLO allows {bound}")
-        }
-        (Some(seconds), objective) => {
-            let was = objective.show_measured(seconds);
-            format!("{name} was {was}, the SLO allows {bound}")
-        }
-        (None, Objective::Jvm(_)) => {
-            format!("{name} has no value: there is no GC log of one JVM, the SLO allows {bound}")
-        }
-        (None, _) if sent == 0 => {
-            format!("{name} has no value: no request was sent, the SLO allows {bound}")
-        }
-        (None, _) => {
-            let failed = text::short_count(failed);
-            let sent = text::short_count(sent);
-            format!("{failed} of {sent} requests failed{kinds}: too many for {name}<{bound}")
-        }
-    }
-}
-
-/// ` (timeout 120, unfinished 3)`: the failed requests by kind, most frequent first.
-fn failure_kinds(measured: &MeasuredLoad) -> String {
-    let mut kinds: Vec<(&str, u64)> = measured
-        .errors
-        .iter()
-        .map(|(kind, count)| (kind.as_str(), *count))
-        .chain([("unfinished", measured.unfinished)])
-        .filter(|(_, count)| *count > 0)
-        .collect();
-    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let kinds: Vec<String> = kinds
-        .iter()
-        .take(3)
-        .map(|(kind, count)| format!("{kind} {}", text::short_count(*count)))
-        .collect();
-    match kinds.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", kinds.join(", ")),
-    }
 }
 
 fn pass_reason(objectives: &[ObjectiveResult], measured: Option<&MeasuredLoad>) -> String {

@@ -67,8 +67,8 @@ pub fn load_experiment_with(
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {
     let search = more.search;
-    if search.is_none() && flags.cpu == [AUTO] {
-        let problem = "--cpu auto chooses the CPU limit, and only `size` does that";
+    if search.is_none() && (flags.cpu == [AUTO] || flags.start_cpu.as_deref() == Some(AUTO)) {
+        let problem = "--cpu auto and --start-cpu auto choose the CPU, and only `size` does that";
         return Err(Error::new(FailureKind::Usage, problem)
             .with_hint("give the CPU that it gets, as --cpu 500m, or several: --cpu 500m,1"));
     }
@@ -352,6 +352,9 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     }
     if let Some(command) = &flags.load {
         file.load.command.clone_from(&command.0);
+    }
+    if flags.peak.is_some() {
+        file.load.peak = flags.peak;
     }
     if let Some(command) = &flags.drive {
         file.load.drive.clone_from(&command.0);

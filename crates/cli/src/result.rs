@@ -346,8 +346,10 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     };
     let sessions = load.session_requests();
     let sessions = sessions.map(|requests| format!(", sessions of {} requests", round(requests)));
+    let peak = load.peak.map(|peak| format!(", then a peak of {peak}"));
     let rest = format!(
-        "{}, {} connections{}{}, warm-up {}",
+        "{}{}, {} connections{}{}, warm-up {}",
+        peak.unwrap_or_default(),
         sessions.unwrap_or_default(),
         load.connection_count(model),
         load.http2()

@@ -81,6 +81,8 @@ pub struct SearchSettings {
     pub pricing: Option<PricingTerms>,
     /// Whether the CPU limit is searched too, because it was asked for: `cpu = "auto"`.
     pub is_cpu_asked: bool,
+    /// Whether the CPU until ready is searched: `start-cpu = "auto"`.
+    pub is_start_cpu_asked: bool,
     pub cpu_policy: CpuPolicy,
 }
 

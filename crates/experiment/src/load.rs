@@ -23,6 +23,7 @@ const WARM_UP_SEED: u64 = 0x7761_726d;
 /// The same for the second cycle of a soak, and for the judged load behind a squeeze.
 const AGAIN_SEED: u64 = 0x6167_6169_6e21;
 
+const PEAK_SEED: u64 = 0x7065_616b;
 const AGE_SEED: u64 = 0x6167_6521;
 const SQUEEZE_SEED: u64 = 0x7371_7565_657a;
 
@@ -85,10 +86,17 @@ impl ExperimentLoad {
         self.spec.url.is_none() && !self.is_absent()
     }
 
-    /// The phases of a trial of this configuration, which may have its own rate (the mean of an
-    /// open model) and warm-up; `bound` is the tightest latency objective, `seed` drives everything
-    /// random in this trial. Errors: [`LoadError::Plan`] when a file or variable that it names does
-    /// not exist.
+    /// The judged load of this configuration, which may have its own rate: the mean of an open model.
+    pub fn model_of(&self, of: &Configuration) -> LoadModel {
+        match of.rate {
+            Some(rate) => self.model.clone().at_rate(rate),
+            None => self.model.clone(),
+        }
+    }
+
+    /// The phases of a trial of this configuration, which may have its own warm-up; `bound` is the
+    /// tightest latency objective, `seed` drives everything random in this trial.
+    /// Errors: [`LoadError::Plan`] when a file or variable that it names does not exist.
     pub fn phases(
         &self,
         of: &Configuration,
@@ -98,10 +106,7 @@ impl ExperimentLoad {
         if self.is_absent() {
             return Ok(Vec::new());
         }
-        let model = match of.rate {
-            Some(rate) => self.model.clone().at_rate(rate),
-            None => self.model.clone(),
-        };
+        let model = self.model_of(of);
         let plan = match (self.is_timed(), model.scheduled_duration()) {
             (true, Some(length)) => LoadPlan::timed(length),
             _ => LoadPlan {
@@ -121,14 +126,24 @@ impl ExperimentLoad {
                 ..plan.clone()
             },
         });
+        let peak = self.spec.peak_model(&model)?.map(|model| LoadPhase {
+            phase: TrialPhase::Peak,
+            plan: LoadPlan {
+                connections: self.spec.connection_count(&model),
+                model,
+                seed: seed ^ PEAK_SEED,
+                ..plan.clone()
+            },
+        });
         let judged = LoadPhase {
             phase: TrialPhase::Measure,
             plan,
         };
-        Ok(before.into_iter().chain([judged]).collect())
+        let phases = before.into_iter().chain([judged]).chain(peak);
+        Ok(phases.collect())
     }
 
-    /// The same for a soak: each of its two cycles plays the judged load for `cycle`.
+    /// The same for a soak: each of its two cycles plays the judged load for `cycle`, without peak.
     pub fn cycles(
         &self,
         of: &Configuration,
@@ -137,6 +152,7 @@ impl ExperimentLoad {
         length: Duration,
     ) -> Result<Vec<LoadPhase>, LoadError> {
         let mut phases = self.phases(of, bound, seed)?;
+        phases.retain(|phase| phase.phase != TrialPhase::Peak);
         if let Some(judged) = phases.last_mut() {
             judged.plan.model = judged.plan.model.repeated_for(length);
             let again = LoadPhase {
@@ -162,7 +178,8 @@ impl ExperimentLoad {
         is_squeezed: bool,
     ) -> Result<Vec<LoadPhase>, LoadError> {
         let mut phases = self.phases(of, bound, seed)?;
-        let Some(judged) = phases.last().map(|judged| judged.plan.clone()) else {
+        let judged = phases.iter().find(|p| p.phase == TrialPhase::Measure);
+        let Some(judged) = judged.map(|judged| judged.plan.clone()) else {
             return Ok(phases);
         };
         let behind = |phase, model, own| LoadPhase {

@@ -12,10 +12,11 @@ pub(super) mod image;
 mod instances;
 mod load_command;
 mod metrics;
+mod peak;
 mod run;
 mod sampling;
 
-pub(super) use cpu::auto_cpu;
+pub(super) use cpu::is_auto;
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ use super::level::LevelChange;
 use super::load::{ExperimentLoad, check_load};
 use super::outage;
 use super::said::{Text, ValueWithOrigin};
-use super::search::check_search;
+use super::search::{check_search, with_headroom};
 use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
 use super::{AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel};
 
@@ -71,6 +72,7 @@ impl Experiment {
             .map(|f| check_factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
         let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
+        let load = with_headroom(load, (&file.search, &factors), source)?;
         if !(file.configuration.is_empty() || factors.is_empty()) {
             let problem = "configurations are listed, and there are factors too";
             let hint = "leave out one of them: [[configuration]] or [[factor]]";
@@ -114,6 +116,7 @@ impl Experiment {
         image::refuse_image_settings(&experiment, source)?;
         outage::check_outages(&experiment, source)?;
         load_command::check_load_command(&experiment, source)?;
+        peak::check_peak(&experiment, &file.slo, source)?;
         run::refuse_beside_run(&experiment, source)?;
         metrics::refuse_beside_metrics(&experiment, source)?;
         consumer::refuse_beside_consumer(&experiment, source)?;
@@ -238,7 +241,7 @@ fn base_configuration(
         cpu: limits
             .cpu
             .as_ref()
-            .filter(|_| cpu::auto_cpu(limits).is_none())
+            .filter(|text| !is_auto(Some(*text)))
             .map(|t| check_cpu(t, source))
             .transpose()?,
         cpu_period: limits
@@ -249,6 +252,7 @@ fn base_configuration(
         start_cpu: limits
             .start_cpu
             .as_ref()
+            .filter(|text| !is_auto(Some(*text)))
             .map(|t| check_cpu(t, source))
             .transpose()?,
         cpu_shares: limits

@@ -19,6 +19,7 @@ use loadline_sizing::Bytes;
 
 use super::checked::{Checked, check_cpu, check_memory};
 use super::error::ExperimentSource;
+use super::load::ExperimentLoad;
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{LimitsTable, SearchTable};
 use super::{ExperimentError, ExperimentFactor, SearchSettings};
@@ -74,7 +75,8 @@ pub(super) fn check_search(
         node: check_node_cpus(table.node.as_ref(), source)?,
         pricing,
         cpu_policy: cpu_policy(table.cpu_policy.as_ref(), source)?,
-        is_cpu_asked: super::resolve::auto_cpu(limits).is_some(),
+        is_cpu_asked: super::resolve::is_auto(limits.cpu.as_ref()),
+        is_start_cpu_asked: super::resolve::is_auto(limits.start_cpu.as_ref()),
     };
     let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
     if search.min_memory >= largest {
@@ -209,10 +211,7 @@ fn check_pricing(
         ));
     };
     let parameters = LatticeParameters {
-        headroom: table
-            .headroom
-            .as_ref()
-            .map_or(Ok(0.0), |t| check_percentage(t, "headroom", source))?,
+        headroom: check_headroom(table, source)?,
         spare: table.spare.unwrap_or(0),
         ..LatticeParameters::new(rate)
     };
@@ -243,11 +242,43 @@ fn check_pricing(
     }))
 }
 
+fn check_headroom(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<f64> {
+    let share = table.headroom.as_ref();
+    share.map_or(Ok(0.0), |t| check_percentage(t, "headroom", source))
+}
+
+/// The load with what is to be carried on top of its rate; with prices each size has a rate of its own.
+pub(super) fn with_headroom(
+    load: ExperimentLoad,
+    (table, factors): (&SearchTable, &[ExperimentFactor]),
+    source: &ExperimentSource<'_>,
+) -> Checked<ExperimentLoad> {
+    let Some(text) = table.headroom.as_ref() else {
+        return Ok(load);
+    };
+    if table.prices.is_some() || table.price_list.is_some() {
+        return Ok(load);
+    }
+    let share = check_headroom(table, source)?;
+    let levels = factors.iter().flat_map(|factor| &factor.levels);
+    let is_varied = levels.into_iter().any(|level| level.change.rate.is_some());
+    match load.model.mean_rate().filter(|_| !is_varied) {
+        Some(rate) => Ok(ExperimentLoad {
+            model: load.model.at_rate(rate * (1.0 + share)),
+            ..load
+        }),
+        None => Err(source.error_at(
+            text.origin(),
+            "headroom is a share of the rate, and the load has no rate, or several",
+            "give one: rate = \"100/s\" (--rate 100/s), or leave headroom out",
+        )),
+    }
+}
+
 fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<()> {
     let given = [
         ("region", table.region.is_some()),
         ("sizes", !table.sizes.is_empty()),
-        ("headroom", table.headroom.is_some()),
         ("replicas", table.replicas.is_some()),
         ("compare", table.compare.is_some()),
         ("spare", table.spare.is_some()),

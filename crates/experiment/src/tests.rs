@@ -1,8 +1,10 @@
 //! Common mistakes, and their messages.
 
 use std::path::Path;
+use std::time::Duration;
 
 use insta::assert_snapshot;
+use loadline_analysis::record::TrialPhase;
 use loadline_analysis::warming::JvmQuestion;
 use loadline_protocol::Readiness;
 
@@ -112,7 +114,7 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     hint: write requests a second above 0: 300/s, also 30/m or 7/h
     "##);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a peak 'peak p99<500ms', of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
         slo = "p99<250"
     hint: for example p99<50ms,errors<0.1%
     "#);
@@ -556,11 +558,17 @@ fn the_directory_beside_the_file_may_be_called_a_dot() {
 
 #[test]
 fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
-    let load = Experiment::from_file_text(GOOD, Path::new("exp.toml"), Path::new("/x"))
+    let text = GOOD.replace("[limits]", "peak = \"2x\"\n[limits]");
+    let load = Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/x"))
         .unwrap()
         .load;
     let of = Configuration::default();
     let judged = load.phases(&of, None, 7).unwrap();
+    let burst = &judged[2];
+    assert_eq!(burst.phase, TrialPhase::Peak);
+    assert_eq!(burst.plan.model.mean_rate(), Some(200.0));
+    let soaked = load.cycles(&of, None, 7, Duration::from_secs(60)).unwrap();
+    assert!(soaked.iter().all(|p| p.phase != TrialPhase::Peak));
     for (is_squeezed, behind) in [
         (false, "ageing 45s"),
         (true, "ageing 45s, squeeze 90s, second cycle 15s"),
@@ -626,4 +634,16 @@ fn the_code_of_missed_thresholds_is_the_tools_own() {
     let (_, doubt) = slo("'vegeta', 'attack'", "load passes");
     assert_snapshot!(doubt.unwrap_or_default(), @"`load passes` holds for any answers: vegeta exits with 0 even if all requests fail; only the other objectives of the SLO judge");
     assert_eq!(slo("'vegeta', 'attack'", "p99<1s").1, None);
+}
+
+#[test]
+fn headroom_is_part_of_the_rate() {
+    let with = |text: &str| format!("{text}\n[search]\nheadroom = \"20%\"\n");
+    let experiment =
+        Experiment::from_file_text(&with(GOOD), Path::new("exp.toml"), Path::new("/x"));
+    assert_eq!(experiment.unwrap().load.model.mean_rate(), Some(120.0));
+    let closed = GOOD.replace("rate = \"100/s\"", "closed = true");
+    assert!(
+        told(&with(&closed)).contains("headroom is a share of the rate, and the load has no rate")
+    );
 }

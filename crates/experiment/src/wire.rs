@@ -373,7 +373,7 @@ pub struct LimitsTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub cpu_period: Option<Text>,
-    /// CPU limit until the application is ready, above `cpu`: `2`.
+    /// CPU limit until the application is ready, above `cpu`: `2`; `auto` lets `size` choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub start_cpu: Option<Text>,

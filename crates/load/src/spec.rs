@@ -34,7 +34,7 @@ use crate::plan::{
 use crate::profile::{LoadProfile, MixRequest};
 use crate::schedule::{ArrivalPattern, RateSegment};
 use crate::target::LoadTarget;
-use text::{GrpcCode, PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
+use text::{GrpcCode, PeakLoad, PositiveFactor, PositiveTime, RateShape, TimeOrNone, as_text};
 
 pub const CONNECTIONS: u32 = 20;
 pub const TIMEOUT: Duration = Duration::from_secs(5);
@@ -106,6 +106,16 @@ pub struct LoadSpec {
     )]
     #[schemars(with = "Option<String>")]
     pub rate: Option<RateShape>,
+    /// Behind the judged part a burst, reported apart and judged by objectives such as
+    /// `peak p99<500ms`: `200/s`, or `2x` for twice the highest rate; for 10 s, or as `2x:30s` says.
+    /// Default: none.
+    #[serde(
+        default,
+        with = "as_text::opt",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<String>")]
+    pub peak: Option<PeakLoad>,
     /// This many requests instead of a duration: at the rate if there is one, else as fast as
     /// answers come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,8 +299,19 @@ impl LoadSpec {
         }
         self.check_command()?;
         self.check_mix()?;
-        self.draft(vec![nowhere], self.judged_model()?)?
-            .check_plan()
+        let judged = self.judged_model()?;
+        let peak = self.peak_model(&judged)?;
+        [Some(judged), peak]
+            .into_iter()
+            .flatten()
+            .try_for_each(|model| self.draft(vec![nowhere], model)?.check_plan())
+    }
+
+    /// The burst behind a judged load of this model; `None` without one.
+    /// Errors: [`LoadError::Plan`] where it is not higher.
+    pub fn peak_model(&self, judged: &LoadModel) -> Result<Option<LoadModel>, LoadError> {
+        let burst = self.peak.map(|peak| peak.model_after(judged));
+        burst.transpose().map_err(|why| refuse_key("peak", &why))
     }
 
     /// Refuses what a load that is stored may not hold: a credential itself.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, ObjectiveResult, TrialRecord};
+use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Objective;
 use loadline_sizing::{Bytes, JvmOptionSet};
 
@@ -79,7 +80,7 @@ pub fn trial_rows(view: &ResultView) -> Vec<TrialRow<'_>> {
     rows.collect()
 }
 
-pub const COLUMNS: [(&str, ColumnValue); 44] = [
+pub const COLUMNS: [(&str, ColumnValue); 47] = [
     ("trial", Count(|row| Some(row.number))),
     ("id", Text(|row| row.trial.id.clone())),
     (
@@ -123,6 +124,12 @@ pub const COLUMNS: [(&str, ColumnValue); 44] = [
     ("p99_s", Failing(|row| row.figures.sli.p99)),
     ("p999_s", Failing(|row| row.figures.sli.p99_9)),
     ("max_s", Failing(|row| row.figures.sli.max)),
+    ("peak_rate", Number(|row| peak_figures(row)?.offered_rate)),
+    ("peak_p99_s", Seconds(|row| peak_figures(row)?.p99)),
+    (
+        "peak_errors_share",
+        Number(|row| peak_figures(row)?.error_share),
+    ),
     ("peak_memory_bytes", Size(|row| row.figures.sli.peak_memory)),
     (
         "working_set_bytes",
@@ -188,6 +195,10 @@ pub const COLUMNS: [(&str, ColumnValue); 44] = [
     ("metrics", Text(|row| metric_values(row.trial))),
     ("reason", Text(|row| row.trial.reason.to_string())),
 ];
+
+fn peak_figures<'a>(row: &'a TrialRow<'_>) -> Option<&'a Sli> {
+    row.figures.peak.as_ref()
+}
 
 /// The JVM that the GC log names, else the one that was asked for.
 fn jdk_name(trial: &TrialRecord) -> String {

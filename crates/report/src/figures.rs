@@ -135,6 +135,8 @@ pub fn headline_quantile(objectives: &[Objective]) -> Quantile {
 pub struct TrialFigures {
     pub headline: Option<SeenLatency>,
     pub sli: Sli,
+    /// The load of the burst behind the judged one.
+    pub peak: Option<Sli>,
     pub anon: Option<Bytes>,
     pub heap_after: Option<Bytes>,
 }
@@ -149,6 +151,7 @@ impl TrialFigures {
                 SeenLatency::from_quantile(judged_latency(trial).and_then(|l| l.quantile(headline)))
             }),
             sli: Sli::from_record(trial).unwrap_or_default(),
+            peak: Sli::of_peak(&trial.evidence).unwrap_or_default(),
             anon: trial.evidence.cgroup.peak_anon,
             heap_after: trial.evidence.gc.as_ref().and_then(|g| g.heap_after_max),
         }

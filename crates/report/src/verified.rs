@@ -16,7 +16,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::content::dependencies;
+use crate::content::{dependencies, peak};
 use crate::format;
 use crate::text;
 
@@ -50,6 +50,9 @@ pub struct VerifyStatement {
     pub headroom: Headroom,
     /// Whether a smaller size should do; `None` if unknown.
     pub holds_too_well: Option<bool>,
+    /// What the starts showed at the peak; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak: Option<String>,
     /// Which dependencies the starts share; absent where each had fresh ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<String>,
@@ -171,6 +174,7 @@ impl VerifyStatement {
                     left - margin / (1.0 + margin) > TOO_WELL
                 }),
             headroom,
+            peak: peak::starts_sentence(verified.trials.iter().map(AsRef::as_ref)),
             shared: dependencies::shared_sentence(verified.trials.iter().map(AsRef::as_ref)),
         };
         statement.sentence = statement.answer_sentence(baseline.is_some());
@@ -329,7 +333,7 @@ impl VerifyStatement {
         {
             notes.push(format!("Missed: {missed}."));
         }
-        notes.extend(self.shared.clone());
+        notes.extend(self.peak.iter().chain(&self.shared).cloned());
         if self.holds_too_well == Some(true) {
             notes.push(
                 "More is shipped than it needs: `loadline verify --tune` looks for less."

@@ -101,7 +101,9 @@ pub fn trial_length_with(experiment: &Experiment, start_and_stop: Duration) -> D
     if experiment.app.run.is_some() {
         return start_and_stop;
     }
-    start_and_stop + experiment.load.spec.warm_up() + expected_length(&experiment.load.model)
+    let load = &experiment.load;
+    let peak = load.spec.peak.map(|peak| peak.duration);
+    start_and_stop + load.spec.warm_up() + expected_length(&load.model) + peak.unwrap_or_default()
 }
 
 /// The descending factor varies fastest, each combination of the others is one ladder.

@@ -43,7 +43,7 @@ fn is_of(row: &ResultRow, experiment: &Experiment) -> bool {
 }
 
 fn besides_load(trial: &TrialRecord) -> Duration {
-    let is_load = |phase| matches!(phase, TrialPhase::WarmUp | TrialPhase::Measure);
+    let is_load = |phase: TrialPhase| phase == TrialPhase::WarmUp || phase.is_judged();
     let load = trial.evidence.phases.iter().filter(|p| is_load(p.phase));
     let load: u64 = load.map(|p| p.end.saturating_sub(p.start)).sum();
     trial

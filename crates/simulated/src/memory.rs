@@ -249,6 +249,7 @@ impl MemoryService {
             reason: String::new().into(),
             objectives: vec![ObjectiveResult {
                 request: None,
+                is_peak: false,
                 objective,
                 measured: Some(p99),
                 met: p99 < 0.25,

@@ -243,8 +243,8 @@ fn evaluate_samples(
         end: recorded.end_ns,
         load_ends: &state.load_ends,
         measure: state.measure,
-        judged_until: match (order.memory_study, state.measure) {
-            (Some(_), Some((_, end))) => end,
+        judged_until: match (order.memory_study, state.judged_until) {
+            (Some(_), Some(end)) => end,
             _ => u64::MAX,
         },
     };

@@ -86,6 +86,8 @@ pub(crate) struct InstanceState {
     pub(crate) start: Option<StartEvidence>,
     pub(crate) load_ends: Vec<u64>,
     pub(crate) measure: Option<(u64, u64)>,
+    /// The end of its judged load, the peak included.
+    pub(crate) judged_until: Option<u64>,
     pub(crate) users: Vec<User>,
     pub(crate) loaded: (Option<Bytes>, Option<Bytes>),
     pub(crate) parts: Option<MemoryParts>,

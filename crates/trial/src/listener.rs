@@ -8,6 +8,10 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
+use loadline_protocol::{NetworkMode, TrialOrder};
+
+use crate::halt::{HaltReason, refusal_halt};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
     None,
@@ -27,6 +31,22 @@ pub fn bind_error(port: u16) -> Option<io::Error> {
         // A machine without IPv6 has no such address; that is no conflict.
         (error.kind() == io::ErrorKind::AddrInUse).then_some(error)
     })
+}
+
+/// Refuses to start an application if another server has its port: that server would be measured.
+pub(crate) fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
+    let asked = order.readiness.asked_port();
+    let Some(port) = asked.filter(|_| order.network == NetworkMode::Host) else {
+        return Ok(());
+    };
+    match bind_error(port) {
+        None => Ok(()),
+        Some(error) => Err(refusal_halt(
+            &format!("port {port} of this machine"),
+            format!("another program listens on it ({error}); nothing was sent to it"),
+            "stop the other program, choose another port, or give the application its own network (the default)",
+        )),
+    }
 }
 
 pub fn find_listener(port: u16, processes: &[u32]) -> Listener {

@@ -19,21 +19,22 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::{early, together};
 use loadline_protocol::log::EventLog;
-use loadline_protocol::{LoadPhase, NetworkMode, TrialOrder, TrialProgress};
+use loadline_protocol::{LoadPhase, TrialOrder, TrialProgress};
 
 use crate::clock::monotonic_ns;
 use crate::dependencies::TrialDependencies;
 use crate::generator::{GeneratorProcess, GeneratorSetup, LoadShare};
 use crate::group::TrialGroup;
-use crate::halt::{self, HaltReason, Stop, refusal_halt};
+use crate::halt::{self, HaltReason, Stop};
 use crate::instance::Instance;
 use crate::instances::Instances;
+use crate::listener::refuse_taken_port;
 use crate::load_command::restore_backlog;
 use crate::program::ProgramSpec;
 use crate::site::Site;
 use crate::soaking::{OutagePoints, SoakRun};
 use crate::studying::StudyCourse;
-use crate::{ending, listener, proxy};
+use crate::{ending, proxy};
 use start_watch::StartWatch;
 
 /// Grace for an application that never became ready, or in a stopped trial.
@@ -213,6 +214,9 @@ impl OngoingTrial<'_> {
             if !self.instances.all.iter().all(is_fit) || self.is_cut() {
                 break;
             }
+            if load.phase == TrialPhase::Peak && self.ended_early.is_some() {
+                continue;
+            }
             self.prepare_soak_cycle(load.phase)?;
             if self.is_cut() || !self.begin_study(load.phase) {
                 break;
@@ -226,6 +230,7 @@ impl OngoingTrial<'_> {
             }
             self.end_study(load.phase);
         }
+        self.end_cut_window();
         self.take_results()?;
         self.end_load_tool();
         if let (Some(_), false) = (&self.soaking, self.is_cut()) {
@@ -251,7 +256,8 @@ impl OngoingTrial<'_> {
         let is_one = self.instances.all.len() == 1;
         let is_timed = !is_one || self.instances.dependencies.need_begin();
         let from_ns = is_timed.then(|| monotonic_ns() + LEAD_NS);
-        if let Some(at_ns) = from_ns {
+        let is_peak = load.phase == TrialPhase::Peak;
+        if let Some(at_ns) = from_ns.filter(|_| !is_peak) {
             let is_measured = load.phase == TrialPhase::Measure;
             self.instances.dependencies.begin_load(at_ns, is_measured)?;
         }
@@ -287,7 +293,7 @@ impl OngoingTrial<'_> {
         let both = generators.iter().zip(&self.instances.all);
         let alone: Vec<u32> = both.filter_map(without_group).collect();
         let is_studied = self.is_studied(load.phase);
-        if !is_studied {
+        if !is_studied && !is_peak {
             self.instances.begin_window(&alone);
         }
         let readers = self.start_metrics(load.phase)?;
@@ -348,7 +354,7 @@ impl OngoingTrial<'_> {
                 }
             }
         }
-        if !is_studied {
+        if !is_studied && (!alone.is_empty() || !self.has_peak_behind(load.phase)) {
             self.instances.end_window();
         }
         self.finish_metrics(readers)?;
@@ -409,6 +415,9 @@ impl OngoingTrial<'_> {
             }
             if load.phase == TrialPhase::Measure {
                 state.measure = Some((start_ns, end_ns));
+            }
+            if load.phase.is_judged() {
+                state.judged_until = Some(end_ns);
                 // One after the other, when all carry their full memory: pages that they share
                 // count in parts.
                 instance.measure_memory(answered);
@@ -542,22 +551,6 @@ fn not_begun(
             ..Evidence::default()
         }),
         halt => Err(halt),
-    }
-}
-
-/// Refuses to start an application if another server has its port: that server would be measured.
-fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
-    let asked = order.readiness.asked_port();
-    let Some(port) = asked.filter(|_| order.network == NetworkMode::Host) else {
-        return Ok(());
-    };
-    match listener::bind_error(port) {
-        None => Ok(()),
-        Some(error) => Err(refusal_halt(
-            &format!("port {port} of this machine"),
-            format!("another program listens on it ({error}); nothing was sent to it"),
-            "stop the other program, choose another port, or give the application its own network (the default)",
-        )),
     }
 }
 

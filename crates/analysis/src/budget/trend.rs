@@ -83,7 +83,11 @@ fn judged_seconds(evidence: &Evidence) -> Option<Vec<(u64, f64)>> {
     let loaded = |phase| {
         matches!(
             phase,
-            TrialPhase::Measure | TrialPhase::Age | TrialPhase::Squeeze | TrialPhase::Again
+            TrialPhase::Measure
+                | TrialPhase::Peak
+                | TrialPhase::Age
+                | TrialPhase::Squeeze
+                | TrialPhase::Again
         )
     };
     let mut time = 0.0;

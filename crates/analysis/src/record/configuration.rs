@@ -110,6 +110,17 @@ impl Configuration {
         }
     }
 
+    /// The same with more CPU until it is ready.
+    #[must_use]
+    pub fn with_start_cpu(&self, start: Cpus) -> Self {
+        let mut boosted = self.clone();
+        boosted.start_cpu = Some(start);
+        if let Some(cpu) = self.cpu {
+            boosted.pin_cpu_count(cpu);
+        }
+        boosted
+    }
+
     pub fn heap_option(&self) -> Option<&str> {
         let texts = self.jvm_options.iter().map(|option| option.text.as_str());
         let is_heap =

@@ -18,6 +18,8 @@ pub enum TrialPhase {
     WarmUp,
     /// Load that is judged.
     Measure,
+    /// A burst above that load, judged by objectives of its own.
+    Peak,
     /// As many requests as the application can take at full concurrency, not judged: what it still
     /// grows by comes early.
     Age,
@@ -32,6 +34,13 @@ pub enum TrialPhase {
     Stop,
 }
 
+impl TrialPhase {
+    /// Whether its load is judged.
+    pub fn is_judged(self) -> bool {
+        matches!(self, Self::Measure | Self::Peak)
+    }
+}
+
 impl fmt::Display for TrialPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -39,6 +48,7 @@ impl fmt::Display for TrialPhase {
             Self::Start => "start",
             Self::WarmUp => "warm-up",
             Self::Measure => "measure",
+            Self::Peak => "peak",
             Self::Age => "ageing",
             Self::Squeeze => "squeeze",
             Self::Rest => "rest",

@@ -23,6 +23,7 @@ pub mod refine;
 mod seen;
 pub mod size;
 pub mod soak;
+pub mod start_cpu;
 #[cfg(test)]
 mod story;
 pub mod tune;

@@ -15,10 +15,8 @@ use crate::record::{
 use crate::slo::{Objective, RunObjective, Slo};
 use crate::{sli, text};
 
-use super::{
-    VerdictThresholds, bound_text, causes_behind, is_thrash, met_sentence, objective_name,
-    objective_result,
-};
+use super::words::{bound_text, met_sentence, objective_name};
+use super::{VerdictThresholds, causes_behind, is_thrash, objective_result};
 
 pub(super) fn objective_results(
     (slo, run): (&Slo, &RunEvidence),

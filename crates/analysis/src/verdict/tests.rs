@@ -12,8 +12,8 @@ use crate::fixture::{
 use crate::latency::{empty_histogram, encode_histogram};
 use crate::record::{
     AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, GcEvidence, InvalidReason, JvmOption,
-    MeasurementFailure, NoiseEvidence, ProxyEvidence, RequestEvidence, SqueezeEnd, SqueezeEvidence,
-    TrialPhase, ValueProvenance,
+    LoadEvidence, MeasurementFailure, NoiseEvidence, ProxyEvidence, RequestEvidence, SqueezeEnd,
+    SqueezeEvidence, TrialPhase, ValueProvenance,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -44,6 +44,61 @@ fn killed_by_the_kernel(mut evidence: Evidence) -> Evidence {
 fn a_sound_trial_passes() {
     insta::assert_snapshot!(line(&passing_evidence()), @"PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered");
     assert!(judged(&passing_evidence()).objectives.iter().all(|o| o.met));
+}
+
+#[test]
+fn a_peak_is_judged_by_its_own_objectives_and_the_load_without_it() {
+    let peak = |p99: u64, failed| {
+        let mut histogram = empty_histogram();
+        histogram.record_n(p99 * 1_000_000, 6000 - failed).unwrap();
+        LoadEvidence {
+            phase: TrialPhase::Peak,
+            offered_rate: Some(600.0),
+            scheduled: 6000,
+            ok: 6000 - failed,
+            errors: [("timeout".to_owned(), failed)].into(),
+            latency: encode_histogram(&histogram).unwrap(),
+            ..steady_load()
+        }
+    };
+    let judged = |slo: &str, p99, failed| {
+        let mut evidence = passing_evidence();
+        evidence.load.push(peak(p99, failed));
+        let slo = slo.parse().unwrap();
+        let thresholds = VerdictThresholds::default();
+        let judgement = judge_trial(&configuration(128), &slo, &evidence, &thresholds);
+        (judgement.verdict, judgement.reason.to_string())
+    };
+    let bounded = "p99<50ms,peak p99<500ms,peak errors<1%";
+    for (slo, p99, failed, verdict, part) in [
+        (
+            "p99<50ms",
+            812,
+            30,
+            TrialVerdict::Pass,
+            "; at the peak of 600/s for 10s p99 81",
+        ),
+        (bounded, 400, 0, TrialVerdict::Pass, ", peak p99 40"),
+        (bounded, 812, 0, TrialVerdict::SloMiss, "peak p99 was 81"),
+        (
+            bounded,
+            400,
+            120,
+            TrialVerdict::SloMiss,
+            "peak errors were 2 % (timeout 120), the SLO allows 1 %",
+        ),
+    ] {
+        let (seen, reason) = judged(slo, p99, failed);
+        assert_eq!(seen, verdict, "{reason}");
+        assert!(reason.contains(part), "{reason}");
+    }
+    let without = judge_trial(
+        &configuration(128),
+        &bounded.parse().unwrap(),
+        &passing_evidence(),
+        &VerdictThresholds::default(),
+    );
+    assert_eq!(without.verdict, TrialVerdict::Pass, "a soak has none");
 }
 
 #[test]

@@ -232,6 +232,7 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
         application: &application,
         artefacts: &artefacts,
         secret: secret(&view, &application),
+        start_cpu: (view.recommendation.as_ref()).and_then(|r| r.configuration.start_cpu),
     };
     for doubt in steps.doubts() {
         say!("warning: {doubt}");

@@ -4,6 +4,7 @@
 mod lever;
 mod many;
 mod prices;
+mod start_cpu;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -157,6 +158,7 @@ fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion,
     loop {
         let sized = measuring.search(&search, Some(starts))?;
         let concluded = search_conclusion(&sized, question, prove);
+        let concluded = start_cpu::choose_start_cpu(measuring, concluded)?;
         let (concluded, raised) = soak_conclusion(measuring, concluded)?;
         let Some(raised) = raised.filter(|_| raises < MOST_RAISES) else {
             return Ok(concluded);

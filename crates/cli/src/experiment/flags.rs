@@ -7,6 +7,7 @@ use loadline_experiment::ValueWithOrigin;
 use loadline_experiment::compose::words::split_words;
 use loadline_experiment::wire::ReadyTable;
 use loadline_load::LoadTarget;
+use loadline_load::spec::text::PeakLoad;
 
 use super::cluster::PodFlags;
 use crate::load_flags::LoadFlags;
@@ -100,6 +101,11 @@ pub struct ExperimentFlags {
     #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = "Load")]
     pub load: Option<CommandWords>,
 
+    /// A burst behind the judged part, reported apart: 200/s, or 2x for twice the highest rate; for
+    /// 10s, or as 2x:30s says. Objectives for it: --slo 'p99<250ms,peak p99<500ms'
+    #[arg(long, value_name = "RATE[:TIME]", help_heading = "Load")]
+    pub peak: Option<PeakLoad>,
+
     /// Without a --url: a command that makes work which is not HTTP, as './produce 500', from ready to
     /// the end of the judged part
     #[arg(long, value_name = "COMMAND", value_parser = split_command, conflicts_with_all = ["url", "load", "job"], help_heading = "Load")]
@@ -166,7 +172,7 @@ pub struct ExperimentFlags {
     pub cpu: Vec<String>,
 
     /// CPU limit until the application is ready, as 2; then --cpu applies. A JVM counts the CPUs of
-    /// --cpu from its start
+    /// --cpu from its start. auto tries 2 and 4 times --cpu at the size found (`size`)
     #[arg(long, value_name = "CPUS", help_heading = EXPERIMENT)]
     pub start_cpu: Option<String>,
 
@@ -342,7 +348,7 @@ pub struct SearchFlags {
     pub sizes: Vec<String>,
 
     /// Extra on top of the rate, as 20%
-    #[arg(long, value_name = "PERCENT", help_heading = PRICES)]
+    #[arg(long, value_name = "PERCENT", help_heading = SEARCH)]
     pub headroom: Option<String>,
 
     /// Fewest and most replicas [default: 2..16]

@@ -7,7 +7,11 @@ use std::path::Path;
 use crate::lab::Lab;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 2] = [
+pub const CASES: [Case; 3] = [
+    (
+        "a_peak_is_driven_behind_the_judged_load",
+        a_peak_is_driven_behind_the_judged_load,
+    ),
     (
         "a_mix_is_judged_by_request_and_keeps_its_login_to_itself",
         a_mix_is_judged_by_request_and_keeps_its_login_to_itself,
@@ -19,6 +23,35 @@ pub const CASES: [Case; 2] = [
 ];
 
 const SECRET: &str = "hunter2-of-this-test";
+
+fn a_peak_is_driven_behind_the_judged_load() -> Outcome {
+    let lab = Lab::new();
+    let ended = lab
+        .call("run")
+        .args(&["--wait", "--accept-noise", "--full", "--rate", "100/s"])
+        .args(&["--url", "http://localhost:8080/", "--peak", "2x:1s"])
+        .args(&["--slo", "errors<99%,peak max<20s,peak errors<99%"])
+        .args(&["--warm-up", "0s", "--duration", "500ms"])
+        .zoo(&lab, &["serve"])
+        .into_end();
+    ended
+        .expect_code(0)
+        .prints(&["At 200/s for 1s", "What does the peak show?"]);
+    let trial = &lab.result("last")["trials"][0];
+    let load = trial["evidence"]["load"].as_array().expect("two phases");
+    let scheduled: Vec<_> = load
+        .iter()
+        .map(|l| (&l["phase"], &l["scheduled"]))
+        .collect();
+    assert_eq!(
+        serde_json::json!(scheduled),
+        serde_json::json!([["measure", 50], ["peak", 200]])
+    );
+    let judged = trial["objectives"].as_array().expect("three objectives");
+    let is_peak: Vec<_> = judged.iter().map(|o| o["is_peak"] == true).collect();
+    assert_eq!(is_peak, [false, true, true]);
+    None
+}
 
 fn a_mix_is_judged_by_request_and_keeps_its_login_to_itself() -> Outcome {
     let lab = Lab::new();

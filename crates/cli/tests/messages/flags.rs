@@ -41,6 +41,60 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "run",
+        "--cpu 1 --start-cpu auto",
+        USAGE,
+        &[
+            "--start-cpu auto choose the CPU, and only `size` does that",
+            "hint: give the CPU that it gets",
+        ],
+    ),
+    (
+        "size",
+        "--start-cpu auto",
+        USAGE,
+        &[
+            "start-cpu is auto, which chooses it for the answer, and the experiment asks for no CPU limit",
+            "hint: give it one: cpu = \"1\" (--cpu 1)",
+        ],
+    ),
+    (
+        "size",
+        "--cpu 1,2 --start-cpu auto",
+        USAGE,
+        &[
+            "asks for several configurations",
+            "hint: size one configuration",
+        ],
+    ),
+    (
+        "size",
+        "--cpu 1 --start-cpu auto --kubernetes --image a:1",
+        USAGE,
+        &["asks for trials in a cluster, whose pods keep their limits"],
+    ),
+    (
+        "size",
+        "--peak 100",
+        USAGE,
+        &[
+            "--peak: the peak is 100/s, and the load reaches 100/s already",
+            "hint: write a higher one: 2x",
+        ],
+    ),
+    (
+        "run",
+        "--peak 2x:0s",
+        USAGE,
+        &["`0s` is no time at all", "500ms, 10s or 2m"],
+    ),
+    (
+        "run",
+        "--peak 2y",
+        USAGE,
+        &["`2y` is not a rate", "hint: did you mean 2/s?"],
+    ),
+    (
+        "run",
         "--memory 5XB",
         USAGE,
         &["--memory: `5XB` is not an amount of memory", "hint: "],
@@ -97,7 +151,10 @@ const WRONG: &[Wrong] = &[
         "run",
         "--ready tcp:http",
         USAGE,
-        &["'--ready <WHEN>': `http` is no port", "hint: write tcp:9092"],
+        &[
+            "'--ready <WHEN>': `http` is no port",
+            "hint: write tcp:9092",
+        ],
     ),
     (
         "run",

@@ -9,7 +9,7 @@ pub const NEWCOMERS: &[Row] = &[
         "run --cpu auto --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
         USAGE,
         &[
-            "--cpu auto chooses the CPU limit, and only `size` does that",
+            "--cpu auto and --start-cpu auto choose the CPU, and only `size` does that",
             "--cpu 500m,1",
         ],
     ),
@@ -243,6 +243,61 @@ pub const NEWCOMERS: &[Row] = &[
         &["the application is a job, and a load is given"],
     ),
     (
+        "run --slo 'peak start<1s' --rate 5/s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["only latencies and errors have a bound at the peak"],
+    ),
+    (
+        "size --job --peak 2x -- sh -c true",
+        USAGE,
+        &["the application ends by itself, and a load is given"],
+    ),
+    (
+        "size --probe lag=true --slo 'lag: max<9' --peak 2x -- sh -c true",
+        USAGE,
+        &[
+            "--peak: it is about requests, and without a URL none are sent",
+            "hint: leave it out",
+        ],
+    ),
+    (
+        "run --slo p99<50ms --closed --peak 2x --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &[
+            "--peak: the load is closed, so it has no rate to rise above",
+            "hint: give one: --rate 100/s",
+        ],
+    ),
+    (
+        "run --slo p99<50ms --load 'k6 run x' --peak 2x --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["--peak: a command makes the load", "hint: leave it out"],
+    ),
+    (
+        "run --slo 'p99<50ms,peak p99<1s' --rate 5/s --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &[
+            "--slo: `peak p99<1s` is about a peak, and the load has none",
+            "hint: say how high it is: peak = \"2x\" in [load] (--peak 2x)",
+        ],
+    ),
+    (
+        "size --slo p99<50ms --rate 5/s --peak 9/s --prices fargate --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &[
+            "the experiment asks for prices, which measure the load at many rates",
+            "hint: say how many times the rate it is: peak = \"2x\"",
+        ],
+    ),
+    (
+        "size --slo p99<50ms --closed --headroom 20% --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &[
+            "--headroom: headroom is a share of the rate, and the load has no rate",
+            "hint: give one: rate = \"100/s\" (--rate 100/s)",
+        ],
+    ),
+    (
         "size --job --soak 30m -- sh -c true",
         USAGE,
         &["the application is a job, and the experiment asks for a soak"],
@@ -406,10 +461,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "run --drive ./attack.sh --slo 'load passes' --ready grpc -- sh -c true",
         USAGE,
-        &[
-            "starts neither with a slash nor with a port",
-            "grpc:9090",
-        ],
+        &["starts neither with a slash nor with a port", "grpc:9090"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --jdk 99 -- java -jar a.jar",

@@ -8,18 +8,14 @@ use loadline_analysis::search::size::cpu::CpuPolicy;
 use super::super::Experiment;
 use super::super::error::ExperimentSource;
 use super::super::said::Text;
-use super::super::wire::LimitsTable;
 use super::Checked;
 
 /// What leaves the choice to the search.
 const AUTO: &str = "auto";
 
-/// The CPU limit where it says that it is to be chosen.
-pub(crate) fn auto_cpu(limits: &LimitsTable) -> Option<&Text> {
-    limits
-        .cpu
-        .as_ref()
-        .filter(|text| text.inner_value() == AUTO)
+/// Whether an amount of CPU is to be chosen.
+pub(crate) fn is_auto(amount: Option<&Text>) -> bool {
+    amount.is_some_and(|text| text.inner_value() == AUTO)
 }
 
 impl Experiment {
@@ -75,6 +71,7 @@ pub(super) fn refuse_auto(experiment: &Experiment, source: &ExperimentSource<'_>
             hint,
         ));
     }
+    refuse_auto_start(experiment, source)?;
     if !experiment.search.is_cpu_asked {
         return Ok(());
     }
@@ -89,4 +86,43 @@ pub(super) fn refuse_auto(experiment: &Experiment, source: &ExperimentSource<'_>
             hint,
         )),
     }
+}
+
+fn refuse_auto_start(experiment: &Experiment, source: &ExperimentSource<'_>) -> Checked<()> {
+    if !experiment.search.is_start_cpu_asked {
+        return Ok(());
+    }
+    let configurations = experiment.configurations();
+    let is_limited = configurations.iter().all(|c| c.cpu.is_some()) || experiment.searches_cpu();
+    let refused = [
+        (
+            experiment.app.run.is_some(),
+            "a job, which is never ready",
+            "leave start-cpu out (--start-cpu)",
+        ),
+        (
+            experiment.search.pricing.is_some(),
+            "prices, which take the size from an offer",
+            "leave start-cpu out (--start-cpu), or the prices",
+        ),
+        (
+            experiment.cluster.is_some(),
+            "trials in a cluster, whose pods keep their limits",
+            "leave start-cpu out (--start-cpu), or measure on this machine",
+        ),
+        (
+            experiment.search.cpu_policy == CpuPolicy::Request || !is_limited,
+            "no CPU limit to go back to",
+            "give it one: cpu = \"1\" (--cpu 1), or let it be chosen: --cpu auto",
+        ),
+        (
+            configurations.len() > 1,
+            "several configurations, of which one is answered",
+            "size one configuration: one CPU limit, one JDK, one set of JVM options",
+        ),
+    ];
+    source.refuse_asked(
+        "start-cpu is auto, which chooses it for the answer",
+        &refused,
+    )
 }

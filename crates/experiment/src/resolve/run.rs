@@ -38,7 +38,8 @@ pub(super) fn check_run(
         };
     }
     let is_other = of_run.len() + slo.jvm_objectives().count() < slo.objectives.len();
-    if is_other || !slo.by_request.is_empty() || !slo.outage.is_empty() {
+    let is_other = is_other || !slo.by_request.is_empty() || !slo.peak.is_empty();
+    if is_other || !slo.outage.is_empty() {
         return Err(source.error_at(
             file.slo.origin(),
             format!("`{slo}` has an objective about requests, and a run that ends gets none"),

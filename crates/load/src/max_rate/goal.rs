@@ -44,6 +44,14 @@ impl LoadGoal {
                 ),
             });
         }
+        if !slo.peak.is_empty() {
+            return Err(LoadError::Plan {
+                field: "slo",
+                why: format!(
+                    "`{slo}` is about a peak, which is no part of the search; loadline size and run have --peak"
+                ),
+            });
+        }
         Ok(Self { slo: slo.clone() })
     }
 

@@ -5,7 +5,8 @@ use super::{LoadSpec, refuse_key};
 use crate::error::LoadError;
 
 /// Keys that the command decides in its own way.
-const ITS_OWN: [&str; 25] = [
+const ITS_OWN: [&str; 26] = [
+    "peak",
     "profile",
     "request",
     "method",

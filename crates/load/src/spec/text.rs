@@ -12,7 +12,7 @@ use loadline_analysis::slo::{parse_duration, print_duration};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::outcome::ErrorKind;
-use crate::plan::{Pacing, ThinkTime};
+use crate::plan::{LoadModel, Pacing, ThinkTime};
 use crate::schedule::RateSegment;
 
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
@@ -40,6 +40,85 @@ pub enum RateShape {
     Ramp(f64, f64),
     /// `100/s,200/s,400/s`: equal parts of the duration.
     Steps(Vec<f64>),
+}
+
+/// How long a peak lasts unless said.
+const PEAK: Duration = Duration::from_secs(10);
+
+/// A burst after the judged load: `200/s`, `2x`, `2x:10s`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PeakLoad {
+    height: PeakHeight,
+    /// Above 0.
+    pub duration: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum PeakHeight {
+    /// Requests a second.
+    Rate(f64),
+    /// Times the highest rate of the judged load.
+    Factor(PositiveFactor),
+}
+
+impl PeakLoad {
+    /// Whether it stays as high, whatever rate the judged load has.
+    pub fn is_absolute(&self) -> bool {
+        matches!(self.height, PeakHeight::Rate(_))
+    }
+
+    /// The burst behind a load of this model. Errors: Why there is none.
+    pub fn model_after(&self, judged: &LoadModel) -> Result<LoadModel, String> {
+        let LoadModel::Open { arrivals, .. } = judged else {
+            return Err(
+                "the load is closed, so it has no rate to rise above; give one: --rate 100/s"
+                    .to_owned(),
+            );
+        };
+        let base = judged.peak().unwrap_or_default();
+        let rate = match self.height {
+            PeakHeight::Rate(rate) => rate,
+            PeakHeight::Factor(PositiveFactor(factor)) => factor * base,
+        };
+        if rate > RATE_MAX {
+            return Err(rate_problem(&format!("{rate}/s"), &rate.to_string()));
+        }
+        match rate > base {
+            true => Ok(LoadModel::Open {
+                segments: vec![RateSegment::constant_rate(rate, self.duration)],
+                arrivals: *arrivals,
+            }),
+            false => Err(format!(
+                "the peak is {rate}/s, and the load reaches {base}/s already; write a higher one: 2x is twice as much (--peak 2x)"
+            )),
+        }
+    }
+}
+
+impl FromStr for PeakLoad {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (height, duration) = match text.split_once(':') {
+            Some((height, length)) => (height, length.trim().parse::<PositiveTime>()?.0),
+            None => (text, PEAK),
+        };
+        let height = match height.trim().strip_suffix('x') {
+            Some(factor) => PeakHeight::Factor(factor.parse()?),
+            None => PeakHeight::Rate(parse_rate(height)?),
+        };
+        Ok(Self { height, duration })
+    }
+}
+
+impl fmt::Display for PeakLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.height {
+            PeakHeight::Rate(rate) => write!(f, "{rate}/s"),
+            PeakHeight::Factor(factor) => write!(f, "{factor}x"),
+        }?;
+        write!(f, ":{}", print_duration(self.duration))
+    }
 }
 
 impl GrpcCode {
@@ -423,6 +502,11 @@ mod tests {
             let think = text.parse::<ThinkTime>().map(|t| t.to_string());
             assert_eq!(think, Ok(text.to_owned()));
         }
+        for text in ["200/s:10s", "2x:1.5s"] {
+            let peak = text.parse::<PeakLoad>().map(|t| t.to_string());
+            assert_eq!(peak, Ok(text.to_owned()));
+        }
+        assert_eq!("2x".parse::<PeakLoad>(), "2x:10s".parse());
         for text in ["auto", "exact", "spin", "1ms"] {
             let pacing = text.parse::<Pacing>().map(|t| t.to_string());
             assert_eq!(pacing, Ok(text.to_owned()));
@@ -430,6 +514,29 @@ mod tests {
         assert!("150ms..50ms".parse::<ThinkTime>().is_err());
         assert!("0s".parse::<PositiveTime>().is_err());
         assert!("10000h".parse::<PositiveTime>().is_err());
+    }
+
+    #[test]
+    fn a_peak_is_above_the_load_before_it() {
+        let minute = Duration::from_secs(60);
+        let judged = LoadModel::Open {
+            segments: shape("50/s,100/s").unwrap().segments_over(minute),
+            arrivals: crate::schedule::ArrivalPattern::Poisson,
+        };
+        let burst = |text: &str, judged: &LoadModel| {
+            let peak = text.parse::<PeakLoad>()?;
+            peak.model_after(judged)
+                .map(|burst| (burst.peak(), burst.scheduled_duration()))
+        };
+        let seconds = |n| Some(Duration::from_secs(n));
+        assert_eq!(burst("2x", &judged), Ok((Some(200.0), seconds(10))));
+        assert_eq!(burst("120/s:3s", &judged), Ok((Some(120.0), seconds(3))));
+        for text in [
+            "100", "1x", "0.5x", "1e9x", "2x:0s", "2x:", "0x", "x", "-2x", "2x:1h:1h", "",
+        ] {
+            assert!(burst(text, &judged).is_err(), "{text}");
+        }
+        assert!(burst("2x", &LoadModel::ClosedFor { duration: minute }).is_err());
     }
 
     #[test]

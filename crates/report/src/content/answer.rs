@@ -11,7 +11,7 @@ use super::headline::{
     carried_sentence, incomplete_sentence, measured_what, next_smaller, with_full_stop,
 };
 use super::proven::proven_how;
-use super::{budget, money, runs, saving, shell_quoted, smaller};
+use super::{budget, money, peak, runs, saving, shell_quoted, smaller, start_cpu};
 use crate::format;
 use crate::view::ResultView;
 
@@ -50,11 +50,16 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     };
     let measured = AnswerFact::new("Measured", measured);
     let first = incomplete.into_iter().chain(trend).chain(saving);
-    let first = first.chain([measured]).chain(budget);
+    let peak = peak::peak_sentence(view, recommendation);
+    let peak = peak.map(|words| AnswerFact::new("Peak", words));
+    let first = first.chain([measured]).chain(peak).chain(budget);
     let steps = AnswerFact::new("Next", next_steps(view, &claim));
     let less_cpu = smaller::smaller_cpu(view, recommendation)
         .map(|words| AnswerFact::new("Less CPU", with_full_stop(&words)));
-    let last = next.into_iter().chain(less_cpu).chain([steps]);
+    let boost = start_cpu::start_cpu_sentence(view, &recommendation.configuration)
+        .map(|words| AnswerFact::new("Start", words));
+    let last = next.into_iter().chain(less_cpu).chain(boost);
+    let last = last.chain([steps]);
     first.chain([proof]).chain(last).collect()
 }
 

@@ -11,15 +11,15 @@ use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, FlatMisses};
 use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{TrialPurpose, TrialVerdict, ValueProvenance};
-use loadline_analysis::slo::Objective;
+use loadline_analysis::slo::{Objective, print_peak_objective};
 use loadline_analysis::warming::{self, JvmQuestion};
 
 use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationNames};
 use super::proven::{pooled_sentences, proven_how};
 use super::{
-    budget, dependencies, first_second, growth, jdks, money, node, runs, saving, smaller,
-    throttling, toxics,
+    budget, dependencies, first_second, growth, jdks, money, node, peak, runs, saving, smaller,
+    start_cpu, throttling, toxics,
 };
 use crate::figures::{self, SeenLatency, TrialFigures, spread_latencies};
 use crate::format;
@@ -152,6 +152,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     if view.sends_requests() {
         details.push(measured_what(view, recommendation));
     }
+    details.extend(peak::peak_sentence(view, recommendation));
     details.extend(budget_or_margin(view, recommendation));
     details.push(proven_how(&recommendation.proof));
     details.extend(pooled_sentences(&recommendation.proof));
@@ -165,6 +166,8 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     )));
     details.extend(next_smaller(view, recommendation));
     details.extend(smaller::smaller_cpu(view, recommendation).map(|words| with_full_stop(&words)));
+    let answer = &recommendation.configuration;
+    details.extend(start_cpu::start_cpu_sentence(view, answer));
     details.extend(jdks::knee_sentence(&recommendation.by_level));
     details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
@@ -332,6 +335,7 @@ fn deployment_headline(
     let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
     details.push(carried_sentence(deployment));
     details.extend(latency_seen(view, recommendation).map(|seen| format!("At that rate, {seen}.")));
+    details.extend(peak::peak_sentence(view, recommendation));
     details.push(proven_how(&recommendation.proof));
     details.extend(pooled_sentences(&recommendation.proof));
     details.extend(memory_used(view, recommendation, deployment));
@@ -470,7 +474,9 @@ pub fn slo_words(view: &ResultView) -> String {
     let of_all = view.slo.objectives.iter().map(ToString::to_string);
     let of_one = view.slo.by_request.iter().map(ToString::to_string);
     let outage = view.slo.outage.iter().map(ToString::to_string);
-    let mut objectives: Vec<String> = of_all.chain(of_one).chain(outage).collect();
+    let peak = view.slo.peak.iter().map(print_peak_objective);
+    let objectives = of_all.chain(of_one).chain(outage).chain(peak);
+    let mut objectives: Vec<String> = objectives.collect();
     let last = objectives.pop().unwrap_or_default();
     if objectives.is_empty() {
         last

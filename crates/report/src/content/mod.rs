@@ -23,6 +23,7 @@ pub(crate) mod money;
 pub(crate) mod node;
 pub(crate) mod options;
 pub(crate) mod pauses;
+pub(crate) mod peak;
 mod proven;
 mod reproduce;
 mod requests;
@@ -31,6 +32,7 @@ mod saving;
 pub(crate) mod scaling;
 mod section;
 mod smaller;
+mod start_cpu;
 pub(crate) mod startup;
 mod throttling;
 mod toxics;
@@ -64,6 +66,7 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     startup::startup_section,
     latency::latency_section,
     requests::requests_section,
+    peak::peak_section,
     metrics::section,
     pauses::pauses_section,
     throttling::throttling_section,

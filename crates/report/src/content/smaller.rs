@@ -96,8 +96,7 @@ fn objectives(group: &ConfigurationGroup<'_>, next: Option<&ConfigurationGroup<'
 
 fn objective(group: &ConfigurationGroup<'_>, wanted: &ObjectiveResult) -> [TableCell; 2] {
     let objective = &wanted.objective;
-    let is_it =
-        |o: &&ObjectiveResult| o.objective == wanted.objective && o.request == wanted.request;
+    let is_it = |o: &&ObjectiveResult| o.objective_text() == wanted.objective_text();
     let result = |t: &TrialRecord| t.objectives.iter().find(is_it).cloned();
     let trials: Vec<_> = group.evidence_trials().map(result).collect();
     let met = trials

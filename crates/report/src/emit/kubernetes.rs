@@ -154,7 +154,7 @@ fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
         entries.push(yaml_entry("ports", yaml_list(ports)));
     }
     entries.push(yaml_entry("resources", resources(facts, &Value::Null)));
-    entries.extend(start_cpu::resize_policy(facts));
+    entries.extend(start_cpu::resize_policy(facts, &Value::Null));
     if application.measured_image.is_some() && !facts.arguments.is_empty() {
         let arguments = facts.arguments.iter().map(|word| Yaml::from(literal(word)));
         entries.push(yaml_entry("args", yaml_list(arguments)).because("as they were measured"));

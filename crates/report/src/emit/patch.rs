@@ -20,6 +20,7 @@ use super::evidence::evidence;
 use super::facts::EmitFacts;
 use super::kubernetes::resources;
 use super::merge::variables;
+use super::start_cpu;
 use super::workload::EmittedWorkload;
 use super::yaml::{EVIDENCE_FILE, Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use super::{Artefact, EmitPurpose, ProductionApplication};
@@ -73,6 +74,10 @@ pub fn patch(
     } = change;
     let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
     notes.extend(differences(&facts, &workload.container));
+    notes.extend(start_cpu::left_to_do(
+        &facts,
+        "the patch lets the CPU change without a restart",
+    ));
     let mut container = vec![yaml_entry(
         "name",
         workload.container_name().unwrap_or_default(),
@@ -82,6 +87,7 @@ pub fn patch(
         "resources",
         resources(&facts, &workload.container["resources"]),
     ));
+    container.extend(start_cpu::resize_policy(&facts, &workload.container));
     if !set.is_empty() {
         container.push(yaml_entry(
             "env",

@@ -4,20 +4,34 @@
 //! google/kube-startup-cpu-boost; AEP-7862 of kubernetes/autoscaler.
 
 use loadline_sizing::Cpus;
+use serde_json::Value;
 
 use super::facts::EmitFacts;
 use super::names::{labels, metadata};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 
-/// A change of CPU must not restart the container.
-pub(super) fn resize_policy(facts: &EmitFacts<'_>) -> Option<YamlEntry> {
+/// A change of CPU must not restart the container. The list is one value, so what the container says
+/// of other resources is part of it.
+pub(super) fn resize_policy(facts: &EmitFacts<'_>, container: &Value) -> Option<YamlEntry> {
     let start = facts.start_cpu?;
     let cpu = yaml_map([
         yaml_entry("resourceName", "cpu"),
         yaml_entry("restartPolicy", "NotRequired"),
     ]);
+    let own = container["resizePolicy"].as_array();
+    let others = own.into_iter().flatten();
+    let others = others.filter(|policy| policy["resourceName"] != "cpu");
+    let policies = others.map(Yaml::from).chain([cpu]);
     let why = format!("Kubernetes 1.33 or later; start-cpu.yaml gives {start} CPU until ready");
-    Some(yaml_entry("resizePolicy", yaml_list([cpu])).because(&*why))
+    Some(yaml_entry("resizePolicy", yaml_list(policies)).because(&*why))
+}
+
+/// What files over a manifest or chart of others leave to be done.
+pub(super) fn left_to_do(facts: &EmitFacts<'_>, place: &str) -> Option<String> {
+    let start = facts.start_cpu?;
+    Some(format!(
+        "{start} CPU until ready: {place}; what gives it is start-cpu.yaml of `loadline emit RESULT --to DIR --for kubernetes`, with the labels of your pods"
+    ))
 }
 
 /// Names and texts of two files, of which one is applied: both change the same pods.

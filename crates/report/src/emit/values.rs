@@ -16,6 +16,7 @@ use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::resources;
 use super::patch::{PatchFiles, annotations, comments};
+use super::start_cpu;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::redact;
@@ -136,6 +137,8 @@ pub fn values(
     let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
     notes.extend(kept_limits(&facts, &container["resources"]));
     notes.extend(chart.unknown_paths());
+    let place = "no value of the chart says it, so its pod template needs a resizePolicy for cpu";
+    notes.extend(start_cpu::left_to_do(&facts, place));
     let mut out = Vec::new();
     let mut put = |place: &ValuePath, value: Yaml, why: Option<&str>| {
         insert(&mut out, &place.path, value, why);

@@ -380,6 +380,7 @@ fn judge(
             };
             ObjectiveResult {
                 request: None,
+                is_peak: false,
                 objective: *objective,
                 measured,
                 met: measured.is_some_and(|m| m < bound),

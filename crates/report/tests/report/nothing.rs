@@ -26,6 +26,7 @@ fn view(trials: &[(f64, f64)]) -> ResultView {
         trial.reason = "p99 was too long".to_owned().into();
         trial.objectives = vec![ObjectiveResult {
             request: None,
+            is_peak: false,
             objective,
             measured: Some(bound(objective) * factor),
             met: is_kept,

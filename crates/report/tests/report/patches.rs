@@ -515,3 +515,42 @@ fn values_without_a_place_are_refused_or_named() {
     assert_eq!(after["env"]["MODE"], "production");
     assert!(after["env"]["JAVA_TOOL_OPTIONS"].is_string());
 }
+
+#[test]
+fn more_cpu_until_ready_goes_into_a_manifest_and_not_into_values() {
+    let mut view = view();
+    let answer = view.recommendation.as_mut().expect("an answer");
+    answer.configuration.start_cpu = Some("4".parse().expect("CPUs"));
+    for trial in &mut view.trials {
+        trial.configuration.start_cpu = answer.configuration.start_cpu;
+    }
+    let mut manifest = yaml(MANIFEST);
+    let kept = json!({"resourceName": "memory", "restartPolicy": "RestartContainer"});
+    manifest["spec"]["template"]["spec"]["containers"][1]["resizePolicy"] = json!([kept]);
+    let files = patch(&view, &image(), &workload(&manifest).expect("it is there"));
+    let files = files.expect("a patch");
+    let document = yaml(&text(&files.artefacts, "patch.yaml"));
+    let policy = &document["spec"]["template"]["spec"]["containers"][0]["resizePolicy"];
+    let added = json!({"resourceName": "cpu", "restartPolicy": "NotRequired"});
+    assert_eq!(*policy, json!([kept, added]));
+    assert!(
+        files
+            .notes
+            .iter()
+            .any(|note| note.contains("4 CPU until ready: the patch lets"))
+    );
+    let place = [
+        "resources=resources",
+        "java-options=java",
+        "env=env",
+        "image=image",
+    ];
+    let places = place.map(|place| ValuePath::from_assignment(place).expect("a place"));
+    let chart = values(&view, &image(), &json!({}), &places).expect("values");
+    assert!(
+        chart
+            .notes
+            .iter()
+            .any(|note| note.contains("4 CPU until ready: no value"))
+    );
+}

@@ -73,6 +73,23 @@ impl OngoingTrial<'_> {
         self.study.is_some() && is_behind
     }
 
+    /// Whether the peak follows. Noise and dependencies are measured over both, unless generators without
+    /// a group of their own would count as noise.
+    pub(super) fn has_peak_behind(&self, phase: TrialPhase) -> bool {
+        let mut behind = self.order.load.iter();
+        phase == TrialPhase::Measure
+            && self.ended_early.is_none()
+            && behind.any(|load| load.phase == TrialPhase::Peak)
+    }
+
+    /// Ends the window of a judged load that no peak followed, because the application ended.
+    pub(super) fn end_cut_window(&mut self) {
+        let has_peak = self.phases.iter().any(|p| p.phase == TrialPhase::Peak);
+        if !has_peak && self.has_peak_behind(TrialPhase::Measure) {
+            self.instances.end_window();
+        }
+    }
+
     pub(super) fn probe_soak(&mut self, is_last: bool) {
         if let Some(soaking) = &mut self.soaking {
             soaking.probe_jvms(&self.instances.all, is_last);

@@ -39,6 +39,7 @@ impl OngoingTrial<'_> {
             self.drive = tool.map(|tool| tool.drive_evidence(begin.elapsed()));
             for instance in &mut self.instances.all {
                 instance.state.measure = Some((begin_ns, end_ns));
+                instance.state.judged_until = Some(end_ns);
                 instance.measure_memory(0);
             }
         }

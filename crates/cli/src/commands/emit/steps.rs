@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{Artefact, Likeness, ProductionApplication, Secret};
+use loadline_sizing::Cpus;
 
 pub(super) struct ShippingSteps<'a> {
     pub(super) to: &'a Path,
@@ -13,6 +14,7 @@ pub(super) struct ShippingSteps<'a> {
     pub(super) application: &'a ProductionApplication,
     pub(super) artefacts: &'a [Artefact],
     pub(super) secret: Option<Secret>,
+    pub(super) start_cpu: Option<Cpus>,
 }
 
 impl ShippingSteps<'_> {
@@ -63,6 +65,9 @@ impl ShippingSteps<'_> {
         }
         if self.has("compose.yaml") {
             steps.push(format!("docker compose -f {to}/compose.yaml up"));
+            steps.extend(self.start_cpu.map(|start| {
+                format!("compose.yaml cannot give {start} CPU until ready: docker update --cpus {start} CONTAINER, and back once it is ready")
+            }));
         }
         if self.has("kubernetes.yaml") {
             steps.extend(self.secret.as_ref().map(|secret| {

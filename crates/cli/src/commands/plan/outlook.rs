@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_analysis::search::outlook::Outlook;
+use loadline_analysis::search::start_cpu::STARTS;
 use loadline_analysis::warming::{JvmQuestion, LONGEST};
 use loadline_experiment::Experiment;
 use loadline_report::format::count_of;
@@ -51,11 +52,16 @@ pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> Sea
     outlook.starts_95 += beyond;
     outlook.time += outlook.each * beyond;
     outlook.time_95 += outlook.each * beyond;
-    if experiment.searches_cpu() {
-        outlook.starts += USUAL_CPU_STARTS;
-        outlook.starts_95 += MOST_CPU_STARTS;
-        outlook.time += outlook.each * USUAL_CPU_STARTS;
-        outlook.time_95 += outlook.each * MOST_CPU_STARTS;
+    let more = [
+        (experiment.searches_cpu(), USUAL_CPU_STARTS, MOST_CPU_STARTS),
+        // Of each amount of CPU until ready, and two are tried.
+        (experiment.search.is_start_cpu_asked, STARTS, 2 * STARTS),
+    ];
+    for (_, usual, most) in more.into_iter().filter(|(is_asked, ..)| *is_asked) {
+        outlook.starts += usual;
+        outlook.starts_95 += most;
+        outlook.time += outlook.each * usual;
+        outlook.time_95 += outlook.each * most;
     }
     SearchOutlook {
         outlook,
@@ -119,8 +125,12 @@ pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
         true => "the smallest CPU limit, and there ",
         false => "",
     };
+    let start = match search.is_start_cpu_asked {
+        true => ", then the CPU until ready",
+        false => "",
+    };
     format!(
-        "`size`: {cpu}the smallest memory from {} to {}{more}, of {}: {}\n{}\n{}",
+        "`size`: {cpu}the smallest memory from {} to {}{more}{start}, of {}: {}\n{}\n{}",
         search.min_memory,
         largest.unwrap_or(search.min_memory),
         count_of(bases.len(), "configuration"),

@@ -4,6 +4,7 @@ use loadline_analysis::record::Configuration;
 
 use super::{Headline, slo_words};
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
+use crate::content::peak;
 use crate::content::runs::{is_of_runs, under_load};
 use crate::format;
 use crate::table::Tone;
@@ -33,6 +34,8 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
             under_load(view, view.load_of_all())
         ),
     };
+    let mut peak = groups.iter().filter(|_| judged == 1);
+    let peak = peak.find_map(|group| peak::starts_sentence(group.evidence_trials()));
     Headline {
         badge: if good.is_empty() {
             "SLO not kept"
@@ -49,6 +52,7 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
             .question
             .iter()
             .map(|q| format!("The question: {q}"))
+            .chain(peak)
             .collect(),
     }
 }
