@@ -97,7 +97,10 @@ const WRONG: &[Wrong] = &[
         "run",
         "--ready tcp:http",
         USAGE,
-        &["'--ready <WHEN>': `http` is no port", "hint: write tcp:9092"],
+        &[
+            "'--ready <WHEN>': `http` is no port",
+            "hint: write tcp:9092",
+        ],
     ),
     (
         "run",
