@@ -420,6 +420,14 @@ mod tests {
         assert!(why("exec sleep 60").contains("did not end within"));
     }
 
+    #[test]
+    fn a_command_that_ends_with_0_says_that_the_application_is_ready() {
+        let refusal = |word: &str| command_refusal(&[word.to_owned()], &program());
+        assert_eq!(refusal("/bin/true"), None);
+        let why = refusal("/bin/false").expect("not yet");
+        assert!(why.contains("exit status: 1"), "{why}");
+    }
+
     /// Waiting for the end of its pipe would last for ever: it ends when this test writes.
     #[test]
     fn a_process_that_outlives_a_probe_holds_nothing_up() {

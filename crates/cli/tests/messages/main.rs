@@ -140,6 +140,9 @@ fn place() -> tempfile::TempDir {
     let other = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../records/2026-11-22-class-cache/result.json.gz");
     fs::copy(other, place.path().join("other.json.gz")).expect("the record is there");
+    let consumer =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../records/2026-11-28-kafka/result.json.gz");
+    fs::copy(consumer, place.path().join("consumer.json.gz")).expect("the record is there");
     let whole = fs::read(place.path().join("result.json.gz")).expect("it is there");
     fs::write(place.path().join("cut.json.gz"), &whole[..whole.len() / 2]).expect("writable");
     let many = "---\na: 1\n".repeat(20_001);

@@ -281,6 +281,22 @@ pub const RESULTS: &[Row] = &[
         ],
     ),
     (
+        "emit consumer.json.gz --to deploy --for alerts",
+        USAGE,
+        &[
+            "--for: the application takes no requests",
+            "hint: leave out alerts",
+        ],
+    ),
+    (
+        "emit consumer.json.gz --to deploy --max-replicas 3 --max-rate 5",
+        USAGE,
+        &[
+            "--max-rate: the application takes no requests",
+            "hint: leave it out",
+        ],
+    ),
+    (
         "emit result.json.gz --to deploy --replicas 0",
         USAGE,
         &["invalid value '0' for '--replicas <N>'", "hint: "],
