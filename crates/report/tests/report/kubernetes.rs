@@ -166,7 +166,7 @@ fn every_manifest_is_what_the_api_takes() {
         ..application()
     };
     let by_grpc = ProductionApplication {
-        ready: ReadinessCheck::Grpc { port: 9090 },
+        ready: Some(ReadinessCheck::Grpc { port: 9090 }),
         ..application()
     };
     let asked = manifests(&fixture::search(), &by_grpc)[0].to_string();
