@@ -417,7 +417,7 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "cannot read none.yaml",
-            "hint: or say it by itself: --today 2/4Gi",
+            "hint: or give it as: --today 2/4Gi",
         ],
     ),
     (
@@ -425,7 +425,7 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "no workload in it has containers",
-            "hint: or say it by itself",
+            "hint: or give it as",
         ],
     ),
 ];

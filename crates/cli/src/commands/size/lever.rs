@@ -34,7 +34,7 @@ pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) ->
     };
     let Some(lever) = flat.lever() else {
         return out.print_answer(&format!(
-            "\n--try: nothing to try by itself. {}",
+            "\n--try: nothing to try. {}",
             flat.lever_hint()
         ));
     };
