@@ -362,8 +362,7 @@ fn not_shared(name: &WorkloadName, volume: &Value) -> RunRefusal {
         text_field(volume, "name").unwrap_or_default(),
         kind.unwrap_or("volume of unknown kind")
     );
-    let hint =
-        "measure the image alone: --image in place of --from, with what it needs in --env";
+    let hint = "measure the image alone: --image in place of --from, with what it needs in --env";
     RunRefusal::new(name, why, hint)
 }
 

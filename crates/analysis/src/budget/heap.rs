@@ -238,7 +238,10 @@ mod tests {
         };
         assert_eq!(start(0, 19_344), start(10, 19_348));
         assert_eq!(start(40, 22_103), start(10, 22_103));
-        assert!(start(700, 22_103) > start(40, 22_103), "long enough to count");
+        assert!(
+            start(700, 22_103) > start(40, 22_103),
+            "long enough to count"
+        );
     }
 
     #[test]

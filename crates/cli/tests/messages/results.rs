@@ -423,9 +423,6 @@ pub const RESULTS: &[Row] = &[
     (
         "report result.json.gz --manifest service.yaml -o -",
         USAGE,
-        &[
-            "no workload in it has containers",
-            "hint: or give it as",
-        ],
+        &["no workload in it has containers", "hint: or give it as"],
     ),
 ];
