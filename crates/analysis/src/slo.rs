@@ -507,18 +507,15 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
         return jvm.map(Objective::Jvm).map_err(|why| error(&why));
     }
     if let Some(unless) = text.strip_prefix(LOAD_PASSES) {
-        let code = match unless.trim() {
-            "" => Some(1),
-            unless => unless
-                .strip_prefix("unless")
-                .and_then(|code| code.trim().parse().ok()),
+        let named = unless.trim().strip_prefix("unless");
+        let named = named.and_then(|code| code.trim().parse::<u8>().ok());
+        let code = if unless.is_empty() { Some(1) } else { named };
+        return match code.filter(|code| *code > 0) {
+            Some(fails_with) => Ok(Objective::LoadPasses { fails_with }),
+            None => Err(error(
+                "an exit code that means failure is 1 to 255: load passes unless 99",
+            )),
         };
-        let code = code.filter(|code| *code > 0);
-        return code
-            .map(|fails_with| Objective::LoadPasses { fails_with })
-            .ok_or_else(|| {
-                error("an exit code that means failure is 1 to 255: load passes unless 99")
-            });
     }
     let (name, bound) = text
         .split_once('<')
