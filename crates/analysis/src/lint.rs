@@ -747,8 +747,9 @@ mod tests {
         bad.requests.memory = bad.limits.memory;
         bad.unreadable = vec!["requests.cpu `1 core`".to_owned()];
         insta::assert_snapshot!(text(&bad, MeasuredNeeds::default()), @"
-        Error: the memory limit is 1 bytes: no JVM starts in it
         Error: requests.cpu `1 core` is no quantity, and the API server refuses it
+        Error: the memory limit is 1 byte: no JVM starts in it
+        Error: the memory request is 1 byte: no JVM starts in it
         ");
         let mut heaps = container();
         heaps.jvm = vec!["-XX:MaxRAMPercentage=90".to_owned()];

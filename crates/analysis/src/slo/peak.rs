@@ -43,6 +43,6 @@ mod tests {
         assert_eq!(why("peak start<20s"), wanted);
         assert_eq!(why("peak exit=0"), wanted);
         assert!(why("peak p99=5ms").contains("did you mean `p99<5ms`?"));
-        assert!(why("peaks<5ms").contains("none of p50"));
+        assert!(why("peaks<5ms").contains("not one of p50"));
     }
 }
