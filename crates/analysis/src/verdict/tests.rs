@@ -672,8 +672,8 @@ fn exactly_as_much_as_is_allowed_breaks_no_rule() {
         load.duration = Duration::from_secs(8);
         load.offered_rate = Some(128.0);
         load.achieved_rate = achieved;
-        let measured = MeasuredLoad::from_evidence(&evidence).unwrap().unwrap();
-        misses(&[], &slo(), Some(&measured), &evidence, &thresholds).len()
+        let loads = JudgedLoads::from_evidence(&evidence).unwrap();
+        misses(&[], &slo(), &loads, &evidence, &thresholds).len()
     };
     // Half of the offered load, plus the requests that may be under way at the end.
     let least = 64.0 - UNDER_WAY / 8.0;
