@@ -214,7 +214,7 @@ fn advise_cpuset(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     }
     Some(TrialAdvice {
         kind: AdviceKind::Cpuset,
-        text: format!("give it {whole} CPU of its own (a cpuset) instead of a quota of as much"),
+        text: format!("reserve {whole} CPU for it (a cpuset) instead of a quota of as much"),
         expected: "a cpuset never throttles; collections have fewer CPUs at once, so those that run take longer"
             .to_owned(),
         removes: Some(case.explanation.class_share(PauseClass::MutatorThrottled)),
@@ -354,7 +354,7 @@ fn advise_collector(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     Some(TrialAdvice {
         kind: AdviceKind::Collector,
         text: format!(
-            "{} stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works beside it",
+            "{} stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works while it runs",
             gc.collector
         ),
         expected: "no model says how much; the collector's work then needs CPU at the same time as the application"
@@ -489,7 +489,7 @@ mod tests {
         }
         let expected = "\
 gc-threads (50 %): -XX:ParallelGCThreads=2 instead of 1: a collection of 30 ms of CPU takes 15 ms on average instead of 30 ms, the stop behind it included; one thread more or less may be better
-collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works beside it: no model says how much; the collector's work then needs CPU at the same time as the application";
+collector (?): G1 stops the application while it works; -XX:+UseShenandoahGC or -XX:+UseZGC works while it runs: no model says how much; the collector's work then needs CPU at the same time as the application";
         assert_eq!(told(&record, 2), expected);
     }
 

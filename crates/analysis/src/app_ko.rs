@@ -317,10 +317,10 @@ fn find_crash(evidence: &Evidence) -> Option<ApplicationFailure> {
         return None;
     }
     let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
-    let ended = format!("it ended by itself with {exit}, {when}");
+    let ended = format!("it ended with {exit}, {when}");
     let kill = match (killed_by(evidence), evidence.cgroup.oom_kills) {
         (Some(9), Some(_)) => {
-            Some("the kernel's OOM counter did not move, so somebody sent it".to_owned())
+            Some("the kernel's OOM counter did not move, so another process sent it".to_owned())
         }
         (Some(9), None) => {
             Some("the kernel's OOM counter could not be read, so it may be that".to_owned())
@@ -519,7 +519,7 @@ fn unreached_service(lines: &[String]) -> Option<String> {
     };
     let line = lines.iter().rfind(is_sign)?;
     Some(format!(
-        "its output says `{}`: what it needs beside it is a [[dependency]], or a service of this machine with --network host",
+        "its output says `{}`: what it needs next to it is a [[dependency]], or a service of this machine with --network host",
         shorten(line)
     ))
 }

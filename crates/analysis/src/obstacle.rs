@@ -204,15 +204,15 @@ impl FlatMisses {
         let explain = |options: &str| format!("loadline explain {}{options}", self.example);
         match self.lever() {
             Some(Lever::Advice) => format!(
-                "To try what would shorten the pauses (collector, heap, GC threads, CPU): {}; `size --try` does it by itself",
+                "To try what would shorten the pauses (collector, heap, GC threads, CPU): {}; `size --try` does it",
                 explain(" --try")
             ),
             Some(Lever::WarmUp) => {
-                "To measure the application once it is warm, lengthen the warm-up: --warm-up 30s; `size --try` does it by itself"
+                "To measure the application once it is warm, lengthen the warm-up: --warm-up 30s; `size --try` does it"
                     .to_owned()
             }
             Some(Lever::Cpu) => {
-                "To give it more CPU: --cpu; `size --try` does it by itself".to_owned()
+                "To give it more CPU: --cpu; `size --try` does it".to_owned()
             }
             None => format!("To see what happened in such a start: {}", explain("")),
         }
@@ -311,7 +311,7 @@ mod tests {
             @"
         from 324Mi to 1Gi, 5 of 21 starts missed it, and more memory did not lower that
         Behind the misses: a GC pause (3 of 5), no cause that was measured (2 of 5)
-        To try what would shorten the pauses (collector, heap, GC threads, CPU): loadline explain t1 --try; `size --try` does it by itself
+        To try what would shorten the pauses (collector, heap, GC threads, CPU): loadline explain t1 --try; `size --try` does it
         "
         );
         let at_the_edge: Vec<_> = trials

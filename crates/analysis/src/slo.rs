@@ -512,7 +512,7 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
                 .filter(|p| *p > 0.0 && *p < 100.0);
             let quantile = quantile.and_then(|p| Quantile::from_fraction(p / 100.0));
             let quantile = quantile
-                .ok_or_else(|| error("the name is none of p50..p99.999, max, errors, start"))?;
+                .ok_or_else(|| error("the name is not one of p50..p99.999, max, errors, start"))?;
             Ok(Objective::Latency {
                 quantile,
                 bound: time()?,
@@ -596,7 +596,7 @@ mod tests {
             );
         }
         assert_eq!(why("p99<0ms"), "the bound is not above 0");
-        assert!(why("nonsense<1s").contains("none of p50"));
+        assert!(why("nonsense<1s").contains("not one of p50"));
     }
 
     #[test]
@@ -616,7 +616,7 @@ mod tests {
         let wanted = "the percentage is not above 0 and at most 100";
         assert_eq!(why("errors<0%").as_deref(), Some(wanted));
         assert_eq!(why("errors<100.1%").as_deref(), Some(wanted));
-        let wanted = "the name is none of p50..p99.999, max, errors, start";
+        let wanted = "the name is not one of p50..p99.999, max, errors, start";
         for text in ["p0<1s", "p-1<1s", "q99<1s"] {
             assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
         }

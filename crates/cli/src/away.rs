@@ -216,7 +216,7 @@ fn handle_gone_job(
         .map_err(|e| store_refused(&e))?;
     let (context, namespace) = outside.context_and_namespace();
     let what = format!(
-        "the Job {} is gone from the namespace {namespace} ({context}), and with it what it kept: somebody deleted it, or took over from another machine",
+        "the Job {} is gone from the namespace {namespace} ({context}), and with it what it kept: it was deleted, or taken over from another machine",
         outside.job_name()
     );
     let fetched = format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial");

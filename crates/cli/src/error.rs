@@ -208,13 +208,13 @@ pub fn store_refused(error: &StoreError) -> Error {
         StoreError::Copy(refusal) => Error::from_refusal(refusal),
         StoreError::NotAway { id } => {
             Error::new(FailureKind::Environment, error).with_hint(format!(
-                "go on with the one that is here, without --kubernetes: {}",
+                "go on with the local one, without --kubernetes: {}",
                 next(&format!("resume {}", short(id)))
             ))
         }
         StoreError::ForeignId { .. } | StoreError::OtherResult { .. } => {
             Error::new(FailureKind::Environment, error)
-                .with_hint("somebody changed it there; nothing of it was taken")
+                .with_hint("it was changed there; nothing was taken")
         }
         StoreError::Database { .. } | StoreError::Record { .. } => {
             Error::new(FailureKind::Environment, error)

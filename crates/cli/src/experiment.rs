@@ -218,7 +218,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         let url = flags.url.as_ref().map(LoadTarget::to_string);
         need(&url, "--url", "http://localhost:8080/").map_err(|error| {
             error
-                .with_hint("a program that ends by itself needs none: --job")
+                .with_hint("a program that ends needs none: --job")
                 .with_hint("nor does one that its metrics judge: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
         })?;
     }

@@ -38,7 +38,7 @@ pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<Stri
     let place = done.jar.strip_prefix(&here).unwrap_or(&done.jar);
     let place = place.display().to_string();
     talk!(
-        "extracted {jar}: {place} and what it needs in lib beside it, {} files; this is measured",
+        "extracted {jar}: {place} and what it needs in lib next to it, {} files; this is measured",
         done.libraries
     );
     let mut command = command.to_vec();

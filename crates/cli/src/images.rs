@@ -74,7 +74,7 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     for engine in engines(experiment) {
         if let Some(why) = &engine.apart {
             talk!(
-                "{}: {why}; a second container beside the application's measures it",
+                "{}: {why}; a second container next to the application's measures it",
                 engine.kind
             );
         }

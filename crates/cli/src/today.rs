@@ -30,7 +30,7 @@ impl TodayFlags {
             Some(path) => {
                 let (cpu, memory) = shipped::container_size(path).map_err(|refusal| {
                     Error::new(FailureKind::Usage, &refusal)
-                        .with_hint("or say it by itself: --today 2/4Gi")
+                        .with_hint("or give it as: --today 2/4Gi")
                 })?;
                 Some(CurrentLimits { cpu, memory })
             }

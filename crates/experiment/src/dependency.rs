@@ -302,7 +302,7 @@ pub(super) fn refuse_several_instances(
         .any(|c| c.instances > 1);
     let is_alone = experiment.dependencies.is_empty() && experiment.stubs.is_empty();
     if several && !is_alone {
-        let problem = "several instances cannot share dependencies: each has a network of its own";
+        let problem = "several instances cannot share dependencies: each has its own network";
         let hint = "leave out instances, or [[dependency]]: take a service of the machine with app.network = \"host\"";
         return Err(source.experiment_error(problem, hint));
     }
@@ -332,7 +332,7 @@ fn check_dependency(
         return Err(at(format!("the command of `{name}` is empty"), hint));
     }
     if let (Some(_), Some(first)) = (&image, table.directories.first()) {
-        let problem = format!("`{name}` is an image, and those have files of their own");
+        let problem = format!("`{name}` is an image, which has its own files");
         let hint =
             "leave out directories; use volumes to mount host paths: volumes = [\"PATH:/seen\"]";
         return Err(source.error_at(first.origin(), problem, hint));

@@ -102,7 +102,7 @@ fn cpu_policy(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Cpu
         other => Err(source.error_at(
             text.origin(),
             format!("`{other}` is no policy for CPU"),
-            "limit gives a limit and a request of its size; request gives no limit, and is measured beside a busy neighbour",
+            "limit gives a limit and a request of its size; request gives no limit, and is measured next to a busy neighbour",
         )),
     }
 }
@@ -308,7 +308,7 @@ fn free_sizes(
         let problem =
             "a level runs another application, and with prices the size of one is searched";
         let hint =
-            "leave its command or image out, and search the price of each application by itself";
+            "leave its command or image out, and search the price of each application separately";
         return Err(source.experiment_error(problem, hint));
     }
     let sizes = "give the sizes to choose from: sizes = [\"0.5/1Gi\"] (--sizes 0.5/1Gi)";
@@ -326,7 +326,7 @@ fn free_sizes(
         (
             "rate",
             levels().any(|c| c.rate.is_some()),
-            "search for each rate by itself: --rate 300/s is that of all replicas together",
+            "search for each rate separately: --rate 300/s is that of all replicas together",
         ),
     ];
     match chosen.iter().find(|(_, is_given, _)| *is_given) {

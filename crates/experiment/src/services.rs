@@ -73,7 +73,7 @@ fn refuse_unknown(
     Err(RunRefusal::new(
         format!("the compose file {}", path.display()),
         format!(
-            "compose.{key} names `{name}`, which is none of the services that run beside the application"
+            "compose.{key} names `{name}`, which is not one of the services that run next to the application"
         ),
         match names.is_empty() {
             true => "none does: name them with services = [\"db\"]".to_owned(),

@@ -274,7 +274,7 @@ impl ShippedWorkload {
                 (true, Some(_)) => {
                     return Err(RunRefusal::new(
                         self.container_label(),
-                        format!("limits.{key} stands in it and in the experiment too"),
+                        format!("limits.{key} is in it and in the experiment too"),
                         format!("leave one of them out: {key} of [limits], or the manifest's"),
                     ));
                 }
@@ -473,7 +473,7 @@ mod tests {
         let more = "manifest = \"deploy.yaml\"\napp.command = [\"java\"]\nlimits.memory = \"1Gi\"";
         let refused = parse(DEPLOYMENT, more).expect_err("twice");
         assert!(
-            refused.contains("limits.memory stands in it and in the experiment too"),
+            refused.contains("limits.memory is in it and in the experiment too"),
             "{refused}"
         );
         assert!(refused.contains("leave one of them out"), "{refused}");

@@ -65,7 +65,7 @@ fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
     });
     let source = ExperimentSource::from_file(&text, path);
     let hint =
-        "stub names a file beside the experiment file; `loadline profile --stub LOG` writes one";
+        "stub names a file next to the experiment file; `loadline profile --stub LOG` writes one";
     read.map_err(|error| ExperimentSource::from_file("", path).experiment_error(error, hint))?;
     if text.len() > LARGEST {
         let hint = "keep the requests that count; put large bodies into separate files: body-file";
@@ -359,7 +359,7 @@ name = "prices"
         exp.toml:14:10: it says how latency varies, and not how much it is     jitter = '2ms' | latency = "20ms"
         exp.toml:15:16: `gamma` is no distribution of latencies     distribution = 'gamma' | uniform, normal or pareto; as it was seen: recorded = "database.hlog"
         exp.toml:13:9: match = "/prices" is no method and path, such as "POST /orders/*"     match = '/prices' | a method and a path: match = "GET /prices/*"
-        /x/nowhere.toml: No such file or directory (os error 2) | stub names a file beside the experiment file; `loadline profile --stub LOG` writes one
+        /x/nowhere.toml: No such file or directory (os error 2) | stub names a file next to the experiment file; `loadline profile --stub LOG` writes one
         "#);
     }
 

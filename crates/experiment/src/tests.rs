@@ -184,7 +184,7 @@ fn load_goes_to_nobody_else() {
 fn what_is_missing_and_what_is_no_toml() {
     assert_snapshot!(told("slo = \"p99<1s\"\n"), @r##"
     exp.toml: url: it is missing
-    hint: write url = "http://localhost:8080/" (--url), or say that the program ends by itself: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)
+    hint: write url = "http://localhost:8080/" (--url), or say that the program ends: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)
     "##);
     assert_snapshot!(told("slo = \n"), @r##"
     exp.toml:1:7: string values must be quoted, expected literal string
@@ -353,7 +353,7 @@ fn a_mix_whose_weights_are_zero_is_refused() {
 fn a_credential_in_the_file_itself_is_refused() {
     let literal = "rate = \"100/s\"\nbearer = \"t0ken\"";
     assert_snapshot!(told_with("rate = \"100/s\"", literal), @r##"
-    exp.toml:8:1: bearer: the token (a file is @FILE) stands in it and would be stored with the result
+    exp.toml:8:1: bearer: the token (a file is @FILE) is in it and would be stored with the result
     hint: name an environment variable instead: {env:NAME}
     "##);
     let unset = GOOD.replace(

@@ -487,7 +487,7 @@ pub struct SearchTable {
     #[schemars(with = "Option<String>")]
     pub heap: Option<Text>,
     /// How the pod gets its CPU: `limit` (default), with a request of the same size; `request` gives no
-    /// limit, and every trial runs beside a neighbour that takes all other CPU.
+    /// limit, and every trial runs next to a neighbour that takes all other CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub cpu_policy: Option<Text>,

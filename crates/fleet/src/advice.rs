@@ -101,7 +101,7 @@ impl fmt::Display for AdviceReason {
             ),
             Self::HeapAboveLimit(share) => write!(
                 f,
-                "its heap may take {} of the limit, and needs more beside it",
+                "its heap may take {} of the limit, and the rest needs more",
                 percent(share)
             ),
             Self::AboveRequest(times) => write!(
@@ -352,7 +352,7 @@ mod tests {
             peak: size(900, 1500),
             ..workload()
         };
-        insta::assert_snapshot!(said(&above), @"fix 1.00: its heap may take 100 % of the limit, and needs more beside it; uses 1.5 times the memory it requests: evicted first where a node is short");
+        insta::assert_snapshot!(said(&above), @"fix 1.00: its heap may take 100 % of the limit, and the rest needs more; uses 1.5 times the memory it requests: evicted first where a node is short");
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal
     } else if message.contains("violates PodSecurity") {
         "loadline's own pods keep the `restricted` profile: a webhook or a default added the refused part, for example one of the namespace"
     } else if message.contains("error looking up service account") {
-        "loadline in a cluster has a service account of its own, which `loadline emit --rbac NAMESPACE` prints: loadline emit --rbac NAMESPACE | kubectl apply -f -"
+        "loadline in a cluster has its own service account, which `loadline emit --rbac NAMESPACE` prints: loadline emit --rbac NAMESPACE | kubectl apply -f -"
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
         "a LimitRange of the namespace forbids this size, or that of loadline's own container (1 CPU, or --trial-cpu, and 256Mi, more for a large load): kubectl describe limitrange; stay within it, or use another --namespace"
     } else if never_passes(message) {

@@ -73,7 +73,7 @@ pub fn removal_reason(pod: &Pod) -> Option<String> {
         );
     }
     if pod.metadata.deletion_timestamp.is_some() {
-        return Some("somebody deleted the pod".to_owned());
+        return Some("the pod was deleted".to_owned());
     }
     let reason = status.reason.as_deref()?;
     let is_taken = [

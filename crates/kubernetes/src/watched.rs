@@ -195,7 +195,7 @@ pub(crate) async fn wait_until_begun(
                 }
                 if asked > ROOM {
                     return Err(PodHalt::pod_lost(
-                        "its Job made no pod, and nobody says why",
+                        "its Job made no pod, and gives no reason",
                     ));
                 }
             }

@@ -235,7 +235,7 @@ impl WorkloadTemplate {
         });
         if self.mounts.len() < before {
             self.left_out
-                .push("its volume at /tmp: a trial has one of its own there".to_owned());
+                .push("its volume at /tmp: a trial has its own there".to_owned());
         }
         let of_inits = self.before.iter().filter_map(Value::as_object);
         let mut used: Vec<Value> = of_inits
@@ -314,7 +314,7 @@ fn secret_names(env: &[Value], container: &Map<String, Value>, volumes: &[Value]
 
 fn describe_sidecar(container: &Value) -> String {
     let name = text_field(container, "name").unwrap_or_default();
-    format!("the container {name}, which runs beside the application")
+    format!("the container {name}, which runs next to the application")
 }
 
 fn container_user(spec: &Map<String, Value>, of: &Map<String, Value>) -> Option<(u32, u32)> {
@@ -362,8 +362,7 @@ fn not_shared(name: &WorkloadName, volume: &Value) -> RunRefusal {
         text_field(volume, "name").unwrap_or_default(),
         kind.unwrap_or("volume of unknown kind")
     );
-    let hint =
-        "measure the image by itself: --image in place of --from, with what it needs in --env";
+    let hint = "measure the image alone: --image in place of --from, with what it needs in --env";
     RunRefusal::new(name, why, hint)
 }
 
@@ -453,9 +452,9 @@ mod tests {
         assert!(!template.container.contains_key("resources"));
         assert_eq!(template.pod["serviceAccountName"], json!("orders"));
         insta::assert_snapshot!(template.left_out.join("\n"), @r"
-        the container proxy, which runs beside the application
-        its volume at /tmp: a trial has one of its own there
-        the container istio-proxy, which runs beside the application
+        the container proxy, which runs next to the application
+        its volume at /tmp: a trial has its own there
+        the container istio-proxy, which runs next to the application
         its liveness probe: a slow application is measured, not restarted
         its affinity: trials are kept apart by their own; --node-selector chooses nodes
         ");

@@ -31,7 +31,7 @@ Usage:
   loadline-launch [flags]                              find the application and start it
   loadline-launch options [flags] [-- java ...]        print the options, one a line
   loadline-launch calc [--memory 1Gi] [--cpus 2] [--jdk 17] [--classes N] [--threads N]
-                                                       ours beside other launchers'
+                                                       ours next to other launchers'
   loadline-launch variables                            all environment variables
 
 Flags (each has a variable, see `variables`):

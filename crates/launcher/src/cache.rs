@@ -61,7 +61,7 @@ pub fn find_cache(
                 if option.starts_with("-XX:SharedArchiveFile") {
                     given.push("-Xshare:auto".to_owned());
                 }
-                let reason = format!("{} lies beside the application and {how}", path.display());
+                let reason = format!("{} lies next to the application and {how}", path.display());
                 return Some(StartupCache {
                     options: given,
                     reason,
@@ -177,10 +177,10 @@ pub(crate) fn check_whole(made: &CacheManifest, cache: &Path) -> Result<(), Cach
 pub(crate) fn find_damage(file: &Path, size: u64, checksum: u64) -> Option<&'static str> {
     let length = file.metadata().map(|metadata| metadata.len()).ok();
     if length != Some(size) {
-        return Some("its length is not the one that was written");
+        return Some("its length differs from what was written");
     }
     (files::checksum(file) != Some(checksum))
-        .then_some("its checksum is not the one that was written")
+        .then_some("its checksum differs from what was written")
 }
 
 fn find_change(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
@@ -383,7 +383,7 @@ mod tests {
         let shipped = Shipped::new();
         let reason = shipped.found("25.0.3+9", &[]).unwrap();
         assert!(
-            reason.ends_with("app.aot lies beside the application and fits"),
+            reason.ends_with("app.aot lies next to the application and fits"),
             "{reason}"
         );
         let reason = shipped.found("25.0.3+9", &["-XX:+UseSerialGC"]).unwrap();

@@ -68,7 +68,7 @@ fn own_row(case: &CalculatorCase) -> LauncherRow {
     });
     let options: Vec<&str> = decision.options.iter().map(|c| c.option.as_str()).collect();
     let leaves_out =
-        "nothing by itself; without a measured profile the regions are those of a typical service";
+        "nothing; without a measured profile the regions are those of a typical service";
     LauncherRow {
         name: "loadline-launch",
         answer: options.join(" "),
@@ -121,7 +121,7 @@ fn plain_row(case: &CalculatorCase) -> LauncherRow {
         Err(refusal) => refusal.to_string(),
     };
     LauncherRow {
-        name: "java by itself",
+        name: "java alone",
         answer,
         leaves_out: "every native region: a quarter (small: half) of the limit".to_owned(),
     }
@@ -189,7 +189,7 @@ fn fabric8_row(case: &CalculatorCase) -> LauncherRow {
 fn openj9_row(case: &CalculatorCase) -> LauncherRow {
     let answer = openj9::calculate_max_heap(case.memory);
     LauncherRow {
-        name: "OpenJ9 by itself",
+        name: "OpenJ9 alone",
         answer: answer.options.join(" "),
         leaves_out: answer.leaves_out.to_owned(),
     }

@@ -135,7 +135,7 @@ impl Environment {
                 .filter(|value| !values.contains(&value.as_str()))?;
             let values = values.join(", ");
             Some(format!(
-                "{name} is `{value}`, which is none of {values}; the default holds"
+                "{name} is `{value}`, which is not one of {values}; the default holds"
             ))
         };
         settings.into_iter().filter_map(odd).collect()

@@ -30,7 +30,7 @@ pub const TABLE: &[LauncherVariable] = &[
         "LOADLINE_MODE",
         "`apply`, `report`, `off`",
         "`apply`",
-        "`report` says what it would add and adds nothing of its own; `off` adds nothing",
+        "`report` says what it would add and adds nothing; `off` adds nothing",
     ),
     variable_row(
         "LOADLINE_EXPLAIN",
@@ -77,7 +77,7 @@ pub const TABLE: &[LauncherVariable] = &[
     variable_row(
         "LOADLINE_PROFILE",
         "a file",
-        "`loadline.profile` beside the application, then `/etc/loadline/profile`",
+        "`loadline.profile` next to the application, then `/etc/loadline/profile`",
         "the measured profile of the application",
     ),
     variable_row(
@@ -114,7 +114,7 @@ pub const TABLE: &[LauncherVariable] = &[
         "LOADLINE_CACHE",
         "`auto`, `off`",
         "`auto`",
-        "use a start-up cache that lies beside the jar of `-jar`: `app.aot` or `app.jsa`, for OpenJ9 a directory `scc`",
+        "use a start-up cache that lies next to the jar of `-jar`: `app.aot` or `app.jsa`, for OpenJ9 a directory `scc`",
     ),
     variable_row(
         "LOADLINE_EXIT_ON_OOM",

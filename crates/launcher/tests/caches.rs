@@ -144,7 +144,7 @@ fn a_cache_that_fits_is_used() {
     };
     let said = shipped.launch(&shipped.jdks[0], &["-XX:+UseG1GC"]);
     assert!(
-        said.contains("app.jsa lies beside the application and fits"),
+        said.contains("app.jsa lies next to the application and fits"),
         "{said}"
     );
     // -Xshare:on ends a JVM that cannot use its archive: it can.

@@ -67,7 +67,7 @@ impl ApartHost {
         let images: Vec<_> = images.iter().filter_map(looked).collect();
         let (_, seen) = images
             .first()
-            .ok_or_else(|| refused("nobody looked into the image"))?;
+            .ok_or_else(|| refused("the image was not examined"))?;
         let host = Self {
             engine: first.engine.clone(),
             machine: MachineDescription {
@@ -97,7 +97,7 @@ impl TrialHost for ApartHost {
                 "trials on a remote {} cannot do this yet ({why})",
                 self.engine.kind
             ),
-            None => "trials beside its containers cannot do this yet".to_owned(),
+            None => "trials next to its containers cannot do this yet".to_owned(),
         };
         let hint = "measure it where the engine runs, as root: docs/guides/images.md";
         Some(RunRefusal::new(what, why, hint))
@@ -117,7 +117,7 @@ impl TrialHost for ApartHost {
         let (_, seen) = seen.ok_or_else(|| {
             RunRefusal::new(
                 "starting the image",
-                "nobody looked into it",
+                "it was not examined",
                 "call loadline again",
             )
         })?;

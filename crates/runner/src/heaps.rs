@@ -80,7 +80,7 @@ pub fn check_heaps(
         }
         let share = heap_words(&words, &SHARES[..1]).next();
         if let (Some(size), Some(share)) = (largest.first(), share) {
-            let why = format!("{size} and {share}: the percentage has no effect beside the size");
+            let why = format!("{size} and {share}: the size overrides the percentage");
             return Err(RunRefusal::new(
                 "the heap",
                 why,

@@ -31,7 +31,7 @@ const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
-/// How long nothing is accepted after the system gave no connection and none could be closed for it.
+/// Wait while all answers are busy, or after the system gave no connection and none could be closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,15 @@ impl StateServer {
         Ok(())
     }
 
+    /// Then a request waits, because a page asks for all its parts at once.
+    fn is_full(&self) -> bool {
+        self.shared.busy.load(Ordering::Relaxed) >= ANSWERS
+    }
+
     fn wait_for_bytes(&self, pending: &[PendingRequest]) {
+        if self.is_full() {
+            return std::thread::sleep(ACCEPT_PAUSE);
+        }
         let streams = pending
             .iter()
             .map(|p| PollFd::new(&p.stream, PollFlags::IN));
@@ -137,6 +145,10 @@ impl StateServer {
     fn read_heads(&self, pending: Vec<PendingRequest>) -> Vec<PendingRequest> {
         let mut rest = Vec::with_capacity(pending.len());
         for mut request in pending {
+            if self.is_full() {
+                rest.push(request);
+                continue;
+            }
             match request.read_head() {
                 Ok(Some(head)) => self.answer_in_thread(request, head),
                 Ok(None) => rest.push(request),
@@ -147,13 +159,9 @@ impl StateServer {
         rest
     }
 
-    /// Answers in a separate thread, or refuses at once if there are too many.
     fn answer_in_thread(&self, request: PendingRequest, head: RequestHead) {
         let shared = Arc::clone(&self.shared);
-        if shared.busy.fetch_add(1, Ordering::Relaxed) >= ANSWERS {
-            shared.busy.fetch_sub(1, Ordering::Relaxed);
-            return request.refuse(503);
-        }
+        shared.busy.fetch_add(1, Ordering::Relaxed);
         let permit = ThreadPermit(shared);
         let thread = std::thread::Builder::new().name("answer".to_owned());
         // Without a thread the connection is closed and the permit given back.

@@ -21,7 +21,7 @@ const RESET: Duration = Duration::from_secs(120);
 const TICK: Duration = Duration::from_millis(20);
 
 struct TreeCopy<'a> {
-    /// The trial's own directory; it and those of other trials beside it are not copied.
+    /// The trial's own directory; it and those of other trials next to it are not copied.
     without: &'a Path,
     owner: (u32, u32),
     bytes: u64,

@@ -136,7 +136,7 @@ impl InstanceState {
                 signal: Some(signal),
                 ..
             }) => format!("signal {signal}"),
-            _ => "nobody knows how".to_owned(),
+            _ => "for an unknown reason".to_owned(),
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) fn refuse_taken_port(order: &TrialOrder) -> Result<(), HaltReason> {
         Some(error) => Err(refusal_halt(
             &format!("port {port} of this machine"),
             format!("another program listens on it ({error}); nothing was sent to it"),
-            "stop the other program, choose another port, or give the application a network of its own (the default)",
+            "stop the other program, choose another port, or give the application its own network (the default)",
         )),
     }
 }

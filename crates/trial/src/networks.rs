@@ -65,7 +65,7 @@ fn join_network(
 pub(crate) fn docker_cannot() -> RunRefusal {
     RunRefusal::new(
         "joining the network of the dependencies",
-        "docker puts a container into the network of another container of its own only",
+        "docker puts a container only into the network of another container that it runs",
         "make the first dependency an image of docker's too and give it no toxics, or let podman start all: engine = \"podman\"",
     )
 }

@@ -267,7 +267,7 @@ fn command_in_container(
 ) -> Result<ProbeMethod, HaltReason> {
     let Some((engine, name)) = container.holding_engine() else {
         return Err(halt::measurement_failed(
-            "a program has no engine that runs a command beside it",
+            "a program has no engine that runs a command next to it",
         ));
     };
     Ok(ProbeMethod::Command {

@@ -71,7 +71,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
         println!("FAILED {name}");
     }
     for name in &total.unsteady {
-        println!("UNSTEADY {name}: failed beside the others, passed when run again alone");
+        println!("UNSTEADY {name}: failed next to the others, passed when run again alone");
     }
     for (name, reason) in &total.skips {
         println!("SKIP {name}: {reason}");

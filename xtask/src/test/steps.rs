@@ -179,7 +179,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "measured",
-        what: "tests that measure, with real JVMs and cgroups where they are, and nothing beside them",
+        what: "tests that measure, with real JVMs and cgroups where they are, and nothing next to them",
         lane: Lane::Alone,
         run: Run::Tests(Group::Timed),
     },

@@ -5,6 +5,7 @@
 //! between that CPU and memory ([`price::GIB_PER_CPU`]).
 
 use std::fmt;
+use std::time::Duration;
 
 use loadline_sizing::Bytes;
 use loadline_sizing::hotspot::collector::SERVER_CLASS_MEMORY;
@@ -27,6 +28,8 @@ const ENOUGH_FREE: Bytes = Bytes::from_mib(64);
 const HEAP_GRAIN: Bytes = Bytes::from_mib(4);
 /// No JVM takes less outside its heap: code, metaspace and internal tables.
 const LEAST_BESIDE_HEAP: Bytes = Bytes::from_mib(16);
+/// Of the CPU times in a GC log.
+const CPU_TICK_MS: u64 = 10;
 /// Less is not worth a question: a start alone needs more.
 const SMALLEST_HEAP: Bytes = Bytes::from_mib(16);
 
@@ -78,8 +81,7 @@ pub fn choose_heap(room: &Evidence) -> Option<Bytes> {
 fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
     let gc = room.gc.as_ref()?;
     let time = measured_seconds(room)?;
-    // Without CPU times a pause is taken for one CPU.
-    let cpus = gc.measure_gc_cpu.or(gc.measure_pause_sum)?.as_secs_f64() / time;
+    let cpus = collector_cpu(gc)?.as_secs_f64() / time;
     let parts = room.memory.as_ref();
     let heap = parts
         .and_then(|parts| parts.heap_committed)
@@ -87,6 +89,19 @@ fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
     let free = heap.saturating_sub(live).as_gib();
     let more = (price::GIB_PER_CPU * cpus * free).max(0.0).sqrt();
     Some(live.saturating_add(Bytes::from_bytes((more * (1_u64 << 30) as f64) as u64)))
+}
+
+/// A JVM logs CPU times in ticks, so short pauses have none or one each: two equal starts of a Spring
+/// Boot service had 0 and 40 ms for pauses of 19 and 22 ms. Those pauses are taken for one CPU.
+fn collector_cpu(gc: &GcEvidence) -> Option<Duration> {
+    let tick_each = |pauses: u64| Duration::from_millis(CPU_TICK_MS.saturating_mul(pauses));
+    let ticks = gc.measure_pauses.map(tick_each);
+    let logged = gc.measure_gc_cpu;
+    let pauses = gc.measure_pause_sum;
+    match (logged, ticks) {
+        (Some(cpu), Some(ticks)) if cpu < ticks => pauses.or(logged),
+        _ => logged.or(pauses),
+    }
 }
 
 fn measured_seconds(evidence: &Evidence) -> Option<f64> {
@@ -171,8 +186,6 @@ pub fn without_pretouch(mut configuration: Configuration) -> Configuration {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::fixture;
     use crate::record::MemoryParts;
@@ -212,6 +225,23 @@ mod tests {
         assert_eq!(choose_heap(&none), None);
         none.gc.as_mut().expect("a log").heap_after_max = Some(Bytes::from_mib(30));
         assert_eq!(choose_heap(&none).map(Bytes::as_mib), Some(60.0));
+    }
+
+    #[test]
+    fn ticks_of_short_pauses_do_not_choose_the_heap() {
+        let start = |cpu_ms, pauses_us| {
+            let mut room = room(25, 44, cpu_ms);
+            let gc = room.gc.as_mut().expect("a log");
+            gc.measure_pauses = Some(7);
+            gc.measure_pause_sum = Some(Duration::from_micros(pauses_us));
+            choose_heap(&room).map(Bytes::as_mib)
+        };
+        assert_eq!(start(0, 19_344), start(10, 19_348));
+        assert_eq!(start(40, 22_103), start(10, 22_103));
+        assert!(
+            start(700, 22_103) > start(40, 22_103),
+            "long enough to count"
+        );
     }
 
     #[test]

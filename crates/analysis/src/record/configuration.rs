@@ -23,7 +23,7 @@ pub struct Configuration {
     /// The CPU limit; `None` is no limit.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
     pub cpu: Option<Cpus>,
-    /// CPU that is promised and no limit (a Kubernetes request): its weight beside a neighbour that takes
+    /// CPU that is promised and no limit (a Kubernetes request): its weight next to a neighbour that takes
     /// all other CPU. `None` is the limit, or nothing.
     #[serde(rename = "cpu_request_millicpus", with = "wire::cpus_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -266,16 +266,16 @@ fn an_application_that_ends_or_stalls_is_ko_with_what_it_said() {
     APP_KO bad_flags: the JVM refused its options: `Unrecognized VM option 'UseFastGC'`
     APP_KO bad_flags: the JVM refused its options: `Initial heap size set to a larger value than the maximum heap size`
     APP_KO java_oom: the JVM ran out of heap and ended with exit code 1, before it was ready
-    APP_KO crash: it ended by itself with exit code 1, before it was ready; its output says `Caused by: java.sql.SQLException: no database`
-    APP_KO crash: it ended by itself with exit code 0, in the measure phase
-    APP_KO crash: it ended by itself with exit code 139 (signal 11 SIGSEGV), in the measure phase
-    APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter did not move, so somebody sent it
-    APP_KO crash: it ended by itself with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter could not be read, so it may be that
+    APP_KO crash: it ended with exit code 1, before it was ready; its output says `Caused by: java.sql.SQLException: no database`
+    APP_KO crash: it ended with exit code 0, in the measure phase
+    APP_KO crash: it ended with exit code 139 (signal 11 SIGSEGV), in the measure phase
+    APP_KO crash: it ended with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter did not move, so another process sent it
+    APP_KO crash: it ended with signal 9 SIGKILL, in the measure phase; the kernel's OOM counter could not be read, so it may be that
     APP_KO cgroup_oom: it ended with signal 9 SIGKILL at the memory limit of 128Mi (peak 127 MiB), in the measure phase; the kernel's OOM counter was gone before it could be read again
     APP_KO cgroup_oom: the kernel killed one of its processes at the memory limit of 128Mi (peak 120 MiB), in the measure phase
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
-    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; its output says `PSQLException: Connection to localhost:5432 refused. Check that`: what it needs beside it is a [[dependency]], or a service of this machine with --network host
-    APP_KO crash: it ended by itself with exit code 1, before it was ready; its output says `Caused by: java.net.UnknownHostException: db: Name or service not known`: what it needs beside it is a [[dependency]], or a service of this machine with --network host
+    APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; its output says `PSQLException: Connection to localhost:5432 refused. Check that`: what it needs next to it is a [[dependency]], or a service of this machine with --network host
+    APP_KO crash: it ended with exit code 1, before it was ready; its output says `Caused by: java.net.UnknownHostException: db: Name or service not known`: what it needs next to it is a [[dependency]], or a service of this machine with --network host
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused
     APP_KO never_ready: it was not ready within 60s; the last probe saw connection refused; throttled for 35s meanwhile (summed over CPUs); thrash: the kernel kept dropping its code, 14.8 M pages were read again
     APP_KO hang: it stopped answering: no good response in the last 6 s of the measure phase, 1.80 k requests waiting (it was ready after 3s)
@@ -606,7 +606,7 @@ fn what_a_dependency_may_have_caused_is_never_held_against_the_application() {
     INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that p99 was 20.0ms, the SLO allows 1ms
     PASS: p99 20.0ms < 50ms, errors 0 % < 1 %, start time 3s < 20s, 300/s of 300/s offered; the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives
     INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that it was not ready within 60s, the last probe saw connection refused
-    INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that it ended by itself with exit code 1, before it was ready
+    INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that it ended with exit code 1, before it was ready
     INVALID dependency: the dependency db was at its limit: it was throttled in 80 % of the time's periods (limit 50m CPU), it used 100 % of what its limit of 50m CPU gives; so it is not known whose fault it was that the kernel killed it at the memory limit of 128Mi (peak 128 MiB), in the measure phase
     ");
 }

@@ -524,9 +524,9 @@ fn build_it(image: &ImageIdentity, there: &OutputDirectory, dockerfile: &str) ->
 
 fn found_by(is_found: bool) -> &'static str {
     match is_found {
-        true => "; loadline-launch finds it beside the jar",
+        true => "; loadline-launch finds it next to the jar",
         false => {
-            "; loadline-launch looks beside the jar of `java -jar` only, pass the option there too"
+            "; loadline-launch looks next to the jar of `java -jar` only, pass the option there too"
         }
     }
 }

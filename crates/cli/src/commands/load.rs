@@ -147,7 +147,7 @@ pub(super) fn print_summary(
             FailureKind::Invalid,
             format!("the generator was itself the bottleneck: {reason}"),
         )
-        .with_hint("give it CPUs of its own with --cpus, or a lower rate")),
+        .with_hint("reserve CPUs for it with --cpus, or a lower rate")),
         _ => Ok(CommandOutcome::Done),
     }
 }

@@ -71,7 +71,7 @@ pub fn run(
         .map_err(|e| store_refused(&e))?;
     drop(looked);
     if row.kind == ResultKind::Verify {
-        let what = "a verify takes a few starts and is begun anew";
+        let what = "a verify takes a few starts and begins again";
         return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
     }
     let store = open_store(arguments.state.as_deref())?;

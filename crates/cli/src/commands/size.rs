@@ -206,8 +206,8 @@ fn soak_conclusion(
 
 fn incomparable_error(error: IncomparableBases) -> Error {
     let hint = match error {
-        IncomparableBases::Rates => "search for each rate by itself: --rate 300/s",
-        IncomparableBases::Limits => "give every level a CPU limit, or none of them (--cpu)",
+        IncomparableBases::Rates => "search for each rate separately: --rate 300/s",
+        IncomparableBases::Limits => "give every level a CPU limit, or none (--cpu)",
     };
     Error::new(FailureKind::Usage, error)
         .with_hint(hint)

@@ -208,7 +208,7 @@ fn print_statement(
     if statement.answer == VerifyAnswer::Worse && !arguments.accept {
         let file = place.file_for_ground(&seen.ground);
         talk!(
-            "if that is what the change is worth: loadline verify --accept writes {} anew",
+            "if that is what the change is worth: loadline verify --accept rewrites {}",
             file.display()
         );
     }
@@ -241,7 +241,7 @@ fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error
     };
     files::write(&file, &baseline::baseline_text(&baseline))?;
     let how = match seen.baseline {
-        Some(_) => "anew",
+        Some(_) => "again",
         None => "for the first time",
     };
     talk!(

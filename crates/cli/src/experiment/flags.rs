@@ -306,7 +306,7 @@ pub struct SearchFlags {
     pub heap: Option<String>,
 
     /// How the pod gets its CPU: limit, with a request of the same size; or request, without a limit,
-    /// measured beside a neighbour that takes all other CPU [default: limit]
+    /// measured next to a neighbour that takes all other CPU [default: limit]
     #[arg(long, value_name = "limit|request", help_heading = SEARCH)]
     pub cpu_policy: Option<String>,
 

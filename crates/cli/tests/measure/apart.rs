@@ -86,7 +86,7 @@ fn ends_of_all_kinds(engine: &Engine) {
     let call = call.arg(lab.state()).args(&["--wait", "exp.toml"]);
     let ended = engine.environment(call).into_end();
     ended.expect_code(0).says(&[
-        "a second container beside",
+        "a second container next to",
         "PASS",
         "SLO_MISS",
         "APP_KO cgroup_oom",

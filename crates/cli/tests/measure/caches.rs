@@ -266,7 +266,7 @@ fn jars_inside_a_jar_are_told_before_a_training_and_extracted() -> Outcome {
     let extract = ["--extract", "--kind=appcds"];
     let ended = cache(&lab, &extract, 8080).into_end().expect_code(0);
     let ended = ended
-        .says(&["extracted ping.jar: ping/ping.jar and what it needs in lib beside it, 1 files"]);
+        .says(&["extracted ping.jar: ping/ping.jar and what it needs in lib next to it, 1 files"]);
     ended.prints(&[
         "ping/ping.jsa",
         "and the 2 files of the class path",

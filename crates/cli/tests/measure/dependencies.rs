@@ -422,7 +422,7 @@ fn refused() -> Outcome {
         ),
         (
             with("ready = { tcp = 9000 }\nimage = \"a:1\"\ndirectories = [\"/var/lib/a\"]"),
-            "`db` is an image, and those have files of their own",
+            "`db` is an image, which has its own files",
         ),
         (
             one.replace("\"db\"", "\"a b\""),

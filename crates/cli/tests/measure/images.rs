@@ -480,7 +480,7 @@ fn has_a_program_for_a_dependency(engine: &Engine) {
         "podman" => ended.expect_code(0).says(&["PASS"]),
         _ => {
             let texts = [
-                "docker puts a container into the network of another container of its own only",
+                "docker puts a container only into the network of another container that it runs",
                 "hint: make the first dependency an image",
             ];
             refused(&lab, ended, 3, &texts);

@@ -181,7 +181,7 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "run --slo q99<5ms --rate 1/s --url http://localhost:1/ -- java -jar x",
         USAGE,
-        &["the name is none of p50..p99.999", "hint: "],
+        &["the name is not one of p50..p99.999", "hint: "],
     ),
     (
         "run --slo errors<1 --rate 1/s --url http://localhost:1/ -- java -jar x",

@@ -51,7 +51,7 @@ pub const LOADS: &[Row] = &[
     (
         "load http://localhost:1/ --closed --pacing fast",
         USAGE,
-        &["`fast` is none of auto, exact, spin"],
+        &["`fast` is not one of auto, exact, spin"],
     ),
     (
         "load http://localhost:1/ --closed -H nocolon",

@@ -21,12 +21,12 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --job --cpu auto -- sh -c true",
         USAGE,
-        &["cpu is auto", "the application ends by itself", "--cpu 1"],
+        &["cpu is auto", "the application is a job", "--cpu 1"],
     ),
     (
         "size --job --cpu 1 --cpu-policy request -- sh -c true",
         USAGE,
-        &["cpu-policy is request", "the application ends by itself"],
+        &["cpu-policy is request", "the application is a job"],
     ),
     (
         "size --cpu auto --prices fargate --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
@@ -147,7 +147,7 @@ pub const NEWCOMERS: &[Row] = &[
         USAGE,
         &[
             "--url is missing",
-            "a program that ends by itself needs none: --job",
+            "a program that ends needs none: --job",
             "--metric 'lag=records_lag', or --probe",
         ],
     ),
@@ -196,12 +196,12 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --slo time<60s --url http://localhost:8080/ -- sh -c true",
         USAGE,
-        &["`time<1m` is about a run that ends by itself", "(--job)"],
+        &["`time<1m` is about a job", "(--job)"],
     ),
     (
         "size --slo p99<50ms --rate 5/s --reset x --url http://localhost:8080/ -- sh -c true",
         USAGE,
-        &["reset is of a run that ends by itself", "(--job)"],
+        &["reset is for a job", "(--job)"],
     ),
     (
         "size --job --url http://localhost:8080/ -- sh -c true",
@@ -211,7 +211,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --job --rate 5/s -- sh -c true",
         USAGE,
-        &["the application ends by itself, and a load is given"],
+        &["the application is a job, and a load is given"],
     ),
     (
         "run --slo 'peak start<1s' --rate 5/s --url http://localhost:8080/ -- sh -c true",
@@ -271,7 +271,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --job --soak 30m -- sh -c true",
         USAGE,
-        &["the application ends by itself, and the experiment asks for a soak"],
+        &["the application is a job, and the experiment asks for a soak"],
     ),
     (
         "size --job --slo slower<0.1 -- sh -c true",

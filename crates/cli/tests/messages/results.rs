@@ -417,15 +417,12 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "cannot read none.yaml",
-            "hint: or say it by itself: --today 2/4Gi",
+            "hint: or give it as: --today 2/4Gi",
         ],
     ),
     (
         "report result.json.gz --manifest service.yaml -o -",
         USAGE,
-        &[
-            "no workload in it has containers",
-            "hint: or say it by itself",
-        ],
+        &["no workload in it has containers", "hint: or give it as"],
     ),
 ];

@@ -226,7 +226,7 @@ impl<'a> ComposeFile<'a> {
                         "`{}` and `{}` share the volume `{volume}`",
                         other.name, one.name
                     );
-                    let hint = "each has files of its own in a trial; what both read stands in a directory: ./shared:/seen:ro";
+                    let hint = "each has its own files in a trial; put what both read into a directory: ./shared:/seen:ro";
                     return Err(self.refuse_file(why, hint));
                 }
             }

@@ -225,7 +225,7 @@ fn services_that_share_a_port_or_a_volume_are_refused() {
     ");
     assert_snapshot!(told("expose: [6379]", "expose: [6379]\n    volumes: [\"data:/x\"]", &[]), @"
     the compose file compose.yaml: `cache` and `db` share the volume `data`
-    hint: each has files of its own in a trial; what both read stands in a directory: ./shared:/seen:ro
+    hint: each has its own files in a trial; put what both read into a directory: ./shared:/seen:ro
     ");
 }
 

@@ -502,7 +502,7 @@ mod tests {
         directory = "." # where this file lies
         ready = { http = "/shop/actuator/health" } # spring-boot-starter-actuator in build.gradle.kts
 
-        # What it needs beside it.
+        # What it needs next to it.
         [compose]
         file = "compose.yaml" # what app depends on in compose.yaml
         services = ["db"]

@@ -50,7 +50,7 @@ impl Project {
             push_key(&mut text, "ready", table, &ready.from);
         }
         if let Some(needs) = &self.needs {
-            text += "\n# What it needs beside it.\n[compose]\n";
+            text += "\n# What it needs next to it.\n[compose]\n";
             let names: Vec<String> = needs.value.needs.iter().map(|n| toml_string(n)).collect();
             push_key(
                 &mut text,

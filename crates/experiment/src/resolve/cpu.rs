@@ -43,7 +43,7 @@ impl Experiment {
             ),
             (
                 self.app.run.is_some(),
-                "the application ends by itself",
+                "the application is a job",
                 "give the CPU that the run gets: cpu = \"1\" (--cpu 1)",
             ),
             (
@@ -67,7 +67,7 @@ pub(super) fn refuse_auto(experiment: &Experiment, source: &ExperimentSource<'_>
     let is_request = experiment.search.cpu_policy == CpuPolicy::Request;
     if is_request && let Some((reason, hint)) = experiment.why_no_cpu_search() {
         return Err(source.experiment_error(
-            format!("cpu-policy is request, which is measured beside a neighbour, but {reason}"),
+            format!("cpu-policy is request, which is measured next to a neighbour, but {reason}"),
             hint,
         ));
     }

@@ -59,7 +59,7 @@ fn instances_refusal(
             format!(
                 "{instances} instances cannot share the machine's network: each listens on the same port"
             ),
-            "leave out network = \"host\" (--network host): each instance gets a network of its own",
+            "leave out network = \"host\" (--network host): each instance gets its own network",
         ));
     }
     let connections = experiment

@@ -31,7 +31,7 @@ pub(super) fn check_run(
         return match of_run.first() {
             Some(objective) => Err(source.error_at(
                 file.slo.origin(),
-                format!("`{objective}` is about a run that ends by itself, and this application is a service"),
+                format!("`{objective}` is about a job, and this application is a service"),
                 "say that it ends: ends = true in [app] (--job)",
             )),
             None => refuse_run_keys(app, source).map(|()| None),
@@ -48,7 +48,7 @@ pub(super) fn check_run(
     }
     if file.load != LoadSpec::default() {
         return Err(source.experiment_error(
-            "the application ends by itself, and a load is given",
+            "the application is a job, and a load is given",
             "leave out the load (--url, --rate, --load), or measure a service: leave out ends = true (--job)",
         ));
     }
@@ -92,7 +92,7 @@ fn refuse_run_keys(app: &AppTable, source: &ExperimentSource<'_>) -> Checked<()>
     match given.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((key, _)) => Err(source.experiment_error(
-            format!("{key} is of a run that ends by itself, and this application is a service"),
+            format!("{key} is for a job, and this application is a service"),
             "say that it ends: ends = true in [app] (--job), or leave it out",
         )),
     }
@@ -144,5 +144,5 @@ pub(super) fn refuse_beside_run(
             "leave out the outage",
         ),
     ];
-    source.refuse_asked("the application ends by itself", &refused)
+    source.refuse_asked("the application is a job", &refused)
 }

@@ -73,7 +73,7 @@ impl PieceStore {
             RunRefusal::new(
                 format!("reading the stored pieces of the result {}", self.result),
                 "the Job of this pod is gone",
-                "somebody took the result over; that one goes on",
+                "the result was taken over; that one goes on",
             )
         })?;
         pieces::pieces_of_result(&self.result, chunks, job.first_piece.as_deref())

@@ -117,7 +117,7 @@ pub fn pieces_of_result(
     if digest_of_bytes(first) != digest {
         return Err(wrong_chunk(
             0,
-            "it is not the one that was sent: its digest is not that of the Job",
+            "it is not what was sent: its digest differs from the Job's",
         ));
     }
     let all: Vec<ResultPiece> = packed
@@ -195,7 +195,7 @@ fn wrong_chunk(number: u32, why: &str) -> RunRefusal {
     RunRefusal::new(
         format!("piece {number} of what the cluster kept of the result"),
         why,
-        "somebody changed it there; what is in the other pieces is not used without it. `loadline size` begins anew",
+        "it was changed there; the other pieces are not used without it. `loadline size` begins again",
     )
 }
 

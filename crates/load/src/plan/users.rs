@@ -74,7 +74,7 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     if firsts > 0 && firsts == plan.mix.len() {
         return refuse(
             "request",
-            "every request is the first of a session; leave `first` out of those that follow",
+            "every request is the first of a session; leave `first` out of the later ones",
         );
     }
     let mut headers = plan

@@ -45,7 +45,7 @@ impl LoadSpec {
         if self.url.is_none() {
             return Err(refuse_key(
                 "url",
-                "it is missing; write url = \"http://localhost:8080/\" (--url), or say that the program ends by itself: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)",
+                "it is missing; write url = \"http://localhost:8080/\" (--url), or say that the program ends: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)",
             ));
         }
         self.loaded_profile()
@@ -57,7 +57,7 @@ impl LoadSpec {
         {
             return Err(refuse_key(
                 "request",
-                "the profile has requests of its own; leave one of them out",
+                "the profile has its own requests; leave one of them out",
             ));
         }
         if self.body.is_some() && self.body_file.is_some() {

@@ -92,7 +92,7 @@ pub fn read_credential(text: &str, field: &'static str) -> Result<String, LoadEr
 pub(super) fn refuse_literals(spec: &LoadSpec) -> Result<(), LoadError> {
     let refuse = |field, what: &str| {
         let why = format!(
-            "{what} stands in it and would be stored with the result; name an environment \
+            "{what} is in it and would be stored with the result; name an environment \
              variable instead: {{env:NAME}}"
         );
         Err(LoadError::Plan { field, why })

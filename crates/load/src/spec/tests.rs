@@ -157,8 +157,8 @@ fn a_credential_is_read_when_the_plan_is_made_and_kept_out_of_the_load() {
         let spec = spec(&format!("{text}{more}\n"));
         spec.refuse_literal_credentials().unwrap_err().to_string()
     };
-    assert_snapshot!(literal("bearer = \"t0ken\""), @"bearer: the token (a file is @FILE) stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
-    assert_snapshot!(literal("headers = { Cookie = \"a=b\" }"), @"headers: the value of Cookie stands in it and would be stored with the result; name an environment variable instead: {env:NAME}");
+    assert_snapshot!(literal("bearer = \"t0ken\""), @"bearer: the token (a file is @FILE) is in it and would be stored with the result; name an environment variable instead: {env:NAME}");
+    assert_snapshot!(literal("headers = { Cookie = \"a=b\" }"), @"headers: the value of Cookie is in it and would be stored with the result; name an environment variable instead: {env:NAME}");
 }
 
 #[test]

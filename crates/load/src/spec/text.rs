@@ -358,7 +358,7 @@ impl FromStr for Pacing {
                 .map(|quantum| Self::Quantum { quantum })
                 .map_err(|_| {
                     format!(
-                        "`{text}` is none of auto, exact, spin, or a length of time such as 1ms"
+                        "`{text}` is not one of auto, exact, spin, or a length of time such as 1ms"
                     )
                 }),
         }

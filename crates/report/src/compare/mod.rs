@@ -119,7 +119,7 @@ fn matrix_sentence(shared: &[SharedConfiguration]) -> String {
     match shared.len() {
         0 => "The two results have no configuration in common.".to_owned(),
         n => format!(
-            "{} in both results; none of them lost the SLO.",
+            "{} in both results; no trial lost the SLO.",
             format::count_of(n, "configuration")
         ),
     }
@@ -169,7 +169,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
     let pods = |v: &ResultView| match &v.machine.cluster {
         None => match v.machine.apart {
             None => "no pods".to_owned(),
-            Some(_) => "containers beside the application's".to_owned(),
+            Some(_) => "containers next to the application's".to_owned(),
         },
         Some(cluster) => {
             let class = cluster.runtime_class.as_ref();

@@ -96,7 +96,7 @@ pub fn shared_sentence<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Opt
     if restarts > 0 {
         let times = format::count_of(restarts, "time");
         said += &format!(
-            " Started anew, and seeded again, {times}: {}.",
+            " Started again, and seeded again, {times}: {}.",
             anew.join("; ")
         );
     }

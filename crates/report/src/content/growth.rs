@@ -24,7 +24,7 @@ const SEED: u64 = 0x736f_616b;
 const GIVEN_BACK: f64 = 0.2;
 
 /// What a soak adds to the application. Seen: `records/README.md`, soaks of 2026-11-25.
-pub(crate) const TRACKED: &str = "The soak ran with native memory tracking, which takes memory of its own, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
+pub(crate) const TRACKED: &str = "The soak ran with native memory tracking, which itself takes memory, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
 
 pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
     let soaks = view.trials.iter().rev();

@@ -221,7 +221,7 @@ fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
     format!("{}{with}", groups::limits_of(configuration))
 }
 
-/// The JVM options that the user gave beside the heap, or how many: the size holds with them only.
+/// The JVM options that the user gave next to the heap, or how many: the size holds with them only.
 pub(super) fn own_options(recommendation: &Recommendation) -> Option<String> {
     let is_heap = |text: &str| {
         ["-Xmx", "-Xms", "-XX:MaxHeapSize="]
@@ -526,7 +526,7 @@ fn attained_sentence(view: &ResultView) -> Option<String> {
         // Every objective was met: the rate was not answered, or the collector took the CPU.
         let why = best.trial.reason.in_short();
         return Some(with_full_stop(&format!(
-            "The best attained: {size}{rate}{trial}. What stands in the way: {why}"
+            "The best attained: {size}{rate}{trial}. What prevents more: {why}"
         )));
     }
     let objective = binding.result.objective_text();
@@ -544,7 +544,7 @@ fn attained_sentence(view: &ResultView) -> Option<String> {
         None => "it lies in requests that failed".to_owned(),
     };
     Some(format!(
-        "The best attained: {size}{rate}{trial}. What stands in the way is {objective}: {how}."
+        "The best attained: {size}{rate}{trial}. What prevents more is {objective}: {how}."
     ))
 }
 

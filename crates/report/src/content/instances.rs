@@ -45,7 +45,7 @@ fn configuration_words(configuration: &Configuration) -> String {
         label => format!(" ({})", text::label(label)),
     };
     format!(
-        "Instances beside each other, the load spread evenly over them{rate}; one of {}{label} has {} and {}. Throughput and memory are those of all together, medians of the trials; PSS counts a page that n of them share as 1/n in each.",
+        "Instances next to each other, the load spread evenly over them{rate}; one of {}{label} has {} and {}. Throughput and memory are those of all together, medians of the trials; PSS counts a page that n of them share as 1/n in each.",
         configuration.instances,
         groups::cpu_words(configuration),
         groups::memory_words(configuration),
@@ -107,13 +107,13 @@ fn scaling_sentences(study: &InstanceStudy, scaling: &ThroughputScaling) -> Vec<
     let measured = best.map_or(1, |c| c.instances);
     let peak = match scaling.peak {
         Some(peak) => format!(
-            "Throughput peaks at {:.1} instances (95 % interval {:.1} to {:.1}); the most that was measured is that of {measured}.",
+            "Throughput peaks at {:.1} instances (95 % interval {:.1} to {:.1}); the most was measured with {measured}.",
             peak.estimate, peak.low, peak.high
         ),
         None if scaling.model.throughput(f64::from(most)) > scaling.model.throughput(1.0) => {
             format!("Throughput still grows at {most} instances, the most that were measured.")
         }
-        None => "More instances carry less: the most throughput is that of one.".to_owned(),
+        None => "More instances carry less: one has the most throughput.".to_owned(),
     };
     let m = &scaling.model;
     let check = scaling.inner_error().map_or_else(String::new, |error| {

@@ -22,7 +22,7 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
             .filter(|trial| trial.configuration.application == configuration.application);
         let is_jvm = own.any(|trial| trial.evidence.gc.is_some());
         let none = match is_jvm {
-            true => "None: the JVM chooses by itself from the limits of its container.",
+            true => "None: the JVM chooses from the limits of its container.",
             false => "None.",
         };
         return Some(section.with_block(SectionBlock::Paragraph(none.to_owned())));
@@ -69,7 +69,7 @@ pub fn provenance_evidence(
     provenance: ValueProvenance,
 ) -> String {
     match provenance {
-        ValueProvenance::Default => "what the JVM does by itself at this size".to_owned(),
+        ValueProvenance::Default => "the JVM's own choice at this size".to_owned(),
         ValueProvenance::Calculated => "from the limits, by formula".to_owned(),
         ValueProvenance::Loadline => {
             "a consumer without the thread that works ends, and is started again".to_owned()

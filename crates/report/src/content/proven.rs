@@ -46,7 +46,7 @@ fn by_distance(proof: &Proof) -> Option<String> {
     let distances = proof.distances.iter().filter(|_| is_decided);
     let nearest = distances.min_by(|a, b| a.deviations.total_cmp(&b.deviations))?;
     Some(format!(
-        "{} kept it. The nearest bound is that of {}, {:.1} standard deviations away: at least 95 % of \
+        "{} kept it. The nearest bound is {}, {:.1} standard deviations away: at least 95 % of \
          such starts stay below it (95 % confidence). `--prove {}` counts starts instead.",
         format::count_of(proof.starts as usize, "fresh start"),
         nearest.of,

@@ -96,7 +96,7 @@ fn heaps_sentence(view: &ResultView, recommendation: &Recommendation) -> Option<
         .max_by_key(|(heaps, _)| *heaps)?;
     (run.jvms.len() > 1 && heaps > limit).then(|| {
         format!(
-            "Over-committed: the JVMs that were alive together may take {heaps} of heap, and the limit is {limit}. Give each a heap of its own: MAVEN_OPTS for Maven itself, argLine for its test JVMs, org.gradle.jvmargs for Gradle."
+            "Over-committed: the JVMs that were alive together may take {heaps} of heap, and the limit is {limit}. Give each its own heap: MAVEN_OPTS for Maven itself, argLine for its test JVMs, org.gradle.jvmargs for Gradle."
         )
     })
 }

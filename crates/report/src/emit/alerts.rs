@@ -54,7 +54,7 @@ impl AlertBounds {
             title: "Re-reads: major faults a second",
             unit: "short",
             seen: format!("{seen:.1} major faults a second, its start included"),
-            advice: "The kernel drops code and files that the service needs, and reads them again. Raise the memory limit, or size it anew.",
+            advice: "The kernel drops code and files that the service needs, and reads them again. Raise the memory limit, or size it again.",
             is_budgeted: false,
         });
         let throttled = self.throttled.map(|seen| AlertRule {

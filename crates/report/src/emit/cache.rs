@@ -98,7 +98,7 @@ pub fn cached_image(image: &ImageIdentity, cache: &ImageCache<'_>) -> String {
         }
     };
     format!(
-        "# A start-up cache for {}, trained in a container of it ({}).\n# It fits this image: the build of its JVM and the files of its class path.\n{pinned}FROM {}\nCOPY [{}, {}]\n# Behind what the image has in the variable; a start script that sets it anew loses the cache.\nENV {variable}={}\n",
+        "# A start-up cache for {}, trained in a container of it ({}).\n# It fits this image: the build of its JVM and the files of its class path.\n{pinned}FROM {}\nCOPY [{}, {}]\n# Behind what the image has in the variable; a start script that sets it again loses the cache.\nENV {variable}={}\n",
         text::one_line(&image.reference),
         text::one_line(&image.id),
         image_reference(from),

@@ -33,7 +33,7 @@ impl EmitError {
                 "{}; an -Xmx in the command wins over the measured one: take it out, or size with --heap keep",
                 overrun.suggest_change()
             ),
-            Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made anew with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
+            Self::File { .. } => "an agent comes along when it lies below the jar's directory and both paths begin alike; a class archive is made again with --cache instead; what is on a class or module path belongs into the jar's manifest. Measure it in that form".to_owned(),
             Self::Manifest { hint, .. } => hint.clone(),
             Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),
             Self::Command { command } if !is_java(command) => "a program that is no java is shipped as an image: measure that one (--image), or make its manifest by hand; `loadline show` has the size of every level".to_owned(),

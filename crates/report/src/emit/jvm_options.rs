@@ -13,7 +13,7 @@ pub fn argument_file(facts: &EmitFacts<'_>) -> String {
     let mut out = options_header(facts);
     out.push_str("# Use: java @jvm.options -jar ...   (JDK 9 and later)\n");
     if facts.options.is_empty() {
-        out.push_str("# No options: the JVM chooses by itself from the limits of its container.\n");
+        out.push_str("# No options: the JVM chooses from the limits of its container.\n");
     }
     for option in &facts.options {
         out.push_str(&format!(

@@ -59,7 +59,7 @@ pub fn merge_options(
     if redact::redact_line(there) != there {
         return Err(EmitError::Manifest {
             why: "its JVM options hold a secret, and no file of loadline does".to_owned(),
-            hint: "put the secret into a variable of its own from a Secret, and write $(NAME) in the options".to_owned(),
+            hint: "put the secret into a separate variable from a Secret, and write $(NAME) in the options".to_owned(),
         });
     }
     let mut kept = Vec::new();

@@ -2,7 +2,7 @@
 //! changes in the manifest ([`patch()`]) or chart ([`values()`]) that there is.
 //!
 //! Owns the text of the artefacts, pure functions of a recommendation. Every value carries a comment
-//! with its evidence, in YAML a short one beside `evidence.md`; nothing is set that was not measured or asked for. Never holds a secret:
+//! with its evidence, in YAML a short one next to `evidence.md`; nothing is set that was not measured or asked for. Never holds a secret:
 //! variables with a secret's name become references. Read [`ProductionApplication`], then [`emit`].
 
 mod alerts;

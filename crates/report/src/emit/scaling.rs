@@ -69,7 +69,7 @@ pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Yaml {
     ])
 }
 
-/// The same target for KEDA, which makes an autoscaler of its own.
+/// The same target for KEDA, which makes its own autoscaler.
 pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String {
     let (target, why) = target(facts, scaling);
     let query = format!(

@@ -78,7 +78,7 @@ impl ValuePath {
         let what = ChartField::ALL
             .into_iter()
             .find(|what| what.flag_name() == name);
-        let what = what.ok_or_else(|| format!("`{name}` is none of {}", names()))?;
+        let what = what.ok_or_else(|| format!("`{name}` is not one of {}", names()))?;
         let mut path_of: Vec<String> = vec![String::new()];
         let mut letters = path.chars();
         while let Some(c) = letters.next() {
@@ -419,7 +419,7 @@ fn refuse_overlaps(places: &[ValuePath]) -> Result<(), EmitError> {
                         other.what.flag_name(),
                         text::label(&other.path_text())
                     ),
-                    hint: "give each a path of its own, once".to_owned(),
+                    hint: "give each its own path, once".to_owned(),
                 });
             }
         }

@@ -250,7 +250,7 @@ pub const EVIDENCE_FILE: &str = "evidence.md";
 /// Longest comment of a YAML file in bytes; a longer one is cut where a clause ends.
 const LONGEST: usize = 100;
 
-/// A comment that fits beside YAML.
+/// A comment that fits on a line of YAML.
 fn shorten_reason(why: &str) -> String {
     if why.len() <= LONGEST {
         return why.to_owned();

@@ -73,7 +73,7 @@ fn of_section(section: &str, view: &ResultView) -> String {
         "start" => {
             drawing(
                 svg::draw_caches(view),
-                "Shorter is better. A bar is the median of pairs that ran next to each other; the line at 100 % is what the JVM does by itself.",
+                "Shorter is better. A bar is the median of pairs that ran next to each other; the line at 100 % is the JVM's own choice.",
             ) + &drawing(
                 svg::start_cpu(view),
                 "Below about one CPU a start takes as long as its CPU time lasts under the limit. A diamond on its dots means that the model would have foretold them.",

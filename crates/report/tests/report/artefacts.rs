@@ -806,7 +806,7 @@ fn alerts_stand_at_the_most_that_kept_the_slo() {
                 severity: warning
               annotations:
                 summary: "{{ $labels.pod }} shows more than any start that kept the SLO (8.3 major faults a second, its start included)"
-                description: "The kernel drops code and files that the service needs, and reads them again. Raise the memory limit, or size it anew."
+                description: "The kernel drops code and files that the service needs, and reads them again. Raise the memory limit, or size it again."
             - alert: LoadlineMemory
               # the most in 14 starts that kept the SLO: 189Mi of working set
               expr: "max by (namespace, pod) (container_memory_working_set_bytes{container=\"spring-web\"}) > 198180864"

@@ -416,7 +416,7 @@ fn few_starts_far_from_every_bound_say_which_is_nearest() {
         headline(&view).details.join("\n")
     };
     let said = with(3);
-    let sentence = "3 fresh starts kept it. The nearest bound is that of memory, 9.3 standard deviations away: at least 95 % of such starts stay below it (95 % confidence). `--prove 60` counts starts instead.";
+    let sentence = "3 fresh starts kept it. The nearest bound is memory, 9.3 standard deviations away: at least 95 % of such starts stay below it (95 % confidence). `--prove 60` counts starts instead.";
     assert!(said.contains(sentence), "{said}");
     let counted = with(20);
     assert!(!counted.contains("standard deviations"), "{counted}");

@@ -195,7 +195,7 @@ fn what_trials_share_is_said_of_their_starts() {
         view.trials.push(trial);
     }
     view.trials.remove(0);
-    let said = "The trials share db: seeded once, reset between two of them, up to 2 starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it. Started anew, and seeded again, 1 time: db had ended (signal 9).";
+    let said = "The trials share db: seeded once, reset between two of them, up to 2 starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it. Started again, and seeded again, 1 time: db had ended (signal 9).";
     let page = render_markdown(&view);
     assert_eq!(
         page.matches(said).count(),

@@ -51,7 +51,7 @@ fn the_study_says_where_the_knee_is_and_what_an_instance_takes() {
     for part in [
         "How many instances?",
         "Throughput peaks at 6.4 instances (95 % interval ",
-        "the most that was measured is that of 6.",
+        "the most was measured with 6.",
         "The knee is at 4 instances",
         "is predicted within 6",
         "RSS of all: 51 MiB and 96 MiB for each instance (R² 0.999).",

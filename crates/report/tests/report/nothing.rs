@@ -51,7 +51,7 @@ fn bound(objective: Objective) -> f64 {
 fn the_best_attained_and_the_binding_objective_are_named() {
     let text = loadline_report::render_terminal(&view(&[(3.0, 100.0), (1.5, 50.0)]), 300);
     assert!(text.contains("The best attained: 1 CPU and"), "{text}");
-    let binding = "at 50/s (trial 2). What stands in the way is p99<";
+    let binding = "at 50/s (trial 2). What prevents more is p99<";
     assert!(text.contains(binding), "{text}");
     assert!(
         text.contains("it is 1.50 times what the SLO allows"),

@@ -15,7 +15,7 @@ pub enum CacheError {
     #[error("the JDK behind `{program}` is not known")]
     NoJdk { program: String },
     /// The command already names a shared class cache.
-    #[error("the command has a shared class cache of its own: {option}")]
+    #[error("the command has its own shared class cache: {option}")]
     OwnCache { option: String },
     #[error("the training run was never ready: {why}{output}")]
     NeverReady { why: String, output: String },

@@ -42,7 +42,7 @@ pub enum StoreError {
     ForeignId { id: String },
     /// A cluster has a result with the id of a local result that was not sent there.
     #[error(
-        "the result `{id}` is in this store already and was not sent to that cluster; nothing of it was changed"
+        "the result `{id}` is in this store already and was not sent to that cluster; nothing was changed"
     )]
     NotAway { id: String },
     #[error("a trial of `{}` came from a cluster as one of the result `{id}`", other.escape_debug())]

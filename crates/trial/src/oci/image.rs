@@ -146,7 +146,7 @@ impl EngineImage {
         let inspected = all.pop().ok_or_else(|| {
             RunRefusal::new(
                 &what,
-                format!("{} knows nothing of it", engine.kind),
+                format!("{} does not know it", engine.kind),
                 "check its name",
             )
         })?;

@@ -91,9 +91,9 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
         ),
         (
             !order.dependencies.is_empty(),
-            "dependencies beside the application",
+            "dependencies next to the application",
         ),
-        (!order.stubs.is_empty(), "stubs beside the application"),
+        (!order.stubs.is_empty(), "stubs next to the application"),
         (order.soak.is_some(), "a soak"),
         (!order.hand_over.is_empty(), "training a start-up cache"),
         (configuration.cache.is_some(), "a start-up cache"),
@@ -148,7 +148,7 @@ impl PodContainer {
         if AppProcess::already_runs(trial) {
             return Err(HaltReason::Failed(MeasurementFailure {
                 cause: InvalidReason::RuntimeLost,
-                detail: "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started anew between them".to_owned(),
+                detail: "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started again between them".to_owned(),
             }));
         }
         fs::write(place.armed_file(), "")

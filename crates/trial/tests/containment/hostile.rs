@@ -28,7 +28,7 @@ pub struct Machine {
     pub start_deadline: Duration,
     /// What every server answers, 1/s.
     pub rate: f64,
-    /// In which whoever grows beside its server comes to its limit.
+    /// In which a process that grows next to its server reaches the limit.
     pub measured: Duration,
 }
 

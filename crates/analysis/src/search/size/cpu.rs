@@ -21,7 +21,7 @@ use crate::slo::Objective;
 /// The least CPU that is tried: a JVM below it needs minutes to start.
 pub const LEAST_CPU: Cpus = Cpus::from_millis(50);
 
-/// CPU that a JVM needs beside what it uses on average, as a share of that use: bursts of requests and
+/// CPU that a JVM needs in addition to its average use, as a share of that use: bursts of requests and
 /// collections. Only where the search looks first depends on it.
 const BESIDE_MEAN: f64 = 1.6;
 

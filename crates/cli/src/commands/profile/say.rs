@@ -49,7 +49,7 @@ pub fn report_answers(seen: &[ClassAnswers], left_out: u64) {
         seen.len()
     );
     if seen.iter().all(|seen| seen.durations.is_empty()) {
-        talk!("the log has no durations: write `latency` beside each answer, or it comes at once");
+        talk!("the log has no durations: write `latency` next to each answer, or it comes at once");
     }
     talk!(
         "a log has no bodies: each is as many bytes as the mean; write body or body-file, and headers, \

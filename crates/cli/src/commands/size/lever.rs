@@ -33,10 +33,7 @@ pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) ->
             .print_answer("\n--try: nothing to try: misses at every size alike were not seen");
     };
     let Some(lever) = flat.lever() else {
-        return out.print_answer(&format!(
-            "\n--try: nothing to try by itself. {}",
-            flat.lever_hint()
-        ));
+        return out.print_answer(&format!("\n--try: nothing to try. {}", flat.lever_hint()));
     };
     let row = store
         .result_by_prefix(result)

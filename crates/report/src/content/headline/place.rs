@@ -213,7 +213,7 @@ pub(super) fn measured_where(view: &ResultView) -> String {
     });
     let apart = apart.as_ref().map_or_else(String::new, |why| {
         format!(
-            "; from a container beside the application's, because of the engine: {}",
+            "; from a container next to the application's, because of the engine: {}",
             text::label(why)
         )
     });
