@@ -157,8 +157,12 @@ fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion,
     let mut raises = 0;
     loop {
         let sized = measuring.search(&search, Some(starts))?;
-        let concluded = search_conclusion(&sized, question, prove);
-        let concluded = start_cpu::choose_start_cpu(measuring, concluded)?;
+        let mut concluded = search_conclusion(&sized, question, prove);
+        if let SearchConclusion::Found(best, Ok(CommandOutcome::Done)) = &mut concluded
+            && let Some(boosted) = start_cpu::choose_start_cpu(measuring, &best.configuration)?
+        {
+            best.configuration = boosted;
+        }
         let (concluded, raised) = soak_conclusion(measuring, concluded)?;
         let Some(raised) = raised.filter(|_| raises < MOST_RAISES) else {
             return Ok(concluded);
