@@ -85,7 +85,7 @@ fn a_file_written_from_the_parsed_form_means_the_same() {
 #[test]
 fn a_wrong_key_is_shown_with_its_line_and_the_nearest_known_one() {
     assert_snapshot!(told_with("rate = ", "rats = "), @r#"
-    exp.toml:7:1: unknown field `rats`, expected one of `url`, `command`, `drive`, `backlog`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `proto`, `rate`, `requests`, `closed`, `poisson`, `think`, `session`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `expect-grpc-status`, `request`
+    exp.toml:7:1: unknown field `rats`, expected one of `url`, `command`, `drive`, `backlog`, `method`, `headers`, `basic`, `bearer`, `body`, `body-file`, `proto`, `rate`, `peak`, `requests`, `closed`, `poisson`, `think`, `session`, `profile`, `scale`, `speed`, `connections`, `http2`, `http2-streams`, `streams`, `warm-up`, `duration`, `measure`, `timeout`, `connect-timeout`, `read-timeout`, `pacing`, `insecure`, `cacert`, `expect-status`, `expect-body`, `expect-bytes`, `expect-grpc-status`, `request`
         rats = "100/s"
     hint: did you mean `rate`?
     "#);
