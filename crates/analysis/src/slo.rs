@@ -2,6 +2,7 @@
 //!
 //! Owns the text form and the comparison. An SLO is judged over the measure phase only.
 
+mod exit;
 mod jvm;
 mod metric;
 mod peak;
@@ -141,8 +142,7 @@ impl fmt::Display for Objective {
             Self::Jvm(jvm) => fmt::Display::fmt(jvm, f),
             Self::Run(run) => fmt::Display::fmt(run, f),
             Self::Metric(metric) => fmt::Display::fmt(metric, f),
-            Self::LoadPasses { fails_with: 1 } => f.write_str(LOAD_PASSES),
-            Self::LoadPasses { fails_with } => write!(f, "{LOAD_PASSES} unless {fails_with}"),
+            Self::LoadPasses { fails_with } => exit::write_load_passes(*fails_with, f),
         }
     }
 }
@@ -219,8 +219,6 @@ pub struct ParseSloError {
 }
 
 pub const DEFAULT_ERROR_BOUND: f64 = 0.01;
-
-const LOAD_PASSES: &str = "load passes";
 
 impl FromStr for Slo {
     type Err = ParseSloError;
@@ -310,17 +308,6 @@ impl Slo {
         })
     }
 
-    /// The exit code with which the load command says that its thresholds were missed; `None` where
-    /// the code is not judged.
-    pub fn failing_exit(&self) -> Option<u8> {
-        self.objectives
-            .iter()
-            .find_map(|objective| match objective {
-                Objective::LoadPasses { fails_with } => Some(*fails_with),
-                _ => None,
-            })
-    }
-
     /// Whether it bounds how fast a backlog is worked off.
     pub fn is_drained(&self) -> bool {
         self.metric_objectives()
@@ -366,7 +353,7 @@ fn split_objectives(text: &str) -> Vec<&str> {
         let is_metric = |(_, rest)| MetricObjective::parse(rest).is_some();
         if part.contains('<')
             || part.trim_start().starts_with("exit")
-            || part.trim_start().starts_with(LOAD_PASSES)
+            || part.trim_start().starts_with(exit::LOAD_PASSES)
             || part.rsplit_once(':').is_some_and(is_metric)
         {
             parts.push(&text[begin..comma]);
@@ -506,16 +493,8 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     if let Some(jvm) = JvmObjective::parse(text) {
         return jvm.map(Objective::Jvm).map_err(|why| error(&why));
     }
-    if let Some(unless) = text.strip_prefix(LOAD_PASSES) {
-        let named = unless.trim().strip_prefix("unless");
-        let named = named.and_then(|code| code.trim().parse::<u8>().ok());
-        let code = if unless.is_empty() { Some(1) } else { named };
-        return match code.filter(|code| *code > 0) {
-            Some(fails_with) => Ok(Objective::LoadPasses { fails_with }),
-            None => Err(error(
-                "an exit code that means failure is 1 to 255: load passes unless 99",
-            )),
-        };
+    if let Some(passes) = exit::parse_load_passes(text) {
+        return passes.map_err(error);
     }
     let (name, bound) = text
         .split_once('<')

@@ -715,23 +715,23 @@ fn a_link_that_an_application_planted_is_not_written_through() {
     let (app, victim) = (place.path().join("app"), place.path().join("victim"));
     fs::create_dir(&app).expect("a directory");
     fs::write(&victim, "root's").expect("writable");
-    let link = app.join("report.html");
-    std::os::unix::fs::symlink(&victim, &link).expect("a link");
-    for path in [&link, &app] {
+    let links = ["report.html", "trials.csv"].map(|name| app.join(name));
+    for link in &links {
+        std::os::unix::fs::symlink(&victim, link).expect("a link");
+    }
+    for path in links.iter().chain([&app]) {
         std::os::unix::fs::lchown(path, Some(64_998), Some(64_998)).expect("root may");
     }
-    let (record, link) = (recorded().display().to_string(), link.display().to_string());
+    let record = recorded().display().to_string();
+    let [report, trials] = links.map(|link| link.display().to_string());
     for arguments in [
-        &["report", &record, "-o", &link][..],
-        &["export", &record, "-o", &link],
+        &["report", &record, "-o", &report][..],
+        &["export", &record, "-o", &trials],
     ] {
         let refused = loadline(place.path(), arguments);
         assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
         let said = said(&refused);
-        assert!(
-            said.contains("report.html: it is a link, and others"),
-            "{said}"
-        );
+        assert!(said.contains(": it is a link, and others"), "{said}");
         assert!(said.contains("hint: give the path that is meant"), "{said}");
     }
     assert_eq!(fs::read_to_string(&victim).expect("a file"), "root's");

@@ -259,7 +259,7 @@ impl ReadinessProbe {
 fn check_health(stream: TcpStream, stop: &AtomicBool) -> Result<(), String> {
     let mut check = HealthCheck::default();
     let request = HealthCheck::request_bytes();
-    exchange(stream, &request, stop, |bytes| check.take_bytes(bytes))
+    exchange(stream, &request, stop, |bytes| check.read_answer(bytes))
 }
 
 /// Sends the request and hands on the bytes of the answer until `take` has seen all of it. Errors: Its

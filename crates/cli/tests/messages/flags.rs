@@ -153,7 +153,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "'--ready <WHEN>': `http` is no port",
-            "hint: write tcp:9092",
+            "hint: write tcp:9090",
         ],
     ),
     (

@@ -237,7 +237,7 @@ pub const LOADS: &[Row] = &[
         "profile text --format nosuch",
         USAGE,
         &[
-            "`nosuch`: it has no time",
+            "`nosuch` is no format that is known here",
             "hint: --format also takes common",
         ],
     ),

@@ -75,7 +75,7 @@ pub const MANIFESTS: &[Row] = &[
     (
         "lint brace.json",
         USAGE,
-        &["brace.json: no document has", "hint: give manifests"],
+        &["brace.json is JSON, not a Kubernetes manifest", "hint: "],
     ),
     (
         "lint directory",
@@ -86,8 +86,8 @@ pub const MANIFESTS: &[Row] = &[
         "lint result.json.gz",
         USAGE,
         &[
-            "cannot read result.json.gz",
-            "hint: write it as YAML in UTF-8",
+            "result.json.gz: it is a packed file",
+            "hint: a result is shown by",
         ],
     ),
 ];

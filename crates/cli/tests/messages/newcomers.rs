@@ -99,7 +99,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --slo p99<1s --profile plan.jmx --url http://localhost:1/ -- java -jar a.jar",
         USAGE,
-        &["a script of JMeter", "--load 'jmeter -n -t plan.jmx'"],
+        &["a script of JMeter", "--load 'jmeter -n -t "],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m -- java -jar a.jar",
@@ -250,7 +250,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --job --peak 2x -- sh -c true",
         USAGE,
-        &["the application ends by itself, and a load is given"],
+        &["the application is a job, and a load is given"],
     ),
     (
         "size --probe lag=true --slo 'lag: max<9' --peak 2x -- sh -c true",

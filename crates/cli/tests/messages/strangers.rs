@@ -163,7 +163,7 @@ pub const STRANGERS: &[Row] = &[
         USAGE,
         &[
             "it is a Kubernetes manifest, not a compose file",
-            "loadline lint deploy.yaml",
+            "hint: check it: loadline lint ",
         ],
     ),
     (

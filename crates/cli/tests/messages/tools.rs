@@ -65,7 +65,7 @@ pub const TOOLS: &[Row] = &[
     (
         "predict --memory 0 --cpu 1 --jdk 17",
         USAGE,
-        &["the JVM would not start", "hint: java exits with 1"],
+        &["no JVM starts in 0 bytes", "write 512Mi"],
     ),
     (
         "sho",
@@ -114,7 +114,7 @@ pub const TOOLS: &[Row] = &[
     (
         "gc result.json.gz",
         USAGE,
-        &["no GC log of HotSpot", "hint: the JVM writes one"],
+        &["no GC log of HotSpot", "it is a packed file"],
     ),
     (
         "footprint",

@@ -50,7 +50,7 @@ impl HealthCheck {
 
     /// Takes bytes of the answer; `None` while more are to come. Errors: Why the server is not ready,
     /// in words.
-    pub fn take_bytes(&mut self, mut bytes: &[u8]) -> Option<Result<(), String>> {
+    pub fn read_answer(&mut self, mut bytes: &[u8]) -> Option<Result<(), String>> {
         loop {
             let is_last = match self.reader.next(&mut bytes) {
                 Ok(None) => return None,
@@ -107,7 +107,7 @@ mod tests {
         let mut check = HealthCheck::default();
         bytes
             .chunks(at_once)
-            .find_map(|some| check.take_bytes(some))
+            .find_map(|some| check.read_answer(some))
     }
 
     #[test]

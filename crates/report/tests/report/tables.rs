@@ -66,6 +66,6 @@ fn parquet_without_trials_keeps_its_columns() {
     view.trials.clear();
     let table = read_table(&view);
     let schema = table.metadata().file_metadata().schema();
-    assert_eq!(schema.get_fields().len(), 44);
+    assert_eq!(schema.get_fields().len(), 47);
     assert_eq!(table.metadata().file_metadata().num_rows(), 0);
 }
