@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use super::{TURN, checkout, diagrams, run, settle, workplace};
 
-const RESULT: &str = "records/2026-11-20-spring-web-size/result.json.gz";
+const RESULT: &str = "records/2026-11-28-spring-web-size/result.json.gz";
+/// A search that tried many sizes, down to where the service fails.
+const MANY_SIZES: &str = "records/2026-11-20-spring-web-size/result.json.gz";
 
 /// Width of a letter of the terminal and height of its lines, in units of the picture.
 const LETTER: f64 = 8.0;
@@ -107,7 +109,7 @@ fn pictures_are_what_the_program_draws() {
     let shown = run(&format!("{show} 2>/dev/null"), place.path());
     assert!(shown.starts_with("Give spring-web"), "{shown}");
     let report = run(
-        &format!("loadline report {RESULT} --mail -o -"),
+        &format!("loadline report {MANY_SIZES} --mail -o -"),
         place.path(),
     );
     let pictures = [
