@@ -86,7 +86,8 @@ impl FileKind {
             // A jar that is not built yet is one to who names it.
             return Self::of_bytes(path, &[]).filter(|kind| *kind == JAR);
         }
-        let file = File::open(path).ok().filter(|_| path.is_file())?;
+        // To open a pipe waits for its other end.
+        let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
         file.take(PEEK).read_to_end(&mut begin).ok()?;
         Self::of_bytes(path, &begin)
     }
