@@ -247,7 +247,7 @@ fn check_headroom(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked
     share.map_or(Ok(0.0), |t| check_percentage(t, "headroom", source))
 }
 
-/// The load with what is to be carried on top of its rate; with prices each size has a rate of its own.
+/// The load with the headroom added to its rate. With prices each size has its own rate.
 pub(super) fn with_headroom(
     load: ExperimentLoad,
     (table, factors): (&SearchTable, &[ExperimentFactor]),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// How far the begin of a frame may reach.
 const REACH: usize = 120;
 
-/// Digits of a second in the stamps of `kubectl logs --timestamps`, less those that end in zeros.
+/// Fewest digits of a second that `kubectl logs --timestamps` writes: it drops zeros at the end.
 /// Stamps of programs have three or six.
 const FRACTION: usize = 7;
 

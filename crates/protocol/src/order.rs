@@ -273,8 +273,8 @@ pub enum Readiness {
     LogLine {
         contains: String,
     },
-    /// A command ends with 0: run by the engine in the container of an image, otherwise beside the
-    /// program, outside of its limits.
+    /// A command ends with 0. The engine runs it in the container of an image; for a program it runs
+    /// outside of the limits.
     Command {
         command: Vec<String>,
     },

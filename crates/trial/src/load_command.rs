@@ -163,8 +163,8 @@ impl LoadTool {
         self.process.state.is_over()
     }
 
-    /// Whether it ended in time: with code 0, or that of missed thresholds where it is judged, and
-    /// not before the last part of a phase of `length`. A tool that aborts at its threshold does so
+    /// Whether it ended in time: with 0, or with the judged code of missed thresholds, and not before
+    /// the last part of a phase of `length`. A tool that aborts at its threshold does so
     /// earlier; 1 is the code of a crash as well.
     pub(crate) fn is_done(&self, passed: Duration, length: Duration) -> bool {
         let code = self.exit_code();
@@ -188,8 +188,8 @@ impl LoadTool {
         self.process.state.ended?.code
     }
 
-    /// Its exit code where that is judged; `None` where it did not end by itself. Errors: A code, or a
-    /// signal, that says nothing about the application.
+    /// Its exit code if the SLO judges that; `None` if loadline ended it. Errors: A code, or a signal,
+    /// that says nothing about the application.
     pub(crate) fn judged_exit(&mut self) -> Result<Option<i32>, MeasurementFailure> {
         let Some(fails_with) = self.fails_with.filter(|_| self.has_ended()) else {
             return Ok(None);

@@ -262,8 +262,8 @@ fn check_health(stream: TcpStream, stop: &AtomicBool) -> Result<(), String> {
     exchange(stream, &request, stop, |bytes| check.read_answer(bytes))
 }
 
-/// Sends the request and hands on the bytes of the answer until `take` has seen all of it. Errors: Its
-/// words, or why there is no answer.
+/// Sends the request and hands on the bytes of the answer until `take` has the whole answer. Errors:
+/// The words of `take`, or why there is no answer.
 fn exchange<T>(
     mut stream: TcpStream,
     request: &[u8],

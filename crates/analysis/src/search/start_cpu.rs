@@ -16,7 +16,7 @@ use crate::startup::ready_seconds;
 /// Times the CPU limit.
 const FACTORS: [u32; 2] = [2, 4];
 
-/// Starts of each amount: a start's CPU time strays by a few percent, half of it is far away.
+/// Starts of each amount. A start's CPU time strays by a few percent, and the bound is half.
 pub const STARTS: u32 = 3;
 
 /// The share of the plain start that is fast enough, in [0, 1].
@@ -24,7 +24,7 @@ const ENOUGH: f64 = 0.5;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartCpuSearch {
-    /// What was found, without CPU for its start.
+    /// The found size, without CPU for its start.
     pub found: Configuration,
     /// Its start, s.
     pub plain: f64,
@@ -55,7 +55,7 @@ impl TrialSearch for StartCpuSearch {
 }
 
 impl StartCpuSearch {
-    /// Above the limit, within the machine; empty where there is no limit, or no more CPU.
+    /// Above the limit and within the machine. Empty without a limit, or if the machine has no more.
     pub fn amounts(&self) -> Vec<Cpus> {
         let Some(limit) = self.found.cpu else {
             return Vec::new();

@@ -1,6 +1,6 @@
 //! The two judged loads of a trial: the load itself, and the burst behind it.
 //!
-//! Owns which of them an objective is about.
+//! Owns which one an objective is about.
 
 use crate::latency::LatencyError;
 use crate::record::{Evidence, ObjectiveResult, TrialPhase};

@@ -130,7 +130,7 @@ impl ConfigMaps {
         maps
     }
 
-    /// With the JVM options in Secrets of the input, and nothing else of them: emitted files must not
+    /// Adds the JVM options in Secrets of the input and nothing else, because emitted files must not
     /// repeat a password.
     pub fn with_secrets(mut self, documents: &[&Value]) -> Self {
         for object in documents

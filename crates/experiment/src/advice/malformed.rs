@@ -1,5 +1,5 @@
-//! Keys of a container that the API server refuses or drops, because they stand in a wrong place or
-//! have a wrong form.
+//! Keys of a container that the API server refuses or drops, because they have a wrong place or
+//! a wrong form.
 //!
 //! Owns what people bring from compose files and other notations. Source: Kubernetes API reference,
 //! core/v1 Container; unknown fields are refused by `kubectl apply` (server-side field validation).

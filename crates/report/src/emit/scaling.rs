@@ -132,7 +132,7 @@ fn trigger(of: &MetricTrigger) -> Yaml {
     ])
 }
 
-/// What KEDA compares: a figure of all pods, and how much of it is one pod's.
+/// A figure of all pods, and one pod's share, which KEDA compares.
 pub struct MetricTrigger {
     query: String,
     shows: &'static str,

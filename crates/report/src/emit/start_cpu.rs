@@ -10,8 +10,8 @@ use super::facts::EmitFacts;
 use super::names::{labels, metadata};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 
-/// A change of CPU must not restart the container. The list is one value, so what the container says
-/// of other resources is part of it.
+/// A change of CPU must not restart the container. The list is one value, so it keeps the container's
+/// policies for other resources.
 pub(super) fn resize_policy(facts: &EmitFacts<'_>, container: &Value) -> Option<YamlEntry> {
     let start = facts.start_cpu?;
     let cpu = yaml_map([

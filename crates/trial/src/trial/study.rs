@@ -74,7 +74,7 @@ impl OngoingTrial<'_> {
     }
 
     /// Whether the peak follows. Noise and dependencies are measured over both, unless generators without
-    /// a group of their own would count as noise.
+    /// a separate group would count as noise.
     pub(super) fn has_peak_behind(&self, phase: TrialPhase) -> bool {
         let mut behind = self.order.load.iter();
         phase == TrialPhase::Measure

@@ -221,7 +221,7 @@ impl OngoingTrial<'_> {
     }
 }
 
-/// How long its command was told to last.
+/// The length that its command got as `{duration_s}`.
 fn told_length(order: &TrialOrder) -> Duration {
     let phases = order.load.iter();
     let lengths = phases.filter_map(|load| load.plan.model.scheduled_duration());

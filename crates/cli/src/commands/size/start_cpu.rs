@@ -11,7 +11,7 @@ use loadline_sizing::Cpus;
 use crate::error::{Error, store_refused};
 use crate::measuring::MeasuringSession;
 
-/// What was found with the CPU that its start gets; `None` where that is not asked for, or not worth it.
+/// The found size with the CPU of its start; `None` if that was not asked for, or is not worth it.
 pub(super) fn choose_start_cpu(
     measuring: &mut MeasuringSession,
     found: &Configuration,
