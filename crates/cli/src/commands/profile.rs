@@ -257,8 +257,9 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         return Err(Error::new(FailureKind::Usage, "the logs have no line").with_hint(input::LOGS));
     };
     let found = detect_format(&log.head, source).map_err(|unknown| {
-        // Lines of JSON may be a log, with fields that are not known here.
-        let kind = FileKind::of_bytes(&log.path, &log.head).filter(|kind| kind.name != "JSON");
+        // Lines of JSON may be a log with unknown fields, others almost of a known format.
+        let kind = FileKind::of_bytes(&log.path, &log.head)
+            .filter(|kind| !["JSON", "an access log"].contains(&kind.name));
         if let Some(kind) = kind {
             return files::refuse_kind(&log.path, kind, "an access log");
         }
