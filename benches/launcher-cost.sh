@@ -27,7 +27,7 @@ echo 'JAVA_VERSION="17.0.15"' | fake plain
 java=$temporary/plain/bin/java
 if [ -n "$cached" ]; then
     fake cached < "$jdk_home/release"
-    "$launcher" --explain -- "$temporary/cached/bin/java" -jar "$cached" 2>&1 | grep "lies beside" ||
+    "$launcher" --explain -- "$temporary/cached/bin/java" -jar "$cached" 2>&1 | grep "lies next to" ||
         { echo "launcher-cost: no usable cache beside $cached" >&2; exit 1; }
 fi
 export LOADLINE_LOG=quiet

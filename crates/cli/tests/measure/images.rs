@@ -466,7 +466,7 @@ fn has_toxics_before_a_dependency(engine: &Engine) {
             &lab,
             ended,
             3,
-            &["docker puts a container into the network of another"],
+            &["docker puts a container only into the network of another"],
         );
     }
 }
