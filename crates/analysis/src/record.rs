@@ -318,8 +318,8 @@ pub struct Evidence {
     /// The command that drove a consumer; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<DriveEvidence>,
-    /// Exit code of the command that made the load or the work, where the SLO judges it; `None` if it
-    /// did not end by itself.
+    /// Exit code of the command that made the load or the work, if the SLO judges it; `None` if
+    /// loadline ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_exit: Option<i32>,
     /// Metrics that the SLO may name, by name.

@@ -227,9 +227,7 @@ impl Sli {
             ..load.map(of_load).unwrap_or_default()
         })
     }
-}
 
-impl Sli {
     /// The load of the burst behind the judged one; `None` without it.
     pub fn of_peak(evidence: &Evidence) -> Result<Option<Self>, LatencyError> {
         let measured = MeasuredLoad::in_phase(evidence, TrialPhase::Peak)?;

@@ -6,10 +6,10 @@
 //! at its limit. Pure: a stored record gets the same verdict on every machine. The reason carries
 //! the numbers, so that no further look-up is needed.
 
-mod exit;
 mod loads;
 mod metric;
 mod run;
+mod unjudged;
 mod words;
 
 use std::time::Duration;
@@ -144,7 +144,7 @@ fn judge_calm(
     let loads = JudgedLoads::from_evidence(evidence);
     let objectives = match (&evidence.run, &loads) {
         (Some(of), _) => run::objective_results((slo, of), evidence, thresholds),
-        (None, Ok(loads)) if exit::is_measured(loads.base.as_ref(), evidence) => {
+        (None, Ok(loads)) if unjudged::is_measured(loads.base.as_ref(), evidence) => {
             objective_results(slo, loads, evidence)
         }
         _ => Vec::new(),
@@ -221,7 +221,7 @@ fn decide_verdict(
         ko.reason.extend(behind);
         return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
-    if let Some((cause, reason)) = exit::why_unjudged(loads.base.as_ref(), slo, evidence) {
+    if let Some((cause, reason)) = unjudged::why_unjudged(loads.base.as_ref(), slo, evidence) {
         return (TrialVerdict::Invalid(cause), reason.into());
     }
     let early = evidence.ended_early.as_ref();

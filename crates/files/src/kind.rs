@@ -217,7 +217,14 @@ fn of_lines(text: &str) -> Option<FileKind> {
     };
     let mut object_kinds = text.lines().filter(|line| line.starts_with("kind:"));
     let is_advice = object_kinds.all(|line| line.contains("VerticalPodAutoscaler"));
+    let is_experiment = |line: &str| line.starts_with("slo ") || line.starts_with("slo=");
     let kinds = [
+        // First, because an SLO may name requests as an access log does.
+        (
+            text.lines()
+                .any(|line| is_experiment(line) || line.trim_end() == "[app]"),
+            kind("an experiment", "measure it: loadline size FILE"),
+        ),
         (
             has_line("kind:") && is_advice,
             kind(
@@ -261,10 +268,6 @@ fn of_lines(text: &str) -> Option<FileKind> {
                 "a load profile",
                 "replay it: loadline load --profile FILE URL",
             ),
-        ),
-        (
-            has_line("slo =") || has_line("[app]"),
-            kind("an experiment", "measure it: loadline size FILE"),
         ),
         (
             text.starts_with("#!"),
@@ -366,6 +369,7 @@ mod tests {
             ("p.jmx", b"<jmeterTestPlan>", "a script of JMeter"),
             ("t.js", b"import http from 'k6/http';\n", "a script of k6"),
             ("l.toml", b"slo = 'p99<1s'\n", "an experiment"),
+            ("l.toml", b"slo=\"GET /a: p99<1s\"\n", "an experiment"),
             ("p.toml", b"schema = 1\nrates = [1.0]\n", "a load profile"),
             ("run.sh", b"#!/bin/sh\njava\n", "a script"),
             ("t.csv", b"a,b\n", "a CSV"),

@@ -177,10 +177,9 @@ pub(crate) fn check_whole(made: &CacheManifest, cache: &Path) -> Result<(), Cach
 pub(crate) fn find_damage(file: &Path, size: u64, checksum: u64) -> Option<&'static str> {
     let length = file.metadata().map(|metadata| metadata.len()).ok();
     if length != Some(size) {
-        return Some("its length differs from what was written");
+        return Some("its length differs from its manifest");
     }
-    (files::checksum(file) != Some(checksum))
-        .then_some("its checksum differs from what was written")
+    (files::checksum(file) != Some(checksum)).then_some("its checksum differs from its manifest")
 }
 
 fn find_change(path: &Path, file: &ClassPathFile) -> Option<&'static str> {

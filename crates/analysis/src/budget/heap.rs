@@ -28,7 +28,7 @@ const ENOUGH_FREE: Bytes = Bytes::from_mib(64);
 const HEAP_GRAIN: Bytes = Bytes::from_mib(4);
 /// No JVM takes less outside its heap: code, metaspace and internal tables.
 const LEAST_BESIDE_HEAP: Bytes = Bytes::from_mib(16);
-/// Of the CPU times in a GC log.
+/// Resolution of the CPU times in a GC log.
 const CPU_TICK_MS: u64 = 10;
 /// Less is not worth a question: a start alone needs more.
 const SMALLEST_HEAP: Bytes = Bytes::from_mib(16);

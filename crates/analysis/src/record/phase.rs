@@ -18,7 +18,7 @@ pub enum TrialPhase {
     WarmUp,
     /// Load that is judged.
     Measure,
-    /// A burst above that load, judged by objectives of its own.
+    /// A burst above that load, judged by its own objectives.
     Peak,
     /// As many requests as the application can take at full concurrency, not judged: what it still
     /// grows by comes early.

@@ -727,7 +727,7 @@ fn a_load_command_passes_by_its_exit_code_alone() {
             TrialVerdict::SloMiss,
             "exit code of the load command was 99, the SLO allows 0",
         ),
-        (None, void, "did not end by itself"),
+        (None, void, "did not end after the judged part"),
     ] {
         let evidence = Evidence {
             load_exit,

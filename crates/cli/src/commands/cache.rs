@@ -86,8 +86,8 @@ pub struct CacheArguments {
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// When the application is ready: a path that answers, tcp:PORT, log:TEXT or command:PROGRAM
-    /// [default: the first --warm; without one, port 8080 takes a connection]
+    /// When the application is ready: a path that answers, tcp:PORT, grpc:PORT, log:TEXT or
+    /// command:PROGRAM [default: the first --warm; without one, port 8080 takes a connection]
     #[arg(long, value_name = "WHEN", value_parser = split_ready)]
     ready: Option<ReadyTable>,
 

@@ -313,7 +313,7 @@ fn build_application(
     }
     let ready = readiness_probe(experiment);
     if ready.is_none() && arguments.cache.is_some() {
-        let refusal = "--cache: nothing of the application answers, which would end the start that fills the cache";
+        let refusal = "--cache: the application has no port that could answer and end the start that fills the cache";
         return Err(Error::new(FailureKind::Usage, refusal)
             .with_hint("leave --cache out, or measure with an address: --metrics URL"));
     }

@@ -70,7 +70,7 @@ const WRONG: &[Wrong] = &[
         "size",
         "--cpu 1 --start-cpu auto --kubernetes --image a:1",
         USAGE,
-        &["asks for trials in a cluster, whose pods keep their limits"],
+        &["asks for trials in a cluster, and their pods keep their limits"],
     ),
     (
         "size",

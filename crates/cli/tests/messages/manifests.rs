@@ -75,7 +75,10 @@ pub const MANIFESTS: &[Row] = &[
     (
         "lint brace.json",
         USAGE,
-        &["brace.json is JSON, not a Kubernetes manifest", "hint: "],
+        &[
+            "brace.json is JSON, not a Kubernetes manifest",
+            "hint: a result is shown by: loadline show brace.json",
+        ],
     ),
     (
         "lint directory",

@@ -99,7 +99,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --slo p99<1s --profile plan.jmx --url http://localhost:1/ -- java -jar a.jar",
         USAGE,
-        &["a script of JMeter", "--load 'jmeter -n -t "],
+        &["a script of JMeter", "--load 'jmeter -n -t ", "/plan.jmx'"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m -- java -jar a.jar",

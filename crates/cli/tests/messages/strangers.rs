@@ -164,6 +164,7 @@ pub const STRANGERS: &[Row] = &[
         &[
             "it is a Kubernetes manifest, not a compose file",
             "hint: check it: loadline lint ",
+            "/deploy.yaml; or begin with it: loadline init --manifest ",
         ],
     ),
     (

@@ -107,7 +107,7 @@ fn refuse_auto_start(experiment: &Experiment, source: &ExperimentSource<'_>) -> 
         ),
         (
             experiment.cluster.is_some(),
-            "trials in a cluster, whose pods keep their limits",
+            "trials in a cluster, and their pods keep their limits",
             "leave start-cpu out (--start-cpu), or measure on this machine",
         ),
         (

@@ -239,7 +239,7 @@ impl ClusterResult {
             RunRefusal::new(
                 format!("the Job {}", self.job_name()),
                 "it is gone, and with it what it kept",
-                "it was deleted, or taken over; `loadline list` shows what is here",
+                "it was deleted, or taken over; `loadline list` has the local results",
             )
         })?;
         let chunks = kept::read(&self.cluster, (&self.result, &job.uid))?;

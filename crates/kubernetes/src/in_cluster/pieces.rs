@@ -117,7 +117,7 @@ pub fn pieces_of_result(
     if digest_of_bytes(first) != digest {
         return Err(wrong_chunk(
             0,
-            "it is not what was sent: its digest differs from the Job's",
+            "it was changed there: its digest differs from the Job's",
         ));
     }
     let all: Vec<ResultPiece> = packed

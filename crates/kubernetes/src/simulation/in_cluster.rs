@@ -414,7 +414,10 @@ fn a_first_piece_that_was_not_sent_is_refused() {
     let forged = pieces::split_piece(&ResultPiece::Begun(Box::new(other)), 0).unwrap();
     put(&server, &format!("loadline-result-{ID}-00000"), &forged[0]);
     let said = said_by_both(&server);
-    assert!(said.contains("it is not what was sent"), "{said}");
+    assert!(
+        said.contains("it was changed there: its digest differs from the Job's"),
+        "{said}"
+    );
     let name = format!("loadline-result-{ID}");
     let job = |server: &ApiServer, annotations: serde_json::Value| {
         let mut state = server.state();

@@ -19,7 +19,7 @@ pub(super) fn write_run(
 ) -> Result<CommandOutcome, Error> {
     let is_other = |target: &EmitTarget| !matches!(target, EmitTarget::Kubernetes);
     if arguments.purposes.iter().any(is_other) || arguments.existing.is_given() {
-        let refusal = "a run that ends by itself is shipped as a separate Kubernetes Job";
+        let refusal = "a job is shipped as a separate Kubernetes Job";
         return Err(Error::new(FailureKind::Usage, refusal)
             .with_hint("leave out --for and the manifest, and copy what you need from job.yaml"));
     }

@@ -15,7 +15,7 @@ pub(super) fn why_unjudged(
 ) -> Option<(InvalidReason, String)> {
     let is_cut = evidence.ended_early.is_some();
     if slo.failing_exit().is_some() && evidence.load_exit.is_none() && !is_cut {
-        let reason = "the load command did not end by itself after the judged part, so its exit code is unknown; it must end after {duration_s} seconds, as its command can say";
+        let reason = "the load command did not end after the judged part, so its exit code is unknown; it must end after {duration_s} seconds, as its command can say";
         return Some((InvalidReason::LoadCommand, reason.to_owned()));
     }
     (!is_measured(measured, evidence)).then(|| {
