@@ -32,6 +32,9 @@ const USUAL_CPUS: u32 = 2;
 /// The annotation of a workload with what its JVM needs outside the heap, as it was measured.
 pub const OUTSIDE_HEAP: &str = "loadline/outside-heap";
 
+/// The annotation of a workload with the JVM options in the command of its image.
+pub const IMAGE_OPTIONS: &str = "loadline/image-options";
+
 const USUAL_NODE: Bytes = Bytes::from_gib(16);
 
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -707,6 +707,28 @@ fn the_files_beside_the_record_are_what_emit_writes() {
     }
 }
 
+/// The options are in the image's command, and `lint` knows them all the same.
+#[test]
+fn lint_objects_to_nothing_that_emit_writes() {
+    let place = tempfile::tempdir().expect("a directory");
+    let record = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../records/2026-11-28-spring-web-size/result.json.gz");
+    let record = record.display().to_string();
+    for more in [&[][..], &["--for", "kubernetes"]] {
+        let words = ["emit", &record, "--to", "deploy", "--force"];
+        let emitted = loadline(place.path(), &[&words[..], more].concat());
+        assert!(emitted.status.success(), "{}", said(&emitted));
+        let linted = Command::new(env!("CARGO_BIN_EXE_loadline"))
+            .args(["lint", "deploy/kubernetes.yaml"])
+            .current_dir(place.path())
+            .output()
+            .expect("it starts");
+        let text = String::from_utf8_lossy(&linted.stdout);
+        assert!(linted.status.success(), "{more:?}: {text}");
+        assert!(!text.contains("error"), "{more:?}: {text}");
+    }
+}
+
 #[test]
 fn a_link_that_an_application_planted_is_not_written_through() {
     if !rustix::process::geteuid().is_root() {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::lint::{
-    ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer, OUTSIDE_HEAP, PodNeeds,
+    ContainerNeeds, ContainerProbe, ContainerResources, IMAGE_OPTIONS, LintedContainer,
+    OUTSIDE_HEAP, PodNeeds,
 };
 use loadline_sizing::Bytes;
 use loadline_sizing::options::{parse_size, words};
@@ -156,8 +157,15 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
         let mounted = maps.mounted_options(pod, &found.raw, namespace);
         found.container.jvm.splice(..0, mounted);
     }
-    skip_others(&mut all);
     let annotations = object.pointer("/metadata/annotations");
+    let in_image = annotations.and_then(|a| a.get(IMAGE_OPTIONS)?.as_str());
+    if let (Some(options), Some(first)) = (in_image, all.first_mut()) {
+        // Everything in the manifest wins over the image.
+        let options = words::find_jvm_options(options);
+        let options = options.into_iter().map(str::to_owned);
+        first.container.jvm.splice(..0, options);
+    }
+    skip_others(&mut all);
     let rest = annotations.and_then(|a| a.get(OUTSIDE_HEAP)?.as_str());
     let rest = rest.and_then(quantity::parse_memory_quantity);
     let pod_own = pod_needs(pod);

@@ -6,7 +6,7 @@
 //! Using kubectl patch" (merge keys `name` of containers and variables; `null` takes a field away);
 //! Kustomize, "Components" (kustomize.config.k8s.io/v1alpha1).
 
-use loadline_analysis::lint::OUTSIDE_HEAP;
+use loadline_analysis::lint::{IMAGE_OPTIONS, OUTSIDE_HEAP};
 use loadline_sizing::Bytes;
 use serde_json::Value;
 
@@ -27,8 +27,8 @@ use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
 
-/// The annotation with the id of the result, and with what the JVM needs outside its heap: `lint` takes
-/// it from there.
+/// The annotation with the id of the result. `lint` reads two others: what the JVM needs outside its
+/// heap, and the options that are in the image.
 const ANNOTATION: &str = "loadline/result";
 
 /// What was tested, in a sentence, and the JVM options that the size is nothing without.
@@ -38,14 +38,17 @@ pub(super) fn annotations(id: &str, facts: &EmitFacts<'_>) -> Yaml {
     let rest = facts.outside_heap();
     let rest = rest.map(|rest| yaml_entry(OUTSIDE_HEAP, rest.to_string()));
     let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
+    let options = options.join(" ");
+    let in_image = (facts.has_image && !options.is_empty())
+        .then(|| yaml_entry(IMAGE_OPTIONS, options.clone()));
     let options = match options.is_empty() {
-        true => String::new(),
-        false => format!(" JVM options: {}", options.join(" ")),
+        true => options,
+        false => format!(" JVM options: {options}"),
     };
     let claim = facts.origin.get(1);
     let claim = claim.map(|claim| yaml_entry(EVIDENCE, format!("{claim}{options}")));
     let id = yaml_entry(ANNOTATION, text::one_line(id));
-    yaml_map([id].into_iter().chain(claim).chain(rest))
+    yaml_map([id].into_iter().chain(claim).chain(rest).chain(in_image))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

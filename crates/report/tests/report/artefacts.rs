@@ -201,6 +201,7 @@ fn the_manifests() {
       annotations:
         loadline/result: "01936f2a-ffff-7000-8000-000000000001"
         loadline/evidence: "Tested under GET /owners?lastName=Da at 300/s (open model, 30 s): it kept p99<50ms, errors<0.1% and start<20s in 8 of 8 fresh starts, judged for 30 s after 10 s of warm-up. Not soaked. JVM options: -XX:+UseSerialGC -XX:MaxMetaspaceSize=88m -XX:ReservedCodeCacheSize=48m"
+        loadline/image-options: "-XX:+UseSerialGC -XX:MaxMetaspaceSize=88m -XX:ReservedCodeCacheSize=48m"
     spec:
       # as asked for; one instance was measured
       replicas: 2
