@@ -8,16 +8,21 @@
 # DIRECTORY keeps the files of the image (DIRECTORY/root, its runtime in opt/jre) and the archive of
 # them; a second call makes the runtime no second time. ENGINE is podman where nothing is said.
 set -eu
-jar=$1 out=$2 name=$3
+jar=$1 name=$3
+mkdir -p "$2"
+# What ldd prints begins with the path of a file: a relative one would look like a library of the machine.
+out=$(cd "$2" && pwd)
 shift 3
+# jlink prints its errors where it prints everything else.
+quietly() { "$@" >"$out/log" 2>&1 || { cat "$out/log" >&2; return 1; }; }
 [ $# -gt 0 ] || set -- podman
 root=$out/root
 if [ ! -e "$root/opt/jre/bin/java" ]; then
     home=${JAVA_HOME:-$(dirname "$(dirname "$(realpath "$(command -v javac)")")")}
     mkdir -p "$root/opt" "$root/app" "$root/etc" "$root/tmp"
     if [ -x "$home/bin/jlink" ]; then
-        "$home/bin/jlink" --add-modules ALL-MODULE-PATH --output "$root/opt/jre" >/dev/null
-        "$root/opt/jre/bin/java" -Xshare:dump >/dev/null
+        quietly "$home/bin/jlink" --add-modules ALL-MODULE-PATH --output "$root/opt/jre"
+        quietly "$root/opt/jre/bin/java" -Xshare:dump
     else
         cp -RL "$home" "$root/opt/jre"
     fi
@@ -30,7 +35,9 @@ if [ ! -e "$root/opt/jre/bin/java" ]; then
             | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root"
         find /lib/*-linux-gnu -name libgcc_s.so.1
     } | sort -u | while read -r library; do
-            [ -e "$library" ] && mkdir -p "$root$(dirname "$library")" && cp -L "$library" "$root$library"
+            [ -e "$library" ] || continue
+            mkdir -p "$root$(dirname "$library")"
+            cp -L "$library" "$root$library"
         done
 fi
 cp "$jar" "$root/app/app.jar"

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::process::stdout_of;
+use crate::process::{output_of, text as text_of};
 
 const MINUTES: u64 = 60;
 /// Length of a load step in seconds. One step in [`BURST_EVERY`] has twice the rate.
@@ -33,6 +33,10 @@ const PARTS: [&str; 9] = [
     "kernel_bytes",
     "files_bytes",
 ];
+
+const SERVICES: &str = "service,limit_mib,options,minutes,requests,outcome,need_mib,oversize_percent,anonymous_mib,budget_anonymous_mib";
+
+const PARTS_HEAD: &str = "service,part,aged_mib,expected_mib,end_mib";
 
 struct EnduranceRun<'a> {
     root: &'a Path,
@@ -136,7 +140,17 @@ impl EnduranceRun<'_> {
         if let Ok(text) = fs::read_to_string(&path) {
             return parse(&text);
         }
-        let text = stdout_of(&mut command())?;
+        let mut command = command();
+        let output = output_of(&mut command)?;
+        // A missed SLO is a result too.
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            return Err(Error::Failed {
+                command: text_of(&command),
+                status: output.status,
+                output: String::from_utf8_lossy(&output.stderr).into_owned(),
+            });
+        }
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let directory = self.root.join("build/endurance");
         fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
         fs::write(&path, &text).map_err(Error::file(&path))?;
@@ -300,7 +314,65 @@ impl<'a> EndurancePage<'a> {
             let path = directory.join(format!("{}.{extension}", self.run.name));
             fs::write(&path, text).map_err(Error::file(&path))?;
         }
-        Ok(())
+        let name = &self.run.name;
+        replace_rows(
+            &directory.join("services.csv"),
+            SERVICES,
+            name,
+            &[self.service_row()],
+        )?;
+        replace_rows(
+            &directory.join("parts.csv"),
+            PARTS_HEAD,
+            name,
+            &self.part_rows(),
+        )
+    }
+
+    /// One row of [`SERVICES`].
+    fn service_row(&self) -> String {
+        let configuration = &self.answer["configuration"];
+        let outcome = match (self.has_held(), self.has_lived()) {
+            (true, _) => "held",
+            (false, true) if self.trial["verdict"]["class"] == "invalid" => "lived",
+            (false, true) => "missed",
+            (false, false) => "died",
+        };
+        let need = self.need();
+        format!(
+            "{},{:.0},{},{},{},{outcome},{need:.1},{:.1},{:.1},{:.1}",
+            self.run.name,
+            self.limit(),
+            options(configuration),
+            self.loaded().count() / 60,
+            self.requests(),
+            (self.limit() / need - 1.0) * 100.0,
+            self.last_anonymous(),
+            self.budgeted(|part| !matches!(part, "kernel" | "files")),
+        )
+    }
+
+    /// Rows of [`PARTS_HEAD`]: a part in the aged start that made the budget, with the growth
+    /// expected, and at the end.
+    fn part_rows(&self) -> Vec<String> {
+        let row = |line: &Value| {
+            let (part, aged) = (line["part"].as_str(), mib(&line["measured_bytes"]));
+            let expected = aged + mib(&line["growth_bytes"]);
+            let (name, part) = (&self.run.name, part.unwrap_or_default());
+            format!(
+                "{name},{part},{aged:.1},{expected:.1},{:.1}",
+                self.at_end(line)
+            )
+        };
+        self.budget_lines().map(row).collect()
+    }
+
+    fn at_end(&self, line: &Value) -> f64 {
+        let parts = &self.trial["evidence"]["memory"];
+        match line["part"].as_str().unwrap_or_default() {
+            "jvm" => mib(&parts["private_files_bytes"]) + mib(&parts["other_bytes"]),
+            part => mib(&parts[format!("{part}_bytes")]),
+        }
     }
 
     /// A point each ten seconds.
@@ -330,18 +402,14 @@ impl<'a> EndurancePage<'a> {
         text.push_str(
             "| part | budget, MiB | expected growth | at the end, MiB |\n|---|---:|---:|---:|\n",
         );
-        let parts = &self.trial["evidence"]["memory"];
         for line in self.budget_lines() {
-            let part = line["part"].as_str().unwrap_or_default();
-            let end = match part {
-                "jvm" => mib(&parts["private_files_bytes"]) + mib(&parts["other_bytes"]),
-                part => mib(&parts[format!("{part}_bytes")]),
-            };
             let _ = writeln!(
                 text,
-                "| {part} | {:.1} | {:.1} | {end:.1} |",
+                "| {} | {:.1} | {:.1} | {:.1} |",
+                line["part"].as_str().unwrap_or_default(),
                 mib(&line["measured_bytes"]),
                 mib(&line["growth_bytes"]),
+                self.at_end(line),
             );
         }
         let _ = writeln!(
@@ -351,6 +419,17 @@ impl<'a> EndurancePage<'a> {
         );
         text
     }
+}
+
+/// Replaces the rows of one service in a table of all, sorted by name.
+fn replace_rows(path: &Path, head: &str, service: &str, rows: &[String]) -> Result<(), Error> {
+    let before = fs::read_to_string(path).unwrap_or_default();
+    let own = format!("{service},");
+    let others = before.lines().skip(1).filter(|row| !row.starts_with(&own));
+    let mut all: Vec<&str> = others.chain(rows.iter().map(String::as_str)).collect();
+    all.sort_by_key(|row| row.split(',').next());
+    let text = format!("{head}\n{}\n", all.join("\n"));
+    fs::write(path, text).map_err(Error::file(path))
 }
 
 fn mib(bytes: &Value) -> f64 {

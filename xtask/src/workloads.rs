@@ -68,6 +68,11 @@ const WORKLOADS: &[Workload] = &[
         },
     },
     Workload {
+        name: "grpc",
+        sources: &["pom.xml", "src"],
+        recipe: Recipe::Maven,
+    },
+    Workload {
         name: "hiccup",
         sources: &["Hiccup.java", "MANIFEST.MF"],
         recipe: Recipe::Agent {

@@ -12,7 +12,7 @@ use loadline_sizing::hotspot::threads::parallel_workers;
 use crate::attribution::PauseClass;
 use crate::explain::Explanation;
 use crate::record::{Configuration, CpuSets, TrialRecord};
-use crate::standing::{configured_limit, demand};
+use crate::span::TimeSpan;
 use crate::throttle::{PeriodStart, QuotaLimit, ThreadWork, simulate};
 
 /// A period that makes stops short and costs little throughput (about 2 % in the measurements).
@@ -110,7 +110,9 @@ pub fn advise_trial(
         explanation,
         command,
         machine,
-        limit: configuration.cpu.zip(configured_limit(configuration)),
+        limit: configuration
+            .cpu
+            .zip(QuotaLimit::for_configuration(configuration)),
         demand: demand(record, explanation.window).unwrap_or(f64::from(machine)),
     };
     let rules = [
@@ -126,6 +128,16 @@ pub fn advise_trial(
     let effect = |a: &TrialAdvice| a.removes.unwrap_or(0.0);
     all.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
     all
+}
+
+/// CPUs in use while the group was not standing: what it would take without a limit. `None` where
+/// nothing says when it stood.
+fn demand(record: &TrialRecord, window: TimeSpan) -> Option<f64> {
+    let cpu = record.evidence.cgroup.measure_cpu?.as_secs_f64();
+    let pauses = record.evidence.pauses.as_ref()?;
+    let stood = pauses.sources().throttled.within(window).len_ns();
+    let ran = window.length_ns().checked_sub(stood).filter(|ns| *ns > 0)? as f64 / 1e9;
+    Some(cpu / ran)
 }
 
 impl AdviceCase<'_> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Configuration, MachineDescription, TrialPhase, TrialRecord, TrialVerdict};
 use crate::search::floor;
+use crate::verdict::was_disturbed;
 use crate::wire;
 
 pub const SCHEMA: u32 = 1;
@@ -191,7 +192,9 @@ impl StartFigures {
         let kept = record.verdict == TrialVerdict::Pass;
         let is_whole = record.evidence.ended_early.is_none()
             && matches!(record.verdict, TrialVerdict::Pass | TrialVerdict::SloMiss);
-        let cpu = record.evidence.cgroup.measure_cpu.filter(|_| is_whole);
+        // Other programs make a request dearer.
+        let is_quiet = is_whole && !was_disturbed(&record.evidence);
+        let cpu = record.evidence.cgroup.measure_cpu.filter(|_| is_quiet);
         let parts = record.evidence.load.iter();
         let measured: Vec<_> = parts.filter(|l| l.phase == TrialPhase::Measure).collect();
         let good: u64 = measured.iter().map(|l| l.ok).sum();

@@ -24,8 +24,8 @@ pub use answer::{
     MemoryWall, answer_budget, budget_at, limit_after_squeeze, room_need, start_room, study_limit,
 };
 pub use heap::{
-    HeapPolicy, allowed_heap, choose_heap, heap_options, live_set, named_heap, need_beside_heap,
-    resize_heap, without_pretouch,
+    DIRECT_MEMORY, HeapPolicy, allowed_heap, choose_heap, heap_options, live_set, named_heap,
+    need_beside_heap, resize_heap, without_pretouch,
 };
 pub use soaked::{PROVING_SOAK, SoakOutcome};
 pub use trend::{LiveSetTrend, live_set_trend};

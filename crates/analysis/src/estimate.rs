@@ -1,8 +1,7 @@
 //! When a cgroup was throttled, estimated from samples of its counters.
 //!
-//! Owns three estimators: the flatline of usage (1 kHz samples), one sample per CFS period
-//! (phase-locked), and the growth of the counter spread backwards (for samples a second apart; for
-//! comparison). The kernel reports throttled time only after it is over, and as a sum over CPUs, so
+//! Owns two estimators: the flatline of usage (1 kHz samples), and one sample per CFS period
+//! (phase-locked). The kernel reports throttled time only after it is over, and as a sum over CPUs, so
 //! the span must be estimated. Dividing the growth by the number of CPUs looks simpler and fails if
 //! only some of them are throttled. Samples are processed one by one and dropped: an hour at 1 kHz
 //! does not fit into memory. All times are CLOCK_MONOTONIC.
@@ -277,19 +276,6 @@ fn alike_stand(used: u64, window: u64, growth: u64, cpus: usize) -> u64 {
     growth / n.unwrap_or(cpus.max(1) as u64)
 }
 
-/// Places throttled time as samples of any distance allow: a growth of D is [t − D/cpus, t].
-/// Samples a second apart, which is what the study had, get the dominant cause of a pause right
-/// in less than six of ten; this is here to compare with.
-pub fn smeared_spans(samples: &[CounterSample], cpus: usize) -> TimeSpans {
-    let span = |pair: &[CounterSample]| {
-        let (before, now) = (&pair[0], &pair[1]);
-        let growth = now.throttled.saturating_sub(before.throttled);
-        let length = (growth / cpus.max(1) as u64).min(now.at - before.at);
-        TimeSpan::new(now.at - length, now.at)
-    };
-    samples.windows(2).map(span).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -378,7 +364,6 @@ mod tests {
         }
     }
 
-    /// Where half the CPUs of the machine have nothing to do, D/cpus would say 37.5 ms.
     #[test]
     fn a_cpu_that_is_only_idle_shortens_nothing() {
         let truth = ms(&[(25, 100), (125, 200), (225, 300)]);
@@ -388,9 +373,6 @@ mod tests {
             let locked = sampled(&one_of_two(), (1..400).step_by(100), per_cpu);
             near(&phase_locked_spans(&locked, PERIOD, 2), &truth, 2 * MS);
         }
-        let slow = sampled(&one_of_two(), [0, 400].into_iter(), true);
-        let smeared = smeared_spans(&slow, 2);
-        near(&smeared, &ms(&[(287, 400)]), MS);
     }
 
     #[test]
@@ -469,7 +451,6 @@ mod tests {
         }
         assert_eq!(throttled_spans(NOTHING, rule), none);
         assert_eq!(phase_locked_spans(NOTHING, PERIOD, 1), none);
-        assert_eq!(smeared_spans(&[], 0), none);
     }
 
     #[test]
@@ -505,7 +486,6 @@ mod tests {
             throttled_spans(&samples, FlatlineRule::default());
             let all: TimeSpans = std::iter::once(TimeSpan::new(0, u64::MAX)).collect();
             ran_spans(&samples, FlatlineRule::default(), &all);
-            smeared_spans(&samples, cpus);
             // A period far below the distance of samples would make as many spans as periods.
             let boundaries = PeriodBoundaries { at, period: period.max(1 << 28) };
             phase_locked_spans(&samples, boundaries, cpus);

@@ -55,23 +55,7 @@ pub fn steady_load() -> LoadEvidence {
 pub fn empty_gc_log() -> GcEvidence {
     GcEvidence {
         collector: "Serial".to_owned(),
-        jdk: None,
-        pauses: 0,
-        pause_sum: Duration::ZERO,
-        pause_max: Duration::ZERO,
-        full_gcs: 0,
-        gc_cpu: None,
-        measure_gc_cpu: None,
-        measure_pauses: None,
-        measure_pause_sum: None,
-        measure_pause_max: None,
-        parallel_workers: None,
-        heap_after_max: None,
-        heap_max: None,
-        allocated: None,
-        promoted: None,
-        heaps_after: Vec::new(),
-        pause_spans_ns: Vec::new(),
+        ..GcEvidence::default()
     }
 }
 

@@ -5,10 +5,12 @@
 //! unfinished requests is `None`, never the largest success: leaving failures out would make a
 //! service look faster the more it fails.
 
+use std::io::{self, Read};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 
@@ -42,15 +44,50 @@ pub fn encode_histogram(histogram: &Histogram<u64>) -> Result<String, LatencyErr
     Ok(STANDARD.encode(bytes))
 }
 
+/// First bytes of the plain and of the packed form; the length of what follows comes next.
+/// Source: HdrHistogram, AbstractHistogram.java.
+const PLAIN: &[u8] = b"\x1c\x84\x93\x13";
+const PACKED: &[u8] = b"\x1c\x84\x93\x14";
+const LENGTH: usize = 4;
+/// Bytes between that length and the counts.
+const HEAD: usize = 32;
+
+/// Most bytes of counts: 3 digits over 1 h take 0.2 MiB.
+const LARGEST: u64 = 4 << 20;
+
 /// Reads a histogram that [`encode_histogram`] or another HdrHistogram library wrote.
 /// Errors: [`LatencyError::Decode`] when the text is no such histogram.
 pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, LatencyError> {
-    let bytes = STANDARD
-        .decode(text)
-        .map_err(|error| LatencyError::Decode(error.to_string()))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| LatencyError::Decode(error.to_string()))
+    let refused = |error: &dyn std::fmt::Display| LatencyError::Decode(error.to_string());
+    let bytes = STANDARD.decode(text).map_err(|error| refused(&error))?;
+    let plain = unpack_counts(bytes).map_err(|error| refused(&error))?;
+    let histogram = Deserializer::new().deserialize(&mut plain.as_slice());
+    histogram.map_err(|error| refused(&error))
+}
+
+/// The plain form, with as many bytes as it declares: the library allocates those unseen.
+fn unpack_counts(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    let plain = match bytes
+        .strip_prefix(PACKED)
+        .and_then(|rest| rest.get(LENGTH..))
+    {
+        Some(packed) => {
+            let mut plain = Vec::new();
+            let unpacker = ZlibDecoder::new(packed);
+            unpacker.take(LARGEST).read_to_end(&mut plain)?;
+            plain
+        }
+        None => bytes,
+    };
+    let declared = plain
+        .strip_prefix(PLAIN)
+        .and_then(|rest| rest.first_chunk());
+    let declared = declared.map(|length: &[u8; LENGTH]| u32::from_be_bytes(*length));
+    let all = declared.map(|length| (PLAIN.len() + LENGTH + HEAD) as u64 + u64::from(length));
+    match all.is_some_and(|all| all <= plain.len() as u64) {
+        true => Ok(plain),
+        false => Err(io::Error::other("it is no histogram, cut or too large")),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -197,6 +234,36 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    /// Of the plain form, with this declared length and no counts.
+    fn empty_plain(length: u32) -> Vec<u8> {
+        let mut plain = PLAIN.to_vec();
+        plain.extend(length.to_be_bytes());
+        plain.extend([0, 0, 0, 0, 0, 0, 0, 3]);
+        plain.extend([1, 3_600_000_000_000_u64].map(u64::to_be_bytes).concat());
+        plain.extend(1.0_f64.to_be_bytes());
+        plain
+    }
+
+    fn packed(plain: &[u8]) -> Vec<u8> {
+        let mut zlib = flate2::read::ZlibEncoder::new(plain, flate2::Compression::default());
+        let mut body = Vec::new();
+        zlib.read_to_end(&mut body).unwrap();
+        [PACKED, &(body.len() as u32).to_be_bytes(), &body].concat()
+    }
+
+    #[test]
+    fn a_declared_length_allocates_nothing() {
+        assert!(decode_histogram(&STANDARD.encode(packed(&empty_plain(0)))).is_ok());
+        // 4 GiB each, had the library seen them.
+        let endless = empty_plain(u32::MAX);
+        for bytes in [endless.clone(), packed(&endless), packed(&packed(&endless))] {
+            let refusal = decode_histogram(&STANDARD.encode(bytes)).unwrap_err();
+            assert!(refusal.to_string().contains("too large"), "{refusal}");
+        }
+        let bomb = packed(&vec![0; 64 << 20]);
+        assert!(decode_histogram(&STANDARD.encode(bomb)).is_err());
     }
 
     #[test]

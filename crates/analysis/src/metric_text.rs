@@ -86,7 +86,10 @@ impl FromStr for MetricSelector {
         let refused =
             || format!("`{text}` selects no series; write name, name{{label=\"v\"}} or max(name)");
         let (name, labels, rest) = read_series(series).ok_or_else(refused)?;
-        if !rest.trim().is_empty() {
+        // It becomes part of a query.
+        let is_label =
+            |(label, _): &(String, String)| !label.is_empty() && label.chars().all(is_of_name);
+        if !rest.trim().is_empty() || !labels.iter().all(is_label) {
             return Err(refused());
         }
         Ok(Self {
@@ -279,7 +282,15 @@ http_server_requests_seconds_bucket{le="+Inf"} +Inf
                 text
             );
         }
-        for text in ["", "1a", "lag{", "sum(lag)", "lag > 5", "lag{a=b}"] {
+        for text in [
+            "",
+            "1a",
+            "lag{",
+            "sum(lag)",
+            "lag > 5",
+            "lag{a=b}",
+            "lag{a} or vector(1) or lag{a=\"b\"}",
+        ] {
             assert!(text.parse::<MetricSelector>().is_err(), "{text}");
         }
     }

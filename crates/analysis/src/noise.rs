@@ -1,7 +1,7 @@
 //! May this trial count at all? The gate against a noisy machine.
 //!
 //! Owns the thresholds and their comparison with the evidence; [`crate::verdict`] decides what a
-//! closed gate excuses. A disturbed trial is no evidence, neither for nor against a size.
+//! closed gate excuses. A disturbed trial of a search counts for what noise cannot change.
 
 use std::time::Duration;
 

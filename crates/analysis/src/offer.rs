@@ -4,12 +4,17 @@
 //! which price, and what a provider takes for itself. A price is taken as the list says; a user
 //! gives another list, or other sizes, where the built-in ones do not fit. Sources: data/README.md.
 
+use std::time::Duration;
+
 use loadline_sizing::{Bytes, Cpus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::price::{
     self, BUILT_IN, DataError, FARGATE, GKE_AUTOPILOT, InstanceSize, OWN_NODES, Price,
     parse_lattice, parse_prices,
 };
+use crate::wire;
 
 /// What Fargate on EKS adds to a pod's memory for its own agents.
 pub const EKS_OVERHEAD: Bytes = Bytes::from_mib(256);
@@ -18,6 +23,30 @@ const AUTOPILOT_GIB_PER_CPU: f64 = 6.5;
 
 /// GKE Autopilot bills CPUs in steps of this many thousandths.
 const AUTOPILOT_STEP: u32 = 250;
+
+/// The provider of a list with runner classes: each is a size, and its jobs are billed by started
+/// minutes (docs.github.com, "About billing for GitHub Actions").
+const RUNNERS: &str = "github-actions";
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What one run costs in a size that holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunPrice {
+    /// Name of the offer.
+    pub offer: String,
+    /// Region of the price.
+    pub region: String,
+    /// The size that is billed.
+    pub billed: InstanceSize,
+    /// The time that is billed.
+    #[serde(rename = "billed_time_ns", with = "wire::nanos")]
+    pub billed_time: Duration,
+    /// USD of one run.
+    pub usd: f64,
+    /// Date of the price.
+    pub price_date: String,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
@@ -75,6 +104,7 @@ enum BilledSizes {
     GkeAutopilot,
     AzureContainerApps,
     OwnNodes,
+    Runners,
 }
 
 const NAMES: [(&str, &str, &str, BilledSizes); 8] = [
@@ -143,7 +173,11 @@ impl Offer {
         let known = NAMES
             .iter()
             .find(|(_, provider, ..)| *provider == price.provider);
-        let sizes = known.map_or(BilledSizes::OwnNodes, |(.., sizes)| *sizes);
+        let sizes = match known {
+            Some((.., sizes)) => *sizes,
+            None if price.provider == RUNNERS => BilledSizes::Runners,
+            None => BilledSizes::OwnNodes,
+        };
         Self::new(name, price, sizes)
     }
 
@@ -187,6 +221,51 @@ impl Offer {
         self.price.per_hour(self.billed_size(limits))
     }
 
+    /// One run within these limits, in each of the sizes to choose from that hold it, the cheapest first;
+    /// without such a choice in the size that is billed for them. A cluster's fee is no run's.
+    pub fn run_prices(&self, limits: InstanceSize, time: Duration) -> Vec<RunPrice> {
+        let billed_time = self.billed_time(time);
+        let hours = billed_time.as_secs_f64() / 3600.0;
+        let sizes: Vec<InstanceSize> = match self.billables == self.listed {
+            true => vec![self.billed_size(limits)],
+            false => {
+                let choice = self.billables.iter();
+                let holds = |b: &&BillableSize| {
+                    b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory
+                };
+                choice.filter(holds).map(|b| b.billed).collect()
+            }
+        };
+        let price = |billed: InstanceSize| RunPrice {
+            offer: self.name.clone(),
+            region: self.price.region.clone(),
+            billed,
+            billed_time,
+            usd: self.price.per_hour(billed) * hours,
+            price_date: self.price.date.clone(),
+        };
+        let mut prices: Vec<RunPrice> = sizes.into_iter().map(price).collect();
+        prices.sort_by(|a, b| a.usd.total_cmp(&b.usd));
+        prices
+    }
+
+    /// Started seconds, or minutes. Fargate bills at least one minute (data/README.md).
+    fn billed_time(&self, time: Duration) -> Duration {
+        let started = |unit: Duration| {
+            let units = time.as_nanos().div_ceil(unit.as_nanos()).max(1);
+            unit.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX))
+        };
+        match self.sizes {
+            BilledSizes::Runners => started(MINUTE),
+            BilledSizes::Fargate | BilledSizes::FargateOnEks => {
+                started(Duration::from_secs(1)).max(MINUTE)
+            }
+            BilledSizes::GkeAutopilot | BilledSizes::AzureContainerApps | BilledSizes::OwnNodes => {
+                started(Duration::from_secs(1))
+            }
+        }
+    }
+
     /// The billed size for these limits: the cheapest sold size that holds them; the limits
     /// themselves if any size is billed as it is or no sold size holds them.
     pub fn billed_size(&self, limits: InstanceSize) -> InstanceSize {
@@ -195,7 +274,7 @@ impl Offer {
 
     fn sold_for(&self, limits: InstanceSize) -> Option<InstanceSize> {
         match self.sizes {
-            BilledSizes::OwnNodes => return Some(limits),
+            BilledSizes::OwnNodes | BilledSizes::Runners => return Some(limits),
             BilledSizes::GkeAutopilot => return Some(autopilot(limits)),
             BilledSizes::Fargate | BilledSizes::FargateOnEks | BilledSizes::AzureContainerApps => {}
         }
@@ -255,7 +334,7 @@ impl BilledSizes {
         match self {
             Self::Fargate => plain(FARGATE),
             Self::GkeAutopilot => plain(GKE_AUTOPILOT),
-            Self::OwnNodes => plain(OWN_NODES),
+            Self::OwnNodes | Self::Runners => plain(OWN_NODES),
             Self::AzureContainerApps => Ok(price::azure_container_apps()
                 .into_iter()
                 .map(BillableSize::as_it_is)
@@ -386,5 +465,31 @@ mod tests {
         let other = text.replace("aws-fargate", "my-cluster");
         let own = Offer::of_list("mine.csv", &other, None).expect("readable");
         assert!(own.bills_any_memory, "how it bills is not known");
+    }
+
+    #[test]
+    fn a_run_is_billed_in_the_units_of_its_offer() {
+        let (limits, time) = (size("1", 192), Duration::from_millis(61_200));
+        let fargate = Offer::built_in("fargate", None).expect("built in");
+        let one = |time| fargate.run_prices(limits, time).remove(0);
+        // 62 s of 1 vCPU and 2 GiB, and never less than a minute.
+        let usd = 62.0 / 3600.0 * (0.04048 + 2.0 * 0.004445);
+        assert!((one(time).usd - usd).abs() < 1e-12, "{:?}", one(time));
+        assert_eq!(one(Duration::from_secs(3)).billed_time, MINUTE);
+        let text = "provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date\n\
+                    github-actions,linux,x86_64,0.24,0,0,0,my invoice,own,2026-11-01\n";
+        let classes = [size("4", 16 * 1024), size("2", 8 * 1024), size("2", 128)];
+        let runners = Offer::of_list("mine.csv", text, None).expect("readable");
+        let runners = runners.with_sizes(&classes).expect("any size is sold");
+        let told = |price: &RunPrice| (price.billed, price.billed_time.as_secs(), price.usd);
+        let prices: Vec<_> = runners.run_prices(limits, time).iter().map(told).collect();
+        let two_minutes = 2.0 / 60.0 * 0.24;
+        assert_eq!(
+            prices,
+            [
+                (classes[1], 120, 2.0 * two_minutes),
+                (classes[0], 120, 4.0 * two_minutes)
+            ]
+        );
     }
 }

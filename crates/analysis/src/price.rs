@@ -8,6 +8,7 @@ use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::calendar::parse_day;
 use crate::wire;
 
 pub const HOURS_PER_MONTH: f64 = 730.0;
@@ -69,7 +70,7 @@ impl Price {
 
     /// Days from its date to `today` (both `YYYY-MM-DD`); `None` when one is no date.
     pub fn age_days(&self, today: &str) -> Option<i64> {
-        Some(days_since_epoch(today)? - days_since_epoch(&self.date)?)
+        Some(parse_day(today)? - parse_day(&self.date)?)
     }
 
     pub fn staleness(&self, today: &str) -> Option<String> {
@@ -211,20 +212,6 @@ fn csv_rows(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
-/// Days since 1970-01-01 of a `YYYY-MM-DD` date (proleptic Gregorian calendar).
-fn days_since_epoch(date: &str) -> Option<i64> {
-    let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || parts.next().is_some() {
-        return None;
-    }
-    // The year starts in March, so that the leap day is its last (Hinnant, "days_from_civil").
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,9 +266,6 @@ mod tests {
         assert_eq!(price.age_days("2026-03-11"), Some(1));
         assert_eq!(price.staleness("2026-09-06"), None);
         insta::assert_snapshot!(price.staleness("2026-09-07").unwrap(), @"the price of aws-fargate us-east-1 is of 2026-03-10, 181 days old; check it or give your own with --prices");
-        assert_eq!(days_since_epoch("1970-01-01"), Some(0));
-        assert_eq!(days_since_epoch("2000-03-01"), Some(11_017));
-        assert_eq!(days_since_epoch("2026-13-01"), None);
     }
 
     #[test]

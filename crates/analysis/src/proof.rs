@@ -17,7 +17,7 @@ use crate::search::TrialOutcome;
 use crate::text;
 use crate::verdict::lacked_memory;
 
-pub use distance::{Distance, distances, squeezed, starts_by_distance};
+pub use distance::{Distance, are_near, distances, squeezed, starts_by_distance, starts_when_near};
 
 pub const COUNTED_STARTS: u32 = 20;
 pub const DISTANT_STARTS: u32 = 3;

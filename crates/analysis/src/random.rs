@@ -1,7 +1,7 @@
 //! Seeded random numbers: the same seed gives the same numbers on every machine.
 //!
 //! Owns one small generator (SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
-//! generators", OOPSLA 2014) for bootstraps and simulations. Never used for secrets.
+//! generators", OOPSLA 2014) for bootstraps, simulations, arrivals and templates. Never used for secrets.
 
 #[derive(Debug, Clone)]
 pub struct RandomStream {
@@ -42,6 +42,21 @@ impl RandomStream {
     pub fn uniform_below(&mut self, n: usize) -> usize {
         // Multiply-shift; the bias is below n / 2^64.
         ((u128::from(self.next_u64()) * n as u128) >> 64) as usize
+    }
+
+    /// Uniform in 0..=`limit`; its bias is below 1 in 2^20 for limits below 2^44.
+    pub fn next_up_to(&mut self, limit: u64) -> u64 {
+        self.next_u64() % limit.saturating_add(1)
+    }
+
+    /// Uniform in (0, 1]: its logarithm is finite.
+    pub fn uniform_open(&mut self) -> f64 {
+        ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Exponential with mean 1.
+    pub fn exponential(&mut self) -> f64 {
+        -self.uniform_open().ln()
     }
 
     pub fn chance(&mut self, probability: f64) -> bool {
@@ -87,5 +102,16 @@ mod tests {
     fn derived_streams_differ() {
         let random = RandomStream::from_seed(1);
         assert_ne!(random.derive(1).next_u64(), random.derive(2).next_u64());
+    }
+
+    #[test]
+    fn exponential_numbers_have_mean_and_variance_one() {
+        let mut random = RandomStream::from_seed(7);
+        let n = 200_000;
+        let values: Vec<f64> = (0..n).map(|_| random.exponential()).collect();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        assert!((variance - 1.0).abs() < 0.03, "{variance}");
     }
 }

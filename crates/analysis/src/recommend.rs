@@ -3,12 +3,17 @@
 //! Owns the recommendation and its derivation from records; never runs anything. Everything in it
 //! names the trials it rests on, so that a reader can look and a second person can repeat it.
 
+use std::time::Duration;
+
 use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, LiveSetTrend, MemoryWall, allowed_heap, budget_at, live_set_trend};
 use crate::deployment::Deployment;
+use crate::interval::median;
+use crate::offer::{Offer, RunPrice};
+use crate::price::InstanceSize;
 use crate::proof::{Proof, count_proof, squeezed};
 use crate::record::{AppKo, Configuration, SqueezeEnd, TrialRecord, TrialVerdict, VerdictReason};
 use crate::search::min_memory::MemoryFound;
@@ -54,6 +59,9 @@ pub struct Recommendation {
     /// Replicas and money, where prices were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<Deployment>,
+    /// What a run that ends costs, the cheapest first; empty for a service, and without a CPU limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run_prices: Vec<RunPrice>,
 }
 
 /// What one JDK, application or CPU limit of several needs.
@@ -86,17 +94,13 @@ pub struct LevelSize {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_none: Option<String>,
     /// There is no size because not even the largest one keeps the SLO.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::record::is_false")]
     pub is_infeasible: bool,
 }
 
 /// Two independent searches of one service agree within this share (SPECIFICATION.md): a smaller
 /// difference between two recommended sizes says nothing.
 pub const SAME_SIZE: f64 = 0.08;
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
 
 impl LevelSize {
     pub fn for_level(of: &OfLevel) -> Self {
@@ -245,6 +249,7 @@ pub fn recommend(
             .collect(),
         by_level: Vec::new(),
         deployment: None,
+        run_prices: Vec::new(),
     }
 }
 
@@ -275,6 +280,7 @@ pub fn recommend_deployment(
             ..configuration
         },
         deployment: Some(deployment),
+        run_prices: Vec::new(),
     }
 }
 
@@ -362,6 +368,23 @@ fn compare_trial(size: Bytes, trial: &TrialRecord) -> OtherConfiguration {
 }
 
 impl Recommendation {
+    /// Prices a run by the median time of the answer's own.
+    pub fn price_runs(&mut self, offer: &Offer, trials: &[TrialRecord]) {
+        let answer = &self.configuration;
+        let is_own = |t: &&TrialRecord| {
+            t.verdict == TrialVerdict::Pass && t.configuration.memory == answer.memory
+        };
+        let own = trials.iter().filter(is_own);
+        let times: Vec<f64> = own
+            .filter_map(|t| Some(t.evidence.start.ready?.as_secs_f64()))
+            .collect();
+        let limits = answer.sure_cpu().zip(answer.memory);
+        if let (Some((cpu, memory)), Some(time)) = (limits, median(&times)) {
+            let time = Duration::from_secs_f64(time);
+            self.run_prices = offer.run_prices(InstanceSize { cpu, memory }, time);
+        }
+    }
+
     pub fn recommended_memory(&self) -> Bytes {
         self.configuration.memory.unwrap_or(self.confirmed)
     }
@@ -369,7 +392,12 @@ impl Recommendation {
     /// The heap in words: the option, or the size that the command sets. `None` if unknown or
     /// without a heap.
     pub fn heap_words(&self) -> Option<String> {
-        let option = self.configuration.heap_option().map(str::to_owned);
+        let option = self.configuration.heap_option().map(|option| {
+            match &self.configuration.options_variable {
+                Some(variable) => format!("{option} in {variable}"),
+                None => option.to_owned(),
+            }
+        });
         let heap = self.budget.as_ref().map(Budget::heap_need);
         let heap = heap.filter(|heap| heap.as_bytes() > 0);
         option.or_else(|| Some(format!("a heap of {}", heap?)))

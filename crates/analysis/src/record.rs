@@ -34,7 +34,7 @@ use crate::pauses::PauseEvidence;
 use crate::slo::{Objective, Slo, print_peak_objective};
 use crate::wire;
 
-pub use cgroup::{CgroupEvidence, MOST_USE, USE_EVERY};
+pub use cgroup::CgroupEvidence;
 pub use configuration::{CPU_PERIOD, Configuration, JvmOption, LevelApplication, ValueProvenance};
 pub use cpus::CpuSets;
 pub use dependency::{CpuNeighbours, DependencyEvidence, SharedEvidence, StubEvidence};
@@ -373,6 +373,14 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Of a trial that could not be measured.
+    pub fn failed(failure: MeasurementFailure) -> Self {
+        Self {
+            failure: Some(failure),
+            ..Self::default()
+        }
+    }
+
     /// Up to when the application is judged, CLOCK_MONOTONIC: where its memory is studied behind the
     /// judged load, that is its end, and whatever happens later is no fault of the application.
     pub fn judged_until(&self) -> u64 {
@@ -390,7 +398,7 @@ impl Evidence {
     }
 }
 
-fn is_false(value: &bool) -> bool {
+pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
@@ -412,6 +420,15 @@ pub struct MeasurementFailure {
     pub cause: InvalidReason,
     /// What happened, with the path, errno or number.
     pub detail: String,
+}
+
+impl MeasurementFailure {
+    pub fn new(cause: InvalidReason, detail: impl Into<String>) -> Self {
+        Self {
+            cause,
+            detail: detail.into(),
+        }
+    }
 }
 
 /// What else happened on the machine, over the load phases.

@@ -379,6 +379,7 @@ mod tests {
         let heap = |at_ns, mib, is_full| HeapAfter {
             at_ns,
             bytes: Bytes::from_mib(mib),
+            committed: None,
             is_full,
         };
         let mut evidence = Evidence {

@@ -88,6 +88,14 @@ pub enum Objective {
 }
 
 impl Objective {
+    /// Whether it bounds a latency or the start time, which more CPU shortens.
+    pub fn is_time(self) -> bool {
+        matches!(
+            self,
+            Self::Latency { .. } | Self::MaxLatency { .. } | Self::Start { .. }
+        )
+    }
+
     /// The bound as a number: seconds, or for errors a fraction in [0, 1].
     pub fn bound_value(self) -> f64 {
         match self {
@@ -210,9 +218,7 @@ pub struct Slo {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{text}` is not an objective: {why}; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a peak 'peak p99<500ms', of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0"
-)]
+#[error("`{text}` is not an objective: {why}")]
 pub struct ParseSloError {
     pub text: String,
     pub why: String,

@@ -9,12 +9,25 @@
 
 use std::time::Duration;
 
+use crate::record::Configuration;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaLimit {
     pub period: Duration,
     pub quota: Duration,
     /// CPU time that idle periods may save up on top of the quota (`cpu.cfs_burst_us`).
     pub burst: Duration,
+}
+
+impl QuotaLimit {
+    pub fn for_configuration(configuration: &Configuration) -> Option<Self> {
+        let period = configuration.cpu_period;
+        Some(Self {
+            period,
+            quota: period.mul_f64(configuration.cpu?.as_f64()),
+            burst: configuration.cpu_burst.unwrap_or_default(),
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

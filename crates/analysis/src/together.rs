@@ -104,7 +104,6 @@ fn sum_cgroups(groups: &[CgroupEvidence]) -> CgroupEvidence {
         cpu: sum_of(groups, |g| g.cpu),
         measure_cpu: sum_of(groups, |g| g.measure_cpu),
         // Each has its own quota, which the sum does not reflect.
-        measure_used: Vec::new(),
         measure_nr_periods: sum_of(groups, |g| g.measure_nr_periods),
         measure_nr_throttled: sum_of(groups, |g| g.measure_nr_throttled),
         measure_throttled: sum_of(groups, |g| g.measure_throttled),

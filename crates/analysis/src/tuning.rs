@@ -59,81 +59,59 @@ pub struct OptionCandidate {
     pub options: Vec<String>,
 }
 
+use TuningStage::{Collector, Flags, Heap};
+
 type Row = (TuningStage, &'static str, &'static [&'static str]);
 
 const CANDIDATES: [Row; 19] = [
-    (TuningStage::Collector, "serial", &["-XX:+UseSerialGC"]),
-    (TuningStage::Collector, "parallel", &["-XX:+UseParallelGC"]),
-    (TuningStage::Collector, "g1", &["-XX:+UseG1GC"]),
-    (TuningStage::Collector, "zgc", &["-XX:+UseZGC"]),
+    (Collector, "serial", &["-XX:+UseSerialGC"]),
+    (Collector, "parallel", &["-XX:+UseParallelGC"]),
+    (Collector, "g1", &["-XX:+UseG1GC"]),
+    (Collector, "zgc", &["-XX:+UseZGC"]),
+    (Collector, "shenandoah", &["-XX:+UseShenandoahGC"]),
     (
-        TuningStage::Collector,
-        "shenandoah",
-        &["-XX:+UseShenandoahGC"],
-    ),
-    (
-        TuningStage::Flags,
+        Flags,
         "one GC thread",
         &["-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1"],
     ),
+    (Flags, "two GC threads", &["-XX:ParallelGCThreads=2"]),
+    (Flags, "one CPU", &["-XX:ActiveProcessorCount=1"]),
+    (Flags, "two CPUs", &["-XX:ActiveProcessorCount=2"]),
+    (Flags, "C1 only", &["-XX:TieredStopAtLevel=1"]),
+    (Flags, "two compilers", &["-XX:CICompilerCount=2"]),
     (
-        TuningStage::Flags,
-        "two GC threads",
-        &["-XX:ParallelGCThreads=2"],
-    ),
-    (
-        TuningStage::Flags,
-        "one CPU",
-        &["-XX:ActiveProcessorCount=1"],
-    ),
-    (
-        TuningStage::Flags,
-        "two CPUs",
-        &["-XX:ActiveProcessorCount=2"],
-    ),
-    (TuningStage::Flags, "C1 only", &["-XX:TieredStopAtLevel=1"]),
-    (
-        TuningStage::Flags,
-        "two compilers",
-        &["-XX:CICompilerCount=2"],
-    ),
-    (
-        TuningStage::Flags,
+        Flags,
         "small code cache",
         &["-XX:ReservedCodeCacheSize=48m"],
     ),
+    (Flags, "compact headers", &["-XX:+UseCompactObjectHeaders"]),
     (
-        TuningStage::Flags,
-        "compact headers",
-        &["-XX:+UseCompactObjectHeaders"],
-    ),
-    (
-        TuningStage::Flags,
+        Flags,
         "heap as large as it gets",
         &["-XX:InitialRAMPercentage=75.0", "-XX:MaxRAMPercentage=75.0"],
     ),
     (
-        TuningStage::Flags,
+        Flags,
         "heap that shrinks",
         &["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"],
     ),
     (
-        TuningStage::Heap,
+        Heap,
         "heap 30 %",
         &["-XX:MaxRAMPercentage=30.0", "-XX:MinRAMPercentage=30.0"],
     ),
     (
-        TuningStage::Heap,
+        Heap,
         "heap 45 %",
         &["-XX:MaxRAMPercentage=45.0", "-XX:MinRAMPercentage=45.0"],
     ),
     (
-        TuningStage::Heap,
+        Heap,
         "heap 60 %",
         &["-XX:MaxRAMPercentage=60.0", "-XX:MinRAMPercentage=60.0"],
     ),
     (
-        TuningStage::Heap,
+        Heap,
         "heap 75 %",
         &["-XX:MaxRAMPercentage=75.0", "-XX:MinRAMPercentage=75.0"],
     ),

@@ -6,6 +6,7 @@
 //! at its limit. Pure: a stored record gets the same verdict on every machine. The reason carries
 //! the numbers, so that no further look-up is needed.
 
+mod disturbed;
 mod loads;
 mod metric;
 mod run;
@@ -24,6 +25,7 @@ use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
 use crate::text;
 use crate::{app_ko, dependency, outage, proxy};
+pub use disturbed::{ACCEPTED, judge_for, was_disturbed};
 use loads::JudgedLoads;
 use words::{broken_sentence, met_sentence};
 
@@ -369,6 +371,19 @@ fn objective_results(slo: &Slo, loads: &JudgedLoads, evidence: &Evidence) -> Vec
     all.chain(peaks.map(of_peak)).collect()
 }
 
+/// Whether a load misses an objective about all its requests, whatever its trial shows later.
+pub fn load_misses(slo: &Slo, load: &MeasuredLoad) -> bool {
+    let is_missed = |objective: &Objective| match objective {
+        Objective::Errors { .. } => !objective.is_met(load.error_share()),
+        Objective::Latency { .. } | Objective::MaxLatency { .. } => {
+            let latency = judged_latency(*objective, &load.latency);
+            !objective.is_met(latency.map(|latency| latency.as_secs_f64()))
+        }
+        _ => false,
+    };
+    slo.objectives.iter().any(is_missed)
+}
+
 /// What a latency objective is held against; `None` for the others, and for a latency that lies in
 /// requests that failed.
 fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
@@ -473,19 +488,20 @@ pub fn is_thrash(evidence: &Evidence, thresholds: &VerdictThresholds) -> bool {
 /// Whether counters show that a start missed its SLO for lack of memory. More memory does not cure a miss
 /// without page re-reads and with a quiet collector.
 pub fn lacked_memory(trial: &TrialRecord) -> bool {
-    let thresholds = VerdictThresholds::default();
-    let evidence = &trial.evidence;
     match trial.verdict {
         TrialVerdict::Pass | TrialVerdict::Invalid(_) => false,
         TrialVerdict::AppKo(_) => true,
-        TrialVerdict::SloMiss => {
-            let gc = sli::gc_cpu_share(evidence);
-            let is_jvm = |o: &ObjectiveResult| !o.met && matches!(o.objective, Objective::Jvm(_));
-            is_thrash(evidence, &thresholds)
-                || trial.objectives.iter().any(is_jvm)
-                || gc.is_some_and(|share| share > thresholds.gc_share_worth_a_word)
-        }
+        TrialVerdict::SloMiss => shows_lack_of_memory(&trial.objectives, &trial.evidence),
     }
+}
+
+fn shows_lack_of_memory(objectives: &[ObjectiveResult], evidence: &Evidence) -> bool {
+    let thresholds = VerdictThresholds::default();
+    let gc = sli::gc_cpu_share(evidence);
+    let is_jvm = |o: &ObjectiveResult| !o.met && matches!(o.objective, Objective::Jvm(_));
+    is_thrash(evidence, &thresholds)
+        || objectives.iter().any(is_jvm)
+        || gc.is_some_and(|share| share > thresholds.gc_share_worth_a_word)
 }
 
 /// What lies behind a miss, from counters: thrash, collections, throttling.

@@ -13,6 +13,7 @@
 mod anything;
 #[cfg(test)]
 mod arbitrary;
+mod busy;
 mod error;
 #[cfg(test)]
 mod fake;
@@ -33,6 +34,7 @@ mod sweep;
 
 #[cfg(fuzzing)]
 pub use anything::{Parser, parsers};
+pub use busy::{BusyProgram, CpuUse, CpuWatch};
 pub use error::CgroupError;
 pub use group::ControlGroup;
 pub use layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller, HierarchyMode};

@@ -58,6 +58,18 @@ impl PreflightCheck {
         }
     }
 
+    fn works(name: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(name, CheckStatus::Works, detail)
+    }
+
+    fn missing(name: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(name, CheckStatus::Missing, detail)
+    }
+
+    fn broken(name: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(name, CheckStatus::Broken, detail)
+    }
+
     fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
@@ -87,9 +99,8 @@ pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
         .and_then(|name| ControlGroup::create_group(&layout, &name.to_string()));
     match group {
         Ok(group) => {
-            checks.push(PreflightCheck::new(
+            checks.push(PreflightCheck::works(
                 "make a group",
-                CheckStatus::Works,
                 describe_place(&group),
             ));
             checks.push(check_cpu_quota(&group));
@@ -104,9 +115,7 @@ pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
                 .kill_processes(DEADLINE)
                 .and_then(|_| group.remove_dirs(DEADLINE));
             checks.push(match removed {
-                Ok(()) => {
-                    PreflightCheck::new("remove a group", CheckStatus::Works, "nothing is left")
-                }
+                Ok(()) => PreflightCheck::works("remove a group", "nothing is left"),
                 Err(error) => PreflightCheck::from_error("remove a group", &error),
             });
         }
@@ -125,7 +134,7 @@ fn check_cgroups(layout: &CgroupLayout) -> PreflightCheck {
         })
         .collect();
     let detail = format!("{}: {}", layout.mode(), controllers.join(", "));
-    PreflightCheck::new("cgroups", CheckStatus::Works, detail)
+    PreflightCheck::works("cgroups", detail)
 }
 
 fn describe_place(group: &ControlGroup) -> String {
@@ -201,9 +210,8 @@ fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
             Ok(has_grown.then_some((cpu.nr_throttled.unwrap_or(0), cpu.nr_periods.unwrap_or(0))))
         })?;
         Ok(match seen {
-            Some((throttled, periods)) => PreflightCheck::new(
+            Some((throttled, periods)) => PreflightCheck::works(
                 CPU_QUOTA,
-                CheckStatus::Works,
                 format!(
                     "20 ms in 100 ms: a busy child was throttled in {throttled} of {periods} periods"
                 ),
@@ -216,7 +224,7 @@ fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
 
 /// What a busy child that was never throttled says, by the CPU time that it used meanwhile.
 fn never_throttled(used: Option<Duration>, within: Duration) -> PreflightCheck {
-    let check = |detail: String| PreflightCheck::new(CPU_QUOTA, CheckStatus::Broken, detail);
+    let check = |detail: String| PreflightCheck::broken(CPU_QUOTA, detail);
     // A group with less CPU than the quota proves nothing; a child that ended before used none
     // either.
     match used.filter(|used| within >= PATIENCE && *used < within / 5) {
@@ -234,7 +242,7 @@ fn never_throttled(used: Option<Duration>, within: Duration) -> PreflightCheck {
 fn check_cpuset(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
     const NAME: &str = "CPU pinning";
     if group.controller_dir(Controller::Cpuset).is_none() {
-        return PreflightCheck::new(NAME, CheckStatus::Missing, "no cpuset controller");
+        return PreflightCheck::missing(NAME, "no cpuset controller");
     }
     let try_it = || {
         let allowed = HostFacts::read(proc_root)?.cpus_allowed;
@@ -244,7 +252,7 @@ fn check_cpuset(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
             cpuset: Some(first),
             ..CgroupLimits::default()
         })?;
-        Ok(PreflightCheck::new(NAME, CheckStatus::Works, detail))
+        Ok(PreflightCheck::works(NAME, detail))
     };
     check_outcome(NAME, try_it())
 }
@@ -262,14 +270,12 @@ fn check_memory_limit(group: &ControlGroup) -> PreflightCheck {
         let mut reader = group.open_reader()?;
         let kills = child.watch_until(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
         Ok(match kills {
-            Some(_) => PreflightCheck::new(
+            Some(_) => PreflightCheck::works(
                 NAME,
-                CheckStatus::Works,
                 "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it",
             ),
-            None => PreflightCheck::new(
+            None => PreflightCheck::broken(
                 NAME,
-                CheckStatus::Broken,
                 "a child that used 64 MiB under 16 MiB was not seen to be killed",
             )
             .with_fix(
@@ -294,9 +300,9 @@ fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
                 dir.join(file).exists()
             });
         Ok(match (swap.as_bytes(), has_limit) {
-            (0, _) => PreflightCheck::new(NAME, CheckStatus::Works, "this machine has no swap"),
-            (_, true) => PreflightCheck::new(NAME, CheckStatus::Works, format!("{swap} of swap, forbidden to the group")),
-            (_, false) => PreflightCheck::new(NAME, CheckStatus::Broken, format!("{swap} of swap that the group may use"))
+            (0, _) => PreflightCheck::works(NAME, "this machine has no swap"),
+            (_, true) => PreflightCheck::works(NAME, format!("{swap} of swap, forbidden to the group")),
+            (_, false) => PreflightCheck::broken(NAME, format!("{swap} of swap that the group may use"))
                 .with_fix("swapoff -a, or boot with swapaccount=1: an application that swaps instead of being killed seems to fit"),
         })
     };
@@ -306,7 +312,7 @@ fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
 fn check_task_limit(group: &ControlGroup) -> PreflightCheck {
     const NAME: &str = "task limit";
     if group.controller_dir(Controller::Pids).is_none() {
-        return PreflightCheck::new(NAME, CheckStatus::Missing, "no pids controller");
+        return PreflightCheck::missing(NAME, "no pids controller");
     }
     let try_it = || {
         group.apply_limits(&CgroupLimits {
@@ -325,14 +331,9 @@ fn check_task_limit(group: &ControlGroup) -> PreflightCheck {
             Ok(count.and_then(|c| c.parse::<u64>().ok()).filter(|c| *c > 0))
         })?;
         Ok(match refused {
-            Some(_) => PreflightCheck::new(
+            Some(_) => PreflightCheck::works(NAME, "a child could not fork under a limit of 1"),
+            None => PreflightCheck::broken(
                 NAME,
-                CheckStatus::Works,
-                "a child could not fork under a limit of 1",
-            ),
-            None => PreflightCheck::new(
-                NAME,
-                CheckStatus::Broken,
                 "a child under a limit of 1 was not seen to be kept from forking",
             ),
         })
@@ -345,12 +346,9 @@ fn check_pressure(group: &ControlGroup) -> PreflightCheck {
     let try_it = || {
         let pressure = group.read()?.pressure.unwrap_or_default();
         Ok(match pressure.cpu {
-            Some(_) => {
-                PreflightCheck::new(NAME, CheckStatus::Works, "cpu, memory and io of the group")
-            }
-            None => PreflightCheck::new(
+            Some(_) => PreflightCheck::works(NAME, "cpu, memory and io of the group"),
+            None => PreflightCheck::missing(
                 NAME,
-                CheckStatus::Missing,
                 "no cpu.pressure in the group: waiting for other programs is seen less well",
             )
             .with_fix("boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI"),
@@ -374,16 +372,11 @@ fn check_kill(group: &ControlGroup) -> PreflightCheck {
             _ => "freezer or signals",
         };
         Ok(match all_there {
-            Some(()) => PreflightCheck::new(
+            Some(()) => PreflightCheck::works(
                 NAME,
-                CheckStatus::Works,
                 format!("{killed} processes gone in {took} ms by {how}"),
             ),
-            None => PreflightCheck::new(
-                NAME,
-                CheckStatus::Broken,
-                "children did not start in the group",
-            ),
+            None => PreflightCheck::broken(NAME, "children did not start in the group"),
         })
     };
     check_outcome(NAME, try_it())
@@ -407,12 +400,10 @@ fn check_outer_limits(layout: &CgroupLayout) -> PreflightCheck {
             })
             .collect();
         Ok(match limits.as_slice() {
-            [] => PreflightCheck::new(NAME, CheckStatus::Works, "no limit around trials"),
-            some => PreflightCheck::new(
-                NAME,
-                CheckStatus::Works,
-                format!("trials must stay below {}", some.join("; ")),
-            ),
+            [] => PreflightCheck::works(NAME, "no limit around trials"),
+            some => {
+                PreflightCheck::works(NAME, format!("trials must stay below {}", some.join("; ")))
+            }
         })
     };
     check_outcome(NAME, try_it())

@@ -19,6 +19,14 @@ pub struct CgroupSample {
     pub pids_current: Option<u64>,
 }
 
+impl CgroupSample {
+    /// Whether OOM kills were read. While an engine removes a group on v1, the group of the memory
+    /// controller may be gone before the others.
+    pub fn has_oom_kills(&self) -> bool {
+        self.memory.is_some_and(|memory| memory.oom_kill.is_some())
+    }
+}
+
 /// CPU counters. All but the last two grow for the life of the group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuSample {

@@ -58,8 +58,7 @@ pub fn send_result(
     if let Some(notify) = &flags.notify {
         with.notify = Some(carried::notify(notify, &mut with.variables)?);
     }
-    let outside =
-        ClusterResult::connect_for_result(&wanted, "").map_err(|e| Error::from_refusal(&e))?;
+    let outside = ClusterResult::connect_for_result(&wanted, "")?;
     let (context, namespace) = outside.context_and_namespace();
     let place = AwayLocation {
         context: context.to_owned(),
@@ -68,12 +67,9 @@ pub fn send_result(
     let text = carried::placed_text(&mut given, &place)?;
     let store = open_store(flags.state.as_deref())?;
     let result = begin_remote_result(&store, kind, (&given, text))?;
-    let row = store
-        .result_by_prefix(&result)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&result)?;
     let outside = outside.for_result(&result);
-    let noted = store.set_away(&result, Some(&place));
-    noted.map_err(|e| store_refused(&e))?;
+    store.set_away(&result, Some(&place))?;
     talk!(
         "sending it to the namespace {namespace} ({context}) as the Job {}",
         outside.job_name(),
@@ -87,9 +83,7 @@ pub fn send_result(
         Err(refusal) => Err(Error::from_refusal(&refusal)),
     };
     // As on a machine: what cannot begin is no result.
-    store
-        .remove_result(&result)
-        .map_err(|e| store_refused(&e))?;
+    store.remove_result(&result)?;
     error
 }
 
@@ -109,9 +103,8 @@ fn begin_remote_result(
             ..MachineDescription::default()
         },
     };
-    let result = store.create_result(&new).map_err(|e| store_refused(&e))?;
-    let noted = store.set_status(&result, ResultStatus::Interrupted, None);
-    noted.map_err(|e| store_refused(&e))?;
+    let result = store.create_result(&new)?;
+    store.set_status(&result, ResultStatus::Interrupted, None)?;
     Ok(result)
 }
 
@@ -149,8 +142,7 @@ pub fn take_over(
     (only_fetch, consent): (bool, ConsentFlags),
 ) -> Result<TakeoverOutcome, Error> {
     let result = row.id.as_str();
-    let outside = ClusterResult::connect_for_result(&cluster_for_place(place), result)
-        .map_err(|e| Error::from_refusal(&e))?;
+    let outside = ClusterResult::connect_for_result(&cluster_for_place(place), result)?;
     let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
     let stands = outside.controller_state().map_err(refused)?;
     match &stands {
@@ -162,8 +154,7 @@ pub fn take_over(
         }
         ControllerState::Works | ControllerState::Ended(_) => {}
     }
-    let incoming = store.incoming_result(result);
-    let incoming = incoming.map_err(|e| store_refused(&e))?;
+    let incoming = store.incoming_result(result)?;
     let allowed = AllowedNames::of_experiment(&row.experiment)?;
     let pieces = outside.kept_pieces().map_err(refused)?;
     let (new, ended) = store_pieces(&incoming, &allowed, &pieces)?;
@@ -177,8 +168,7 @@ pub fn take_over(
     }
     match (&ended, &stands) {
         (Some(ended), _) => {
-            let set = incoming.take_end(ended.status, ended.outcome.as_deref());
-            set.map_err(|e| store_refused(&e))?;
+            incoming.take_end(ended.status, ended.outcome.as_deref())?;
         }
         // It continues here: the user confirms before the Job, which holds all data, is removed.
         (None, ControllerState::Ended(_)) if !only_fetch => confirm_run(store, row, consent)?,
@@ -186,9 +176,7 @@ pub fn take_over(
     }
     // Only now: all data are safe here.
     outside.remove_result_job().map_err(refused)?;
-    store
-        .set_away(result, None)
-        .map_err(|e| store_refused(&e))?;
+    store.set_away(result, None)?;
     match (ended, stands) {
         (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),
         (None, ControllerState::Ended(why)) => {
@@ -208,12 +196,8 @@ fn handle_gone_job(
     result: &str,
     outside: &ClusterResult,
 ) -> Result<TakeoverOutcome, Error> {
-    store
-        .set_away(result, None)
-        .map_err(|e| store_refused(&e))?;
-    let row = store
-        .result_by_prefix(result)
-        .map_err(|e| store_refused(&e))?;
+    store.set_away(result, None)?;
+    let row = store.result_by_prefix(result)?;
     let (context, namespace) = outside.context_and_namespace();
     let what = format!(
         "the Job {} is gone from the namespace {namespace} ({context}), and with it what it kept: it was deleted, or taken over from another machine",
@@ -237,8 +221,8 @@ pub fn find_remote_result(
 ) -> Result<String, Error> {
     let found =
         ClusterResult::connect_for_result(wanted, id).and_then(ClusterResult::find_by_prefix);
-    let outside = found.map_err(|e| Error::from_refusal(&e))?;
-    let pieces = outside.kept_pieces().map_err(|e| Error::from_refusal(&e))?;
+    let outside = found?;
+    let pieces = outside.kept_pieces()?;
     let store = open_store(state)?;
     let row = pieces.iter().find_map(|piece| match piece {
         ResultPiece::Begun(row) => Some(row),
@@ -258,8 +242,7 @@ pub fn find_remote_result(
         namespace: namespace.to_owned(),
     };
     let accepted = arriving::accepted_row(row, &place)?;
-    let taken = store.take_from_cluster(&accepted, &place);
-    taken.map_err(|e| store_refused(&e))?;
+    store.take_from_cluster(&accepted, &place)?;
     Ok(accepted.id)
 }
 
@@ -284,7 +267,7 @@ fn store_pieces(
         .try_for_each(|piece| allowed.check_piece(piece))?;
     let (mut new, mut ended) = (0, None);
     for piece in pieces {
-        let taken = match piece {
+        match piece {
             // The row is here: sent from here, found, or begun by the controller.
             ResultPiece::Begun(_) => Ok(()),
             ResultPiece::Machine(ground) => {
@@ -297,8 +280,7 @@ fn store_pieces(
                 ended = Some(end.clone());
                 Ok(())
             }
-        };
-        taken.map_err(|e| store_refused(&e))?;
+        }?;
     }
     Ok((new, ended))
 }
@@ -379,13 +361,12 @@ pub fn run_controller(
         Error::new(FailureKind::Internal, "a controller is told its cluster")
             .with_hint("this is a defect of loadline: please report it")
     })?;
-    let (keeping, pieces) =
-        ControllerRecords::open_records(&wanted, inside).map_err(|e| Error::from_refusal(&e))?;
+    let (keeping, pieces) = ControllerRecords::open_records(&wanted, inside)?;
     let directory = state_directory(arguments.state());
     let open = || Store::open_alone(&directory).map_err(|e: StoreError| store_refused(&e));
     let mut store = open()?;
     let row = begun_row(&pieces, inside, &wanted)?;
-    let incoming = store.take_result(&row).map_err(|e| store_refused(&e))?;
+    let incoming = store.take_result(&row)?;
     let allowed = AllowedNames::of_experiment(&row.experiment)?;
     let (before, ended) = store_pieces(&incoming, &allowed, &pieces)?;
     if ended.is_some() {
@@ -401,17 +382,14 @@ pub fn run_controller(
         keeping: keeping.clone(),
         store: open()?,
     }));
-    let row = store
-        .result_by_prefix(&inside.result)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&inside.result)?;
     let end = run_rest(&row, store, &arguments, out);
     if let Err(error) = &end
         && matches!(error.failure_kind(), FailureKind::Interrupted(_))
     {
         return end;
     }
-    let row = open()?.result_by_prefix(&inside.result);
-    let row = row.map_err(|e| store_refused(&e))?;
+    let row = open()?.result_by_prefix(&inside.result)?;
     let kept = keeping.keep_end(ControllerEnd {
         status: match row.status {
             ResultStatus::Done => ResultStatus::Done,
@@ -431,6 +409,6 @@ pub fn run_controller(
         // Its log is what people look at.
         let _ = error.report();
     }
-    kept.map_err(|e| Error::from_refusal(&e))?;
+    kept?;
     Ok(CommandOutcome::Done)
 }

@@ -1,6 +1,7 @@
-//! Before anything runs: whether the percentiles of the SLO have enough requests beyond them.
+//! Before anything runs: whether the percentiles of the SLO have enough requests beyond them, and the
+//! machine enough CPUs.
 //!
-//! Owns the notes and refusals about that on the command line; `loadline_analysis::pooled` has the
+//! Owns the notes and refusals about both on the command line; `loadline_analysis::pooled` has the
 //! rule, `loadline_experiment` the length of a trial.
 
 use loadline_analysis::text;
@@ -38,4 +39,37 @@ pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     // Two objectives of one percentile say the same.
     notes.dedup();
     notes
+}
+
+/// CPUs that trials can use: those of this machine. A cluster's nodes are not looked at by a plan, so there
+/// every size may have room.
+pub fn trial_cpus(experiment: &Experiment) -> u32 {
+    let here = std::thread::available_parallelism().map(|n| u32::try_from(n.get()));
+    match (&experiment.cluster, here) {
+        (None, Ok(cpus)) => cpus.unwrap_or(u32::MAX),
+        (None, Err(_)) => 1,
+        (Some(_), _) => u32::MAX,
+    }
+}
+
+pub fn missing_cpus(experiment: &Experiment) -> Option<String> {
+    let here = trial_cpus(experiment);
+    let configurations = experiment.configurations();
+    let limits = configurations.iter().map(|c| c.cpu.max(c.start_cpu));
+    let most = limits.max().flatten().filter(|cpus| cpus.ceil() > here)?;
+    Some(format!(
+        "the CPU limit of {most} is more than the {here} of this machine: no trial can use it"
+    ))
+}
+
+/// Refuses an answer with CPU that no start could have had.
+pub fn refuse_missing_cpus(experiment: &Experiment) -> Result<(), Error> {
+    let here = trial_cpus(experiment);
+    missing_cpus(experiment).map_or(Ok(()), |problem| {
+        Err(
+            Error::new(FailureKind::Environment, problem).with_hint(format!(
+                "give it at most {here} (--cpu {here}), or measure on a larger machine"
+            )),
+        )
+    })
 }

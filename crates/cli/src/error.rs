@@ -3,7 +3,6 @@
 //! Owns the mapping from what went wrong to exit code and text, for what several commands meet. Every error says what happened,
 //! why, and (as hints) what to do next.
 
-use std::borrow::Borrow;
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -145,6 +144,25 @@ impl Error {
     }
 }
 
+macro_rules! told_by {
+    ($($error:ty: $told_by:path),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                $told_by(&error)
+            }
+        }
+    )*};
+}
+
+told_by!(
+    CacheError: cache_refused,
+    CommandError: command_refused,
+    ExperimentError: experiment_refused,
+    LoadError: load_error,
+    RunRefusal: Self::from_refusal,
+    StoreError: store_refused,
+);
+
 pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     let record = record?;
     Some(Error::new(
@@ -157,8 +175,7 @@ pub fn experiment_refused(error: &ExperimentError) -> Error {
     Error::new(FailureKind::Usage, error).with_hint_if(error.hint.as_ref())
 }
 
-pub fn load_error(error: impl Borrow<LoadError>) -> Error {
-    let error = error.borrow();
+pub fn load_error(error: &LoadError) -> Error {
     let text = error.to_string();
     let (what, next) = match error.load_hint() {
         Some(hint) => (text.as_str(), Some(hint)),

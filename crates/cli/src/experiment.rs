@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
+use loadline_experiment::program::build_tool;
 use loadline_experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
     LimitsTable, RunTable, SearchTable,
@@ -22,7 +23,7 @@ use loadline_load::{LoadSpec, LoadTarget};
 use loadline_protocol::RunRefusal;
 
 use crate::called;
-use crate::error::{Error, FailureKind, experiment_refused, load_error};
+use crate::error::{Error, FailureKind};
 use crate::grpc;
 use crate::images;
 use crate::load_flags::report_bodiless;
@@ -83,16 +84,13 @@ pub fn load_experiment_with(
         return check_file(file, None, &here, title);
     };
     let text = read_experiment(path)?;
-    let experiment =
-        Experiment::from_file_text(&text, path, &here).map_err(|e| experiment_refused(&e))?;
-    let mut file = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
+    let experiment = Experiment::from_file_text(&text, path, &here)?;
+    let mut file = ExperimentFile::from_toml(&text, path)?;
     let title = title(&file, Some(path));
     let absolute = here.join(path);
     let beside = absolute.parent().unwrap_or(&here);
-    let mut is_settled = file.settle_files(beside).map_err(load_error)?;
-    is_settled |= file
-        .settle_stubs(beside)
-        .map_err(|e| experiment_refused(&e))?;
+    let mut is_settled = file.settle_files(beside)?;
+    is_settled |= file.settle_stubs(beside)?;
     is_settled |= settle_named(&mut file, beside)?;
     let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
     let any = overlay(&mut file, flags, more)? || any_prices;
@@ -158,8 +156,7 @@ pub fn check_file(
     here: &Path,
     title: String,
 ) -> Result<LoadedExperiment, Error> {
-    let experiment =
-        Experiment::from_flags(&file, under, here).map_err(|e| experiment_refused(&e))?;
+    let experiment = Experiment::from_flags(&file, under, here)?;
     let lies_in = under.and_then(|(_, path)| Some(here.join(path.parent()?)));
     finish_loading(file, experiment, title, lies_in)
 }
@@ -334,9 +331,7 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
             Error::new(FailureKind::Usage, refusal).with_hint(format!("-- java -jar {program}"))
         );
     }
-    let name = Path::new(program).file_name().unwrap_or_default();
-    let tools = ["mvn", "mvnw", "gradle", "gradlew"];
-    if !is_job && tools.iter().any(|tool| name == *tool) {
+    if !is_job && build_tool(command).is_some() {
         say!(
             "warning: {program} runs inside the limit too: build the jar, then -- java -jar target/APP.jar; or size the build itself: --job"
         );
@@ -364,8 +359,8 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
     }
     flags.load_flags.overlay(&mut file.load);
     let here = called::working_directory()?;
-    file.load.resolve_files(&here).map_err(load_error)?;
-    grpc::encode_calls(&mut file.load).map_err(load_error)?;
+    file.load.resolve_files(&here)?;
+    grpc::encode_calls(&mut file.load)?;
     Ok(file.load != before)
 }
 

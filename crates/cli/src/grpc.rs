@@ -1,15 +1,23 @@
-//! gRPC messages from JSON, by a `.proto` file or a descriptor set.
+//! gRPC messages from JSON, by a `.proto` file, a descriptor set or what a running instance says.
 //!
-//! Owns what a schema file is and which methods can be called.
+//! Owns what a schema is and which methods can be called.
+
+mod files;
+mod reflection;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::path::Path;
 
 use loadline_load::spec::read_bounded;
-use loadline_load::{LoadError, LoadSpec};
+use loadline_load::{LoadError, LoadSpec, instance_url};
 use prost_reflect::prost::Message;
+use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
+
+use files::SchemaFiles;
+
+/// Without one it is proto2.
+const SYNTAXES: [&str; 3] = ["", "proto2", "proto3"];
 
 /// Replaces the JSON of a load with `proto` by messages; others stay as they are.
 /// Errors: [`LoadError::Plan`] names the key, with a hint.
@@ -17,7 +25,11 @@ pub fn encode_calls(load: &mut LoadSpec) -> Result<(), LoadError> {
     let Some(path) = load.proto.clone() else {
         return Ok(());
     };
-    let schema = read_schema(&path).map_err(|why| LoadError::Plan {
+    let schema = match instance_url(&path) {
+        Some(url) => reflection::ask_schema(load, url),
+        None => read_schema(&path),
+    };
+    let schema = schema.map_err(|why| LoadError::Plan {
         field: "proto",
         why: format!("{}: {why}", path.display()),
     })?;
@@ -25,21 +37,40 @@ pub fn encode_calls(load: &mut LoadSpec) -> Result<(), LoadError> {
 }
 
 fn read_schema(path: &Path) -> Result<DescriptorPool, String> {
-    let unread = |error| format!("{error}; a path is relative to the file that names it");
+    let unread = |error| {
+        format!(
+            "{error}; a path is relative to the file that names it, and an instance begins with http://"
+        )
+    };
     if path.extension() == Some(OsStr::new("proto")) {
-        // The compiler would say that it is in no include path.
-        File::open(path).map_err(unread)?;
-        let beside = path.parent().unwrap_or(path);
-        let files = protox::compile([path], [beside]).map_err(|error| {
+        let files = SchemaFiles::beside_file(path).map_err(unread)?;
+        let files = files.compile().map_err(|error| {
             format!(
                 "{error}; imports are searched in its directory: for others make a descriptor set with protoc --include_imports -o api.binpb"
             )
         })?;
-        return DescriptorPool::from_file_descriptor_set(files).map_err(|error| error.to_string());
+        return pool_files(files.file);
     }
     let bytes = read_bounded(path).map_err(unread)?;
-    DescriptorPool::decode(bytes.as_slice()).map_err(|error| {
+    let set = FileDescriptorSet::decode(bytes.as_slice()).map_err(|error| {
         format!("{error}; it must end in .proto or be what protoc --include_imports -o writes")
+    })?;
+    pool_files(set.file)
+}
+
+fn pool_files(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, String> {
+    // prost-reflect 0.16.5 panics at others.
+    if let Some(file) = files.iter().find(|file| !SYNTAXES.contains(&file.syntax())) {
+        return Err(format!(
+            "{} is written in {}, and proto2 and proto3 are read; name a proto3 file with the same fields and numbers",
+            file.name(),
+            file.syntax()
+        ));
+    }
+    let mut pool = DescriptorPool::new();
+    let added = pool.add_file_descriptor_protos(files);
+    added.map(|()| pool).map_err(|error| {
+        format!("{error}; make a descriptor set with protoc --include_imports -o api.binpb")
     })
 }
 
@@ -50,14 +81,15 @@ fn encode_message(schema: &DescriptorPool, path: &str, json: &str) -> Result<Vec
     let message = DynamicMessage::deserialize(method.input(), &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
     let message = message.map_err(|error| {
+        let input = method.input();
+        let fields: Vec<_> = input
+            .fields()
+            .map(|field| format!("\"{}\": ...", field.json_name()))
+            .collect();
         format!(
-            "the body of {path} is no {}: {error}; write --body '{{\"{}\": ...}}'",
-            method.input().full_name(),
-            method
-                .input()
-                .fields()
-                .next()
-                .map_or_else(String::new, |field| field.json_name().to_owned()),
+            "the body of {path} is no {}: {error}; write --body '{{{}}}'",
+            input.full_name(),
+            fields.join(", "),
         )
     })?;
     Ok(message.encode_to_vec())
@@ -71,9 +103,12 @@ fn find_method(schema: &DescriptorPool, path: &str) -> Result<MethodDescriptor, 
         format!("/{}/{}", method.parent_service().full_name(), method.name())
     };
     let Some(method) = methods.find(|method| name(method) == path) else {
-        let known: Vec<_> = schema
+        let known = schema
             .services()
-            .flat_map(|service| service.methods().map(|m| name(&m)).collect::<Vec<_>>())
+            .flat_map(|service| service.methods().collect::<Vec<_>>());
+        let known: Vec<_> = known
+            .filter(|m| !m.is_client_streaming())
+            .map(|m| name(&m))
             .collect();
         return Err(format!(
             "it has no method {path}; write one as the path of the URL: {}",
@@ -82,7 +117,7 @@ fn find_method(schema: &DescriptorPool, path: &str) -> Result<MethodDescriptor, 
     };
     if method.is_client_streaming() {
         return Err(format!(
-            "{path} takes a stream of messages, and one is sent; let a tool that can make the load: --load 'TOOL ...'"
+            "{path} takes a stream of messages, and one is sent; let a tool that can make the load: --drive 'TOOL ...' --slo 'load passes'"
         ));
     }
     Ok(method)
@@ -131,11 +166,68 @@ mod tests {
         assert_eq!(
             why("/pkg.Pings/Unari", "{}"),
             "it has no method /pkg.Pings/Unari; write one as the path of the URL: \
-             /pkg.Pings/Unary, /pkg.Pings/Download, /pkg.Pings/Upload"
+             /pkg.Pings/Unary, /pkg.Pings/Download"
         );
         assert!(why("/pkg.Pings/Unary", r#"{"idd": 7}"#).contains("is no pkg.Ping"));
-        assert!(why("/pkg.Pings/Unary", r#"{"id": 7"#).contains(r#"write --body '{"id": ...}'"#));
-        assert!(why("/pkg.Pings/Upload", "{}").contains("--load"));
+        assert!(
+            why("/pkg.Pings/Unary", r#"{"id": 7"#)
+                .contains(r#"write --body '{"id": ..., "name": ...}'"#)
+        );
+        assert!(why("/pkg.Pings/Upload", "{}").contains("--drive"));
+    }
+
+    #[test]
+    fn files_of_editions_are_refused() {
+        let file = FileDescriptorProto {
+            name: Some("new.proto".to_owned()),
+            syntax: Some("editions".to_owned()),
+            ..FileDescriptorProto::default()
+        };
+        let refusal = pool_files(vec![file]).unwrap_err();
+        assert!(refusal.starts_with("new.proto is written in editions, and"));
+    }
+
+    #[test]
+    fn an_import_leads_to_no_file_elsewhere() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("api");
+        fs::create_dir(&directory).unwrap();
+        let file = directory.join("api.proto");
+        for other in [
+            place.path().join("up.proto"),
+            directory.join("beside.proto"),
+        ] {
+            fs::write(other, "syntax = \"proto3\"; message Other {}").unwrap();
+        }
+        let fifo = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            directory.join("fifo.proto"),
+            fifo.0,
+            fifo.1,
+            0,
+        )
+        .unwrap();
+        let absolute = place.path().join("up.proto");
+        let read = |import: &str| {
+            let text = PROTO.replace("package", &format!("import \"{import}\"; package"));
+            fs::write(&file, text).unwrap();
+            read_schema(&file).map(drop)
+        };
+        assert_eq!(read("beside.proto"), Ok(()));
+        assert_eq!(read("google/protobuf/empty.proto"), Ok(()));
+        for import in [
+            "../up.proto",
+            absolute.to_str().unwrap(),
+            "fifo.proto",
+            "/dev/zero",
+        ] {
+            let why = read(import).expect_err(import);
+            assert!(
+                why.contains("imports are searched in its directory"),
+                "{why}"
+            );
+        }
     }
 
     #[test]

@@ -88,8 +88,9 @@ pub struct LoadFlags {
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub body_file: Option<PathBuf>,
     /// The requests are gRPC calls: the URL's path is the method (/pkg.Service/Method), the body its
-    /// message as JSON; encoded once by this .proto file or descriptor set
-    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    /// message as JSON; encoded once by this .proto file or descriptor set, or as the reflection of a
+    /// running instance says, http://localhost:9090
+    #[arg(long, value_name = "FILE|URL", help_heading = HEADING)]
     pub proto: Option<PathBuf>,
     /// Status that counts as a good answer; several times for several [default: 200 to 399]
     #[arg(long, value_name = "STATUS", value_parser = parse_status, help_heading = HEADING)]
@@ -195,7 +196,7 @@ impl LoadFlags {
     }
 }
 
-fn set_if_given<T: Clone>(key: &mut Option<T>, flag: &Option<T>) {
+pub fn set_if_given<T: Clone>(key: &mut Option<T>, flag: &Option<T>) {
     if flag.is_some() {
         key.clone_from(flag);
     }

@@ -31,7 +31,7 @@ use loadline_trial::oci::image::EngineImage;
 
 use crate::called;
 use crate::called::called_words;
-use crate::error::{Error, FailureKind, experiment_refused, run_refused, store_refused};
+use crate::error::{Error, FailureKind, run_refused};
 use crate::experiment::LoadedExperiment;
 use crate::images;
 use crate::notify::Webhook;
@@ -77,11 +77,11 @@ fn check_state_directory(flag: Option<&Path>) -> Result<(), Error> {
 
 pub fn open_store(flag: Option<&Path>) -> Result<Store, Error> {
     check_state_directory(flag)?;
-    Store::open_or_create(&state_directory(flag)).map_err(|e| store_refused(&e))
+    Store::open_or_create(&state_directory(flag)).map_err(Error::from)
 }
 
 pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
-    Store::open_to_read(&state_directory(flag)).map_err(|e| store_refused(&e))
+    Store::open_to_read(&state_directory(flag)).map_err(Error::from)
 }
 
 /// What would refuse the measurement before its first trial, but for the machine: the program, its
@@ -260,23 +260,16 @@ impl MeasuringSession {
                 version,
                 ..now.clone()
             };
-            let noted = store.stand_on(&row.id, &now, ground.as_deref());
-            noted.map_err(|e| store_refused(&e))?;
+            store.stand_on(&row.id, &now, ground.as_deref())?;
         }
-        let row = &store
-            .result_by_prefix(&row.id)
-            .map_err(|e| store_refused(&e))?;
-        let begun = store
-            .ground_fingerprint(&row.id)
-            .map_err(|e| store_refused(&e))?;
+        let row = &store.result_by_prefix(&row.id)?;
+        let begun = store.ground_fingerprint(&row.id)?;
         if let Some(why) = explain_change((&row.machine, &now), begun.as_deref(), ground.as_deref())
         {
             return Err(Error::new(FailureKind::Environment, why)
                 .with_hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
-        store
-            .set_status(&row.id, ResultStatus::Running, None)
-            .map_err(|e| store_refused(&e))?;
+        store.set_status(&row.id, ResultStatus::Running, None)?;
         Ok(Self {
             store,
             result: row.id.clone(),
@@ -355,9 +348,7 @@ impl MeasuringSession {
     }
 
     fn note_end(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
-        self.store
-            .set_status(&self.result, status, outcome)
-            .map_err(|e| store_refused(&e))?;
+        self.store.set_status(&self.result, status, outcome)?;
         if let Some(webhook) = &self.webhook {
             webhook.tell_status(&self.store, &self.result);
         }
@@ -396,13 +387,9 @@ impl MeasuringSetup {
             command: loadline_report::redact::redact_command(&called_words()),
             machine,
         };
-        let result = self
-            .store
-            .create_result(&new)
-            .map_err(|e| store_refused(&e))?;
+        let result = self.store.create_result(&new)?;
         if let Some(ground) = &ground {
-            let noted = self.store.set_ground(&result, ground);
-            noted.map_err(|e| store_refused(&e))?;
+            self.store.set_ground(&result, ground)?;
         }
         detail!(
             "result {result} in {}; raw events of each trial in {}",
@@ -461,8 +448,7 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
     }
     let largest = searches::largest_trial_size(experiment);
     let load = searches::load_memory(experiment);
-    let host = KubernetesHost::new(&wanted, &image, account, NodeDemand { largest, load });
-    let host = host.map_err(|e| Error::from_refusal(&e))?;
+    let host = KubernetesHost::new(&wanted, &image, account, NodeDemand { largest, load })?;
     if let (Slots::Auto, Some(size)) = (wanted.slots, largest) {
         let nodes = format::count_of(host.slot_count(), "node");
         talk!(
@@ -479,7 +465,7 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
 pub fn experiment_of(row: &ResultRow) -> Result<Experiment, Error> {
     let name = Path::new("stored experiment");
     let parsed = Experiment::from_record_text(&row.experiment, name, &row.directory);
-    let mut experiment = parsed.map_err(|e| experiment_refused(&e))?;
+    let mut experiment = parsed?;
     experiment.app.directory = row.directory.clone();
     Ok(experiment)
 }

@@ -12,7 +12,7 @@ use loadline_report::text::one_line;
 use loadline_runner::store::{ResultRow, Store};
 use serde::Serialize;
 
-use crate::error::{Error, FailureKind, load_error, store_refused};
+use crate::error::{Error, FailureKind};
 use crate::result::stored_view;
 use crate::say::one_line_json;
 
@@ -26,7 +26,7 @@ pub struct Webhook {
 }
 
 pub fn address(text: &str) -> Result<String, Error> {
-    read_credential(text, "notify").map_err(load_error)
+    read_credential(text, "notify").map_err(Error::from)
 }
 
 /// The message. Slack, Mattermost, Teams' workflows and others show `text`.
@@ -75,9 +75,7 @@ impl Webhook {
 }
 
 fn message(store: &Store, result: &str) -> Result<String, Error> {
-    let row: ResultRow = store
-        .result_by_prefix(result)
-        .map_err(|e| store_refused(&e))?;
+    let row: ResultRow = store.result_by_prefix(result)?;
     let headline = headline(&stored_view(store, &row)?);
     let title = one_line(&row.title);
     one_line_json(&WebhookMessage {

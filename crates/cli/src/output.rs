@@ -6,10 +6,11 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, value_parser};
+use loadline_report::text::harmless;
 
 use crate::error::Error;
 use crate::files;
-use crate::say::print_data;
+use crate::say::write_stdout;
 use crate::ui::colour;
 
 /// The heading of flags about where results are kept and how they are shown.
@@ -73,10 +74,11 @@ impl AnswerPrinter {
     }
 
     pub fn print_answer(&mut self, text: &str) -> Result<(), Error> {
+        let text = harmless(text);
         if self.file.is_none() {
-            return print_data(&colour::paint_for(&std::io::stdout(), text));
+            return write_stdout(&colour::paint_for(&std::io::stdout(), &text));
         }
-        self.kept.push_str(text);
+        self.kept.push_str(&text);
         if !text.ends_with('\n') {
             self.kept.push('\n');
         }

@@ -20,7 +20,7 @@ use loadline_sizing::hotspot::node::ARENAS;
 use loadline_sizing::options::words;
 use loadline_sizing::{JvmOptionSet, OptionOrigin};
 
-use crate::error::{Error, FailureKind, experiment_refused, store_refused};
+use crate::error::{Error, FailureKind};
 use crate::files;
 use crate::measuring::{experiment_of, open_store_to_read};
 use crate::ui::next::next_command as next;
@@ -33,7 +33,7 @@ const LAST: &str = "last";
 const LARGEST: u64 = 256 << 20;
 
 /// Which result.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 pub struct ResultFlags {
     /// Id of the result, or a unique prefix; `last` is the newest; or a file that `export` wrote, -
     /// for standard input
@@ -105,7 +105,7 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
         .with_hint("`loadline export RESULT -o result.json` writes one"));
     }
     let store = open_store_to_read(state)?;
-    let row = store.result_by_prefix(id).map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(id)?;
     Ok((stored_view(&store, &row)?, Some(row)))
 }
 
@@ -190,7 +190,7 @@ fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
         // It is refused below, with the position of the error.
         Err(_) => view.experiment.clone(),
     };
-    Experiment::from_record_text(&text, name, Path::new(".")).map_err(|e| experiment_refused(&e))
+    Experiment::from_record_text(&text, name, Path::new(".")).map_err(Error::from)
 }
 
 /// A stored result as reports read it: what names a secret, in configurations and in what trials
@@ -198,9 +198,7 @@ fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
 /// Errors: When the store cannot be read.
 pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
-    let trials = store
-        .finished_trials(&row.id)
-        .map_err(|e| store_refused(&e))?;
+    let trials = store.finished_trials(&row.id)?;
     let (recommendation, without) = stored_conclusion(row)?;
     let node = target_node(&experiment, &row.machine, experiment.search.node);
     Ok(ResultView {
@@ -238,9 +236,7 @@ pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoA
 }
 
 fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
-    let place = store
-        .away_location(&row.id)
-        .map_err(|e| store_refused(&e))?;
+    let place = store.away_location(&row.id)?;
     Ok(place.map(|place| {
         format!(
             "measured in the namespace {} ({}); {} fetched; fetch its end, or take over: {}",

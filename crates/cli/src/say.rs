@@ -5,16 +5,17 @@
 //! there.
 
 use std::fmt::Arguments;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use loadline_report::text::harmless;
 use serde::Serialize;
 
 use crate::error::{Error, FailureKind};
 
 macro_rules! say {
     ($($what:tt)*) => {
-        $crate::say::write_stderr(format_args!("{}\n", format_args!($($what)*)))
+        $crate::say::write_line(format_args!($($what)*))
     };
 }
 
@@ -53,14 +54,32 @@ pub fn is_verbose() -> bool {
     IS_VERBOSE.load(Ordering::Relaxed)
 }
 
+/// A line: what others wrote into it cannot steer the terminal.
+pub fn write_line(text: Arguments<'_>) {
+    write_stderr(format_args!("{}\n", harmless(&text.to_string())));
+}
+
 /// Writes it at once, so that no other process comes between its parts. What cannot be written is
 /// lost.
 pub fn write_stderr(text: Arguments<'_>) {
     let _ = io::stderr().write_all(text.to_string().as_bytes());
 }
 
-/// Prints data. A reader that went away (`| head`) is no error.
+/// Prints an answer: a text for people, or JSON.
+pub fn print_text(text: &str) -> Result<(), Error> {
+    write_stdout(&harmless(text))
+}
+
+/// Prints data, as they are where no terminal shows them.
 pub fn print_data(text: &str) -> Result<(), Error> {
+    match io::stdout().is_terminal() {
+        true => print_text(text),
+        false => write_stdout(text),
+    }
+}
+
+/// A reader that went away (`| head`) is no error.
+pub fn write_stdout(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     let written = out
         .write_all(text.as_bytes())

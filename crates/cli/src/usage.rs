@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind as Kind};
 use clap::{ArgAction, ArgMatches, Command, CommandFactory};
 use loadline_load::split_refusal;
+use loadline_sizing::options::words::has_word;
 use strsim::damerau_levenshtein;
 
 use crate::CommandLine;
@@ -63,7 +64,7 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     }
     let command = called_command(words);
     let of_command = command.as_deref();
-    hints.extend(similar(refusal));
+    hints.extend(similar(refusal).or_else(|| meant_flag(refusal, of_command?, words)));
     let names_java = words.iter().any(|w| w == "java" || w.ends_with(".jar"));
     let starts = of_command.is_some_and(|name| STARTING.contains(&name));
     if starts && names_java && !words.iter().any(|w| w == "--") {
@@ -177,6 +178,85 @@ fn similar(refusal: &clap::Error) -> Option<String> {
         let near = near.into_iter().find(|name| is_near(given, name))?;
         Some(format!("did you mean `{near}`?"))
     })
+}
+
+/// What other tools call a flag, and ours with a value; the first that the command has is meant.
+const OTHER_NAMES: [(&str, &str); 15] = [
+    ("rps qps tps throughput", "--rate 100/s"),
+    ("concurrency users vus clients threads", "--connections 20"),
+    ("cores vcpu vcpus cpu-limit", "--cpu 1"),
+    ("ram mem limit limits memory-limit", "--memory 512Mi"),
+    (
+        "ram mem limit limits memory-limit max-ram max-mem",
+        "--max-memory 1Gi",
+    ),
+    (
+        "xmx heap java-opts jvm-args java-options options",
+        "--jvm '-Xmx512m'",
+    ),
+    ("java java-version jvm-version version", "--jdk 21"),
+    ("port host address bind addr", "--listen 127.0.0.1:7007"),
+    (
+        "prom url server endpoint",
+        "--prometheus http://localhost:9090",
+    ),
+    (
+        "endpoint target uri server address",
+        "--url http://localhost:8080/",
+    ),
+    ("out output outfile dir dest", "--to DIR"),
+    ("out outfile to dest destination", "--output FILE"),
+    ("duration time length minutes hours", "--for 30m"),
+    ("time length", "--duration 1m"),
+    ("runs iterations count times", "--repeats 5"),
+];
+
+/// Other words for a positional argument.
+const BARE: &str =
+    "file files input log logs manifest manifests path result id run trial pid profile url target";
+
+/// The flag of this command that was meant by an unknown one, as a hint.
+fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<String> {
+    let given = context_texts(refusal, ContextKind::InvalidArg);
+    let given = given
+        .first()
+        .filter(|_| refusal.kind() == Kind::UnknownArgument)?;
+    let all = CommandLine::command();
+    let called = all.find_subcommand(command)?;
+    let flags: Vec<&str> = called
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set())
+        .filter_map(clap::Arg::get_long)
+        .collect();
+    let has = |flag: &str| flags.contains(&flag);
+    if let Some(option) = words.iter().find(|word| word.starts_with("-X"))
+        && has("jvm")
+        && given.starts_with("-X")
+    {
+        return Some(format!("JVM options are one text: --jvm '{option}'"));
+    }
+    let bare = given.strip_prefix("--")?;
+    let begun = |flag: &&&str| bare.len() > 2 && flag.starts_with(bare);
+    if let Some(near) = flags.iter().find(|flag| is_near(bare, flag)) {
+        return Some(format!("did you mean `--{near}`?"));
+    }
+    let name = |flag: &str| {
+        flag.trim_start_matches('-')
+            .split(' ')
+            .next()
+            .map(str::to_owned)
+    };
+    let mut others = OTHER_NAMES.iter().filter(|(list, _)| has_word(list, bare));
+    if let Some((_, flag)) = others.find(|(_, flag)| name(flag).is_some_and(|name| has(&name))) {
+        return Some(format!("did you mean {flag}?"));
+    }
+    if let Some(whole) = flags.iter().find(begun) {
+        return Some(format!("did you mean `--{whole}`?"));
+    }
+    let is_bare = BARE.split_whitespace().any(|word| is_near(bare, word));
+    let place = called.get_positionals().next().filter(|_| is_bare)?;
+    let names = place.get_value_names()?.first()?;
+    Some(format!("leave the flag out: loadline {command} {names}"))
 }
 
 fn is_near(given: &str, name: &str) -> bool {

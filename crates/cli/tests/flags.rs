@@ -159,6 +159,45 @@ fn lint_checks_on_paper_and_runs_nothing() {
         text(&linted.stdout)
     );
     assert_eq!(linted.stdout, judged.stdout);
+    let above = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: jdk, command: [java, -jar, a.jar], resources: {requests: {cpu: 2}, limits: {cpu: 500m, memory: 512Mi}}}]}\n";
+    let linted = loadline(place.path(), &["lint", "-"], above.as_bytes());
+    let said = text(&linted.stdout);
+    assert!(
+        said.contains("the CPU request 2 is above the limit 500m")
+            && said.contains("hint: lower the request to the limit"),
+        "{said}"
+    );
+}
+
+#[test]
+fn heaps_of_a_build_are_added_up_against_its_memory() {
+    let place = tempfile::tempdir().expect("a directory");
+    let write =
+        |name: &str, text: &str| fs::write(place.path().join(name), text).expect("writable");
+    write("gradle.properties", "org.gradle.jvmargs=-Xmx1g\n");
+    write("jvm.config", "-Xmx256m\n");
+    write(
+        "pom.xml",
+        "<artifactId>maven-surefire-plugin</artifactId><argLine>-Xmx1g</argLine>",
+    );
+    let lint = |memory: &str, files: &[&str]| {
+        let arguments = [&["lint", "--memory", memory], files].concat();
+        let linted = loadline(place.path(), &arguments, b"");
+        (linted.status.code(), text(&linted.stdout))
+    };
+    let (code, said) = lint("1Gi", &["pom.xml", "jvm.config"]);
+    assert_eq!(code, Some(1), "{said}");
+    insta::assert_snapshot!(said, @"
+    Maven build: error: the heaps of its JVMs may take 1280Mi together, and there are 1Gi: Maven itself (.mvn/jvm.config) 256Mi, test JVM (argLine) 1Gi
+      hint: give each less, or give the build more memory; `loadline size --job` measures what it needs
+    ");
+    let (code, said) = lint("1536Mi", &["gradle.properties"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("may take 1600Mi together, and there are 1536Mi"),
+        "{said}"
+    );
+    assert_eq!(lint("2Gi", &["gradle.properties", "pom.xml"]).0, Some(0));
 }
 
 #[test]

@@ -232,7 +232,7 @@ fn what_is_not_understood_is_shown() {
     insta::assert_snapshot!(text(&output.stderr), @r#"
     loadline: error: -: unknown access-log format. First line:
       2026-11-22 10:00 Started
-    tried: json, alb, elb, gorouter, haproxy, istio, istio-1.8, istio-1.4, envoy, ingress-nginx, traefik, vhost_combined, combined and %D, combined and %T/%D, common and %D, common and %T/%D, nginx main and $request_time, nginx main and rt=$request_time, combined and $request_time, combined and rt=$request_time, common and $request_time, common and rt=$request_time, nginx main, combined, common
+    tried: common, combined, json, ltsv, alb, elb, s3, gorouter, haproxy, istio, istio-1.8, istio-1.4, envoy, ingress-nginx, traefik, vhost_combined
     hint: say how the server writes its log with --format, in its own words: for example '%h %l %u %t "%r" %s %b %D' or '$remote_addr [$time_local] "$request" $status'
     "#);
     let output = profile(folder.path(), &["-", "--format", "alb"], day().as_bytes());

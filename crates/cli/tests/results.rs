@@ -842,6 +842,38 @@ fn no_file_that_a_record_names_is_opened() {
     }
 }
 
+/// Escape sequences, also in one character, and marks that turn text around.
+#[test]
+fn no_record_steers_the_terminal() {
+    let steering = "\u{1b}]0;x\u{7}\u{1b}[2J\u{9b}2J\u{202e}";
+    let place = tempfile::tempdir().expect("a directory");
+    let shown = |words: &str, at: &[&str]| {
+        let file = changed(place.path(), |json| {
+            for pointer in at {
+                let value = json.pointer_mut(pointer).expect("a value");
+                *value = format!("{}{steering}", value.as_str().expect("a text")).into();
+            }
+        });
+        let all = words.replace("FILE", &file);
+        let output = loadline(place.path(), &all.split(' ').collect::<Vec<_>>());
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).expect("a text");
+        let is_steering = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!text.contains(is_steering), "{words}: {text:?}");
+    };
+    // A message quotes what it does not know.
+    shown("show FILE", &["/trials/0/purpose"]);
+    shown("compare FILE FILE", &["/slo"]);
+    let labels = [
+        "/trials/0/configuration/label",
+        "/trials/0/reason",
+        "/title",
+    ];
+    shown("explain FILE", &labels);
+    shown("show FILE --json", &labels);
+    shown("emit FILE --to deploy", &["/machine/jdks/0", "/title"]);
+}
+
 #[test]
 fn emit_ships_no_command_that_a_file_brings_along() {
     let place = tempfile::tempdir().expect("a directory");
@@ -860,17 +892,31 @@ fn emit_ships_no_command_that_a_file_brings_along() {
         json["experiment"] = experiment.replace("\"java\",", &with).into();
     };
     let of_variable = |json: &mut serde_json::Value, option: &str| {
+        let (begin, end) = option.split_at(8);
+        let value = format!("-Xss1m {begin}\\\"{end}\\\"");
         add_to_app(
             json,
-            &format!("env = {{ JAVA_TOOL_OPTIONS = '-Xss1m {option}' }}"),
+            &format!("env = {{ JAVA_TOOL_OPTIONS = \"{value}\" }}"),
         );
+    };
+    let of_image = |json: &mut serde_json::Value, option: &str| {
+        add_to_app(json, "image = \"orders:1\"");
+        let experiment = json["experiment"].as_str().expect("a text");
+        let command = experiment.find("command = ").expect("a command");
+        let end = command + experiment[command..].find("]\n").expect("its end");
+        json["experiment"] = [&experiment[..command], &experiment[end + 2..]]
+            .concat()
+            .into();
+        json["machine"]["image"] = serde_json::json!({
+            "engine": "podman", "reference": "orders:1", "id": "sha256:1", "tool_options": option,
+        });
     };
     for option in [
         "-XX:OnOutOfMemoryError=touch owned",
         "-XX:OnError=id",
         "-XX:Flags=x",
     ] {
-        for at in [of_configuration, of_command, of_variable] {
+        for at in [of_configuration, of_command, of_variable, of_image] {
             let output = emitted(option, at);
             assert_eq!(output.status.code(), Some(2), "{option}: {}", said(&output));
             let name = option.split('=').next().expect("a name");

@@ -22,6 +22,14 @@ const PERIOD_RANGE: (Duration, Duration) = (Duration::from_millis(1), Duration::
 
 pub(super) type Checked<T> = Result<T, ExperimentError>;
 
+/// Checks a value that may be left out.
+pub(super) fn check_given<T, U>(
+    value: &Option<T>,
+    check: impl FnOnce(&T) -> Checked<U>,
+) -> Checked<Option<U>> {
+    value.as_ref().map(check).transpose()
+}
+
 pub(super) fn check_readiness(
     ready: &ReadyTable,
     port: Option<u16>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::budget::HeapPolicy;
+use loadline_analysis::offer::Offer;
 use loadline_analysis::proof::COUNTED_STARTS;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::purchase::PricingTerms;
@@ -79,6 +80,8 @@ pub struct SearchSettings {
     pub soak: Option<Duration>,
     pub node: Option<u32>,
     pub pricing: Option<PricingTerms>,
+    /// The prices of a run that ends; `None` for a service.
+    pub run_offer: Option<Offer>,
     /// Whether the CPU limit is searched too, because it was asked for: `cpu = "auto"`.
     pub is_cpu_asked: bool,
     /// Whether the CPU until ready is searched: `start-cpu = "auto"`.

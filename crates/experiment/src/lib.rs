@@ -36,6 +36,10 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
 use loadline_load::LoadError;
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use serde_json::Value;
 
 pub use application::ExperimentImage;
 pub use cluster::{ClusterSettings, MOST_SLOTS, Slots, TRIAL_IMAGE, TemplateWorkload, TrialCpu};
@@ -202,7 +206,17 @@ impl ExperimentFile {
 
     /// The JSON schema of the file, for editors and the reference.
     pub fn schema() -> String {
-        let schema = schemars::schema_for!(Self);
+        let settings = SchemaSettings::default().with_transform(RecursiveTransform(without_nulls));
+        let schema = settings.into_generator().into_root_schema_for::<Self>();
         serde_json::to_string_pretty(schema.as_value()).unwrap_or_default()
+    }
+}
+
+/// A key that is left out has no value: a default of null would say no more.
+fn without_nulls(schema: &mut Schema) {
+    match schema.get_mut("default") {
+        Some(Value::Object(keys)) => keys.retain(|_, value| !value.is_null()),
+        Some(Value::Null) => drop(schema.remove("default")),
+        _ => {}
     }
 }

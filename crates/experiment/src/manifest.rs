@@ -49,24 +49,29 @@ pub fn read_manifest_file(path: &Path) -> Result<ManifestFile, RunRefusal> {
 
 /// Reads a file that should be `wanted`, as [`FileKind`] names it.
 pub fn read_yaml_file(path: &Path, wanted: &str) -> Result<ManifestFile, RunRefusal> {
+    let other = |refusal| other_kind(path, wanted).unwrap_or(refusal);
+    let text = read_text_file(path, wanted)?;
+    Ok(ManifestFile {
+        documents: documents(&text, &input_name(path)).map_err(other)?,
+        path: path.to_owned(),
+    })
+}
+
+pub(crate) fn read_text_file(path: &Path, wanted: &str) -> Result<String, RunRefusal> {
     let name = input_name(path);
     let failed = |error: io::Error| {
         let hint = match error.kind() {
-            io::ErrorKind::InvalidData => "write it as YAML in UTF-8",
+            io::ErrorKind::InvalidData => "write it in UTF-8",
             _ => "give a file, or - for standard input",
         };
         RunRefusal::new(format!("cannot read {name}"), error, hint)
     };
     let other = |refusal| other_kind(path, wanted).unwrap_or(refusal);
     let text = read_bounded_text(path);
-    let text = text.map_err(|error| other(failed(error)))?.ok_or_else(|| {
+    text.map_err(|error| other(failed(error)))?.ok_or_else(|| {
         let why = format!("it is larger than {} MiB", LARGEST >> 20);
         let hint = "give only the workloads that it is about: kubectl get deployment NAME -o yaml";
         RunRefusal::new(format!("cannot read {name}"), why, hint)
-    })?;
-    Ok(ManifestFile {
-        documents: documents(&text, &name).map_err(other)?,
-        path: path.to_owned(),
     })
 }
 

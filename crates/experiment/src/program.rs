@@ -23,6 +23,31 @@ pub enum CommandError {
     Image(#[from] RunRefusal),
 }
 
+/// Build tools, with the variable that each start script reads options of its JVM from.
+const BUILD_TOOLS: [(&str, Option<&str>); 7] = [
+    ("ant", Some("ANT_OPTS")),
+    ("gradle", Some("GRADLE_OPTS")),
+    ("gradlew", Some("GRADLE_OPTS")),
+    ("make", None),
+    ("mvn", Some("MAVEN_OPTS")),
+    ("mvnw", Some("MAVEN_OPTS")),
+    ("sbt", Some("SBT_OPTS")),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildTool {
+    pub options_variable: Option<&'static str>,
+}
+
+/// The build tool that a command starts.
+pub fn build_tool(command: &[String]) -> Option<BuildTool> {
+    let name = Path::new(command.first()?).file_name()?;
+    let known = BUILD_TOOLS.iter().find(|(tool, _)| name == *tool)?;
+    Some(BuildTool {
+        options_variable: known.1,
+    })
+}
+
 pub fn inherited_variables() -> BTreeMap<String, String> {
     let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
     INHERITED.iter().filter_map(variable).collect()

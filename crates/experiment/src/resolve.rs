@@ -26,7 +26,8 @@ use loadline_protocol::{MetricsSpec, NetworkMode, Readiness, RunSpec};
 
 use super::application::check_image;
 use super::checked::{
-    Checked, check_account, check_cpu, check_cpu_sets, check_memory, check_period, check_readiness,
+    Checked, check_account, check_cpu, check_cpu_sets, check_given, check_memory, check_period,
+    check_readiness,
 };
 use super::dependency;
 use super::enough;
@@ -44,10 +45,12 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 /// more: in a search with ten such trials a grace of 10 s cost a minute and a half.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 const PIDS: u64 = 4096;
+const MOST_CONFIGURATIONS: usize = 10_000;
 
 impl Experiment {
     pub(super) fn resolve(file: &ExperimentFile, source: &ExperimentSource<'_>) -> Checked<Self> {
-        let mut slo = source.parse_text::<Slo>(&file.slo, "for example p99<50ms,errors<0.1%")?;
+        let hint = "for example p99<50ms,errors<0.1%; `loadline size --help` lists all objectives";
+        let mut slo = source.parse_text::<Slo>(&file.slo, hint)?;
         load_command::name_failing_exit(&mut slo, &file.load);
         let is_judged = file.metrics.is_some() || slo.failing_exit().is_some();
         let is_consumer = is_judged && file.load.url.is_none();
@@ -65,12 +68,13 @@ impl Experiment {
         let metrics = metrics::check_metrics(file, &slo, source)?;
         named_requests(&slo, &load, file, source)?;
         let app = check_app(&file.app, (&load, &slo, of_run, metrics.as_ref()), source)?;
-        let base = base_configuration(&file.limits, source)?;
+        let base = base_configuration(&file.limits, &file.app, source)?;
         let factors = file
             .factor
             .iter()
             .map(|f| check_factor(f, source))
             .collect::<Checked<Vec<_>>>()?;
+        refuse_too_many(&factors, source)?;
         let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
         let load = with_headroom(load, (&file.search, &factors), source)?;
         if !(file.configuration.is_empty() || factors.is_empty()) {
@@ -79,7 +83,7 @@ impl Experiment {
             return Err(source.experiment_error(problem, hint));
         }
         let repeats = file.run.repeats.as_ref();
-        let mut search = check_search(&file.search, &file.limits, &load.model, &factors, source)?;
+        let mut search = check_search(&file.search, &file.limits, &load, &factors, source)?;
         if app.run.is_some() && !search.is_counted {
             // A run takes as long as it takes: few are repeated often.
             (search.prove, search.is_counted) = (run::PROVE_RUN, true);
@@ -193,11 +197,7 @@ fn check_app(
         },
         stop_grace: source.positive_time(table.stop_grace.as_ref(), STOP_GRACE, "stop-grace")?,
         network: check_network(table.network.as_ref(), source)?,
-        account: table
-            .user
-            .as_ref()
-            .map(|u| check_account(u, source))
-            .transpose()?,
+        account: check_given(&table.user, |u| check_account(u, source))?,
         log_line: table.log_line.clone().filter(|text| !text.is_empty()),
         run,
     })
@@ -230,55 +230,28 @@ fn check_network(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<
 
 fn base_configuration(
     limits: &LimitsTable,
+    app: &AppTable,
     source: &ExperimentSource<'_>,
 ) -> Checked<Configuration> {
+    let limited = |amount: &Option<Text>| amount.clone().filter(|text| !is_auto(Some(text)));
     let change = LevelChange {
-        instances: limits
-            .instances
-            .as_ref()
-            .map(|n| instances::check_instance_count(n, source))
-            .transpose()?,
-        cpu: limits
-            .cpu
-            .as_ref()
-            .filter(|text| !is_auto(Some(*text)))
-            .map(|t| check_cpu(t, source))
-            .transpose()?,
-        cpu_period: limits
-            .cpu_period
-            .as_ref()
-            .map(|t| check_period(t, source))
-            .transpose()?,
-        start_cpu: limits
-            .start_cpu
-            .as_ref()
-            .filter(|text| !is_auto(Some(*text)))
-            .map(|t| check_cpu(t, source))
-            .transpose()?,
-        cpu_shares: limits
-            .cpu_shares
-            .as_ref()
-            .map(|s| source.in_range(Some(s), 1024, 2..262_145, "cpu-shares"))
-            .transpose()?,
-        cpuset: limits
-            .cpuset
-            .as_ref()
-            .map(|t| check_cpu_sets(t, source))
-            .transpose()?,
-        memory: limits
-            .memory
-            .as_ref()
-            .map(|t| check_memory(t, source))
-            .transpose()?,
+        instances: check_given(&limits.instances, |n| {
+            instances::check_instance_count(n, source)
+        })?,
+        cpu: check_given(&limited(&limits.cpu), |t| check_cpu(t, source))?,
+        cpu_period: check_given(&limits.cpu_period, |t| check_period(t, source))?,
+        start_cpu: check_given(&limited(&limits.start_cpu), |t| check_cpu(t, source))?,
+        cpu_shares: check_given(&limits.cpu_shares, |s| {
+            source.in_range(Some(s), 1024, 2..262_145, "cpu-shares")
+        })?,
+        cpuset: check_given(&limits.cpuset, |t| check_cpu_sets(t, source))?,
+        memory: check_given(&limits.memory, |t| check_memory(t, source))?,
         ..LevelChange::default()
     };
     let empty = Configuration {
         pids: Some(source.in_range(limits.pids.as_ref(), PIDS, 16..4_194_305, "pids")?),
-        shm: limits
-            .shm
-            .as_ref()
-            .map(|t| check_memory(t, source))
-            .transpose()?,
+        shm: check_given(&limits.shm, |t| check_memory(t, source))?,
+        options_variable: run::options_variable(app, source)?,
         ..Configuration::default()
     };
     Ok(FactorLevel {
@@ -286,6 +259,18 @@ fn base_configuration(
         change,
     }
     .apply(&empty))
+}
+
+/// All combinations are made before anything runs.
+fn refuse_too_many(factors: &[ExperimentFactor], source: &ExperimentSource<'_>) -> Checked<()> {
+    let all = factors.iter().map(|factor| factor.levels.len());
+    match all.fold(1, usize::saturating_mul) {
+        ..=MOST_CONFIGURATIONS => Ok(()),
+        all => Err(source.experiment_error(
+            format!("the factors have {all} combinations, at most {MOST_CONFIGURATIONS} are run"),
+            "leave out levels, or measure one factor after the other",
+        )),
+    }
 }
 
 fn check_factor(table: &FactorTable, source: &ExperimentSource<'_>) -> Checked<ExperimentFactor> {
@@ -393,59 +378,29 @@ fn table_change<T>(
 ) -> Checked<LevelChange> {
     let text = |t: &String| entry.with_same_origin(t.clone());
     Ok(LevelChange {
-        instances: table
-            .instances
-            .map(|n| instances::check_instance_count(&entry.with_same_origin(n), source))
-            .transpose()?,
-        cpu: table
-            .cpu
-            .as_ref()
-            .map(|t| check_cpu(&text(t), source))
-            .transpose()?,
-        cpu_period: table
-            .cpu_period
-            .as_ref()
-            .map(|t| check_period(&text(t), source))
-            .transpose()?,
+        instances: check_given(&table.instances, |n| {
+            instances::check_instance_count(&entry.with_same_origin(*n), source)
+        })?,
+        cpu: check_given(&table.cpu, |t| check_cpu(&text(t), source))?,
+        cpu_period: check_given(&table.cpu_period, |t| check_period(&text(t), source))?,
         cpu_burst: table
             .cpu_burst
             .as_ref()
             .map(|t| source.positive_time(Some(&text(t)), CPU_PERIOD, "cpu-burst"))
             .transpose()?,
-        start_cpu: table
-            .start_cpu
-            .as_ref()
-            .map(|t| check_cpu(&text(t), source))
-            .transpose()?,
+        start_cpu: check_given(&table.start_cpu, |t| check_cpu(&text(t), source))?,
         neighbour_threads: table.neighbour_threads.map(u32::from),
         cpu_shares: table.cpu_shares,
-        cpuset: table
-            .cpuset
-            .as_ref()
-            .map(|t| check_cpu_sets(&text(t), source))
-            .transpose()?,
-        memory: table
-            .memory
-            .as_ref()
-            .map(|t| check_memory(&text(t), source))
-            .transpose()?,
+        cpuset: check_given(&table.cpuset, |t| check_cpu_sets(&text(t), source))?,
+        memory: check_given(&table.memory, |t| check_memory(&text(t), source))?,
         jdk: table.jdk.clone(),
         jvm: table.jvm.clone(),
         args: table.args.clone(),
         env: table.env.clone(),
-        rate: table
-            .rate
-            .as_ref()
-            .map(|t| check_rate(&text(t), source))
-            .transpose()?,
+        rate: check_given(&table.rate, |t| check_rate(&text(t), source))?,
         application: application::of_level(table, entry, source)?,
-        cache: match &table.cache {
-            Some(kind) => Some(cache::check_cache_level(
-                &text(kind),
-                table.cache_requests,
-                source,
-            )?),
-            None => None,
-        },
+        cache: check_given(&table.cache, |kind| {
+            cache::check_cache_level(&text(kind), table.cache_requests, source)
+        })?,
     })
 }

@@ -3,8 +3,10 @@
 //! Owns the one type through which a refusal finds the line of the file or the name of the flag.
 //! It never judges a value.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Spanned;
 
@@ -59,5 +61,19 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for ValueWithOrigin<T> {
             origin: ValueOrigin::File(spanned.span()),
             value: spanned.into_inner(),
         })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for ValueWithOrigin<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
     }
 }

@@ -17,7 +17,7 @@ use loadline_analysis::warming::JvmQuestion;
 use loadline_load::LoadModel;
 use loadline_sizing::Bytes;
 
-use super::checked::{Checked, check_cpu, check_memory};
+use super::checked::{Checked, check_cpu, check_given, check_memory};
 use super::error::ExperimentSource;
 use super::load::ExperimentLoad;
 use super::said::{Text, ValueWithOrigin};
@@ -43,22 +43,22 @@ const REPLICAS_MAX: u32 = 10_000;
 pub(super) fn check_search(
     table: &SearchTable,
     limits: &LimitsTable,
-    model: &LoadModel,
+    load: &ExperimentLoad,
     factors: &[ExperimentFactor],
     source: &ExperimentSource<'_>,
 ) -> Checked<SearchSettings> {
-    let pricing = check_pricing(table, model, source)?;
+    let run_offer = check_run_offer(table, load, source)?;
+    let pricing = match run_offer {
+        Some(_) => None,
+        None => check_pricing(table, &load.model, source)?,
+    };
     if pricing.is_some() {
         free_sizes(limits, factors, source)?;
     }
     let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| check_memory(t, source));
     let search = SearchSettings {
         min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
-        max_memory: table
-            .max_memory
-            .as_ref()
-            .map(|t| check_memory(t, source))
-            .transpose()?,
+        max_memory: check_given(&table.max_memory, |t| check_memory(t, source))?,
         step: size(table.step.as_ref(), Bytes::from_mib(4))?,
         confirm: source.in_range(table.confirm.as_ref(), CONFIRM, 1..101, "confirm")?,
         margin: table.margin.as_ref().map_or(Ok(default_margin()), |t| {
@@ -74,6 +74,7 @@ pub(super) fn check_search(
         soak: check_soak(table.soak.as_ref(), source)?,
         node: check_node_cpus(table.node.as_ref(), source)?,
         pricing,
+        run_offer,
         cpu_policy: cpu_policy(table.cpu_policy.as_ref(), source)?,
         is_cpu_asked: super::resolve::is_auto(limits.cpu.as_ref()),
         is_start_cpu_asked: super::resolve::is_auto(limits.start_cpu.as_ref()),
@@ -99,10 +100,11 @@ fn cpu_policy(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Cpu
     match text.inner_value().as_str() {
         "limit" => Ok(CpuPolicy::Limit),
         "request" => Ok(CpuPolicy::Request),
+        "both" => Ok(CpuPolicy::Both),
         other => Err(source.error_at(
             text.origin(),
             format!("`{other}` is no policy for CPU"),
-            "limit gives a limit and a request of its size; request gives no limit, and is measured next to a busy neighbour",
+            "limit gives a limit and a request of its size; request gives no limit; both gives each its own size; a request is measured next to a busy neighbour",
         )),
     }
 }
@@ -135,11 +137,8 @@ fn heap_policy(
         let hint = "auto chooses one, keep leaves it to the application, grow lets it give memory back; or write a size: 96m";
         return Err(source.error_at(text.origin(), problem, hint));
     };
-    let largest = table
-        .max_memory
-        .as_ref()
-        .map(|text| check_memory(text, source));
-    if let Some(largest) = largest.transpose()?.filter(|largest| *largest <= heap) {
+    let largest = check_given(&table.max_memory, |text| check_memory(text, source))?;
+    if let Some(largest) = largest.filter(|largest| *largest <= heap) {
         let problem = format!("a heap of {heap} does not fit a limit of {largest}");
         let hint = "give a smaller heap, or more memory (--max-memory)";
         return Err(source.error_at(text.origin(), problem, hint));
@@ -240,6 +239,34 @@ fn check_pricing(
             .map(|t| source.positive_time(Some(t), Duration::ZERO, "budget"))
             .transpose()?,
     }))
+}
+
+/// What a run is priced at: Fargate's list price unless an offer is named. `None` for a service.
+fn check_run_offer(
+    table: &SearchTable,
+    load: &ExperimentLoad,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<Offer>> {
+    if !load.is_absent() {
+        return Ok(None);
+    }
+    let Some(named) = table.prices.as_ref().or(table.price_list.as_ref()) else {
+        without_prices(table, source)?;
+        let offer = Offer::built_in("fargate", None);
+        return offer
+            .map(Some)
+            .map_err(|error| source.experiment_error(&error, error.offer_hint()));
+    };
+    let hint = "leave it out: a job is priced by the size and the time of its run";
+    let of_replicas = [
+        (table.replicas.is_some(), "replicas", hint),
+        (table.spare.is_some(), "spare replicas", hint),
+        (table.headroom.is_some(), "headroom", hint),
+        (table.compare.is_some(), "compared options", hint),
+        (table.budget.is_some(), "a budget of time", hint),
+    ];
+    source.refuse_asked("the application is a job", &of_replicas)?;
+    check_offer(table, named, source).map(Some)
 }
 
 fn check_headroom(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<f64> {

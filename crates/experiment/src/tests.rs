@@ -114,9 +114,9 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     hint: write requests a second above 0: 300/s, also 30/m or 7/h
     "##);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?; write for example p99<50ms, max<1s, errors<0.1%, start<20s, heap<80% or gc<10%, several with commas, of one request POST /orders: p99<200ms, of a metric 'lag: max<1000', of an outage recovers<10s or errors<5% during, of a peak 'peak p99<500ms', of a load command `load passes`, of a run that ends time<60s, cpu<300s, slower<10% or exit=0
+    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?
         slo = "p99<250"
-    hint: for example p99<50ms,errors<0.1%
+    hint: for example p99<50ms,errors<0.1%; `loadline size --help` lists all objectives
     "#);
 }
 
@@ -191,6 +191,23 @@ fn what_is_missing_and_what_is_no_toml() {
         slo =
     hint: put the text in quotes: slo = "p99<50ms"
     "##);
+}
+
+#[test]
+fn factors_with_endless_combinations_are_refused_before_one_is_made() {
+    let mut text = GOOD.to_owned();
+    for factor in 0..20 {
+        text += &format!("[[factor]]\nname = \"f{factor}\"\nlevels = [");
+        for level in 0..100 {
+            text += &format!("{{ label = \"{level}\", jvm = [\"-Da={level}\"] }}, ");
+        }
+        text += "]\n";
+    }
+    let refusal = told(&text);
+    assert!(
+        refusal.contains("combinations, at most 10000 are run"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -646,4 +663,57 @@ fn headroom_is_part_of_the_rate() {
     assert!(
         told(&with(&closed)).contains("headroom is a share of the rate, and the load has no rate")
     );
+}
+
+#[test]
+fn options_of_a_run_go_where_they_are_sent() {
+    let experiment = |program: &str, to: &str| {
+        let text = format!(
+            "slo = \"exit=0\"\n[app]\ncommand = [\"{program}\"]\nends = true\noptions-to = \"{to}\"\n"
+        );
+        Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/"))
+    };
+    for (program, to, variable) in [
+        ("mvn", "launcher", "MAVEN_OPTS"),
+        ("./gradlew", "launcher", "GRADLE_OPTS"),
+        ("/opt/sbt/bin/sbt", "launcher", "SBT_OPTS"),
+        ("mvn", "all", "JAVA_TOOL_OPTIONS"),
+        ("./batch.sh", "JAVA_OPTS", "JAVA_OPTS"),
+    ] {
+        let configurations = experiment(program, to)
+            .expect("it is valid")
+            .configurations();
+        assert_eq!(
+            configurations[0].options_variable.as_deref(),
+            Some(variable)
+        );
+    }
+    let refused = |program, to| {
+        let error = experiment(program, to)
+            .expect_err("it is refused")
+            .to_string();
+        error.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_snapshot!(refused("./batch.sh", "launcher"), @"exp.toml:5:14: `./batch.sh` is no launcher that loadline knows");
+    assert_snapshot!(refused("mvn", "laucher"), @"exp.toml:5:14: `laucher` is no place for JVM options");
+    assert_snapshot!(refused("/usr/bin/java", "all"), @"exp.toml:5:14: options-to is for a program that starts its JVMs itself");
+}
+
+#[test]
+fn a_run_is_priced_by_the_offer_that_is_named() {
+    let run = |search: &str| {
+        let text = format!(
+            "slo = \"exit=0\"\n[app]\ncommand = [\"mvn\"]\nends = true\n[search]\n{search}\n"
+        );
+        Experiment::from_file_text(&text, Path::new("exp.toml"), Path::new("/"))
+    };
+    let offer = |search| {
+        let settings = run(search).expect("it is valid").search;
+        assert!(settings.pricing.is_none(), "it has no replicas");
+        settings.run_offer.expect("it is a run").name
+    };
+    assert_eq!(offer(""), "fargate");
+    assert_eq!(offer("prices = \"gke-autopilot\""), "gke-autopilot");
+    let refusal = run("prices = \"fargate\"\nspare = 1").expect_err("a run has no replicas");
+    assert!(refusal.to_string().contains("spare replicas"), "{refusal}");
 }

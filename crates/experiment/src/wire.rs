@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use loadline_analysis::record::Configuration;
-use loadline_load::spec::text::as_text;
 use loadline_load::{LoadSpec, LoadTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,29 +29,23 @@ pub use stub::{AnswerTable, StubFile};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExperimentFile {
     /// The question that the experiment answers, for the report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// How to read the answer: factors, omissions, reasons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<String>,
     /// What "it works" means: `p99<50ms,errors<0.1%`; also `max<1s`, `start<20s`, for one
     /// request of a mix `POST /orders: p99<200ms`, for a metric `lag: max<1000`, and around an outage of a dependency
     /// `recovers<10s` and `errors<5% during`.
-    #[schemars(with = "String")]
     pub slo: Text,
     /// The application under test.
     #[serde(default)]
     pub app: AppTable,
     /// Services of a compose file: the application, what it needs, or both. They become a part of the
     /// experiment; services that `[[dependency]]` adds start after them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compose: Option<ComposeTable>,
     /// The manifest that ships it: limits, JVM options, environment and probes are read from it, so
     /// that each has one source. A file, or a table that names the container.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestTable>,
     /// The cluster in which its trials run as pods; without it they run on this machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesTable>,
     /// Its dependencies, each fresh for every trial, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +57,6 @@ pub struct ExperimentFile {
     #[serde(default)]
     pub load: LoadSpec,
     /// Metrics of the application that the SLO may name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsTable>,
     /// Limits that hold for every configuration unless a factor changes them.
     #[serde(default)]
@@ -92,12 +84,9 @@ pub struct ExperimentFile {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MetricsTable {
     /// Address that answers with Prometheus or OpenMetrics text: `http://localhost:8080/metrics`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub url: Option<Text>,
     /// By name, its series there, added up, or the largest: `lag = 'max(records_lag{topic="orders"})'`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(with = "BTreeMap<String, String>")]
     pub series: BTreeMap<String, Text>,
     /// By name, a command outside of the application's limits, in its network and under its account; the
     /// last number that it prints is the sample: `depth = ["redis-cli", "llen", "jobs"]`.
@@ -112,14 +101,11 @@ pub struct ComposeTable {
     /// The file, relative to the experiment file.
     pub file: PathBuf,
     /// The service that is the application; all that it depends on comes with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
     /// Services to run next to the application, with all their dependencies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
     /// How long the other services live, as `scope` of a dependency: `trial` or `result`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub scope: Option<Text>,
     /// By name of the service, a command that fills it, as `seed` of a dependency.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -136,10 +122,8 @@ pub struct ManifestTable {
     /// The file, relative to the experiment file.
     pub file: PathBuf,
     /// The workload: `Deployment/orders`, or its name; default: the only one with a JVM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// The container; default: the only one with a JVM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
 }
 
@@ -152,39 +136,32 @@ pub struct AppTable {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// An image that podman or docker starts, in place of a program: `registry/orders:1.4`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub image: Option<Text>,
     /// What its version is called: `1.4.2`. Results have the commit and the image's labels too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub version: Option<Text>,
     /// Which engine starts the image: `podman` or `docker`; default: the engine that has the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub engine: Option<Text>,
     /// Files and directories, relative to the experiment file, that an image sees and cannot write:
     /// `["application.yaml:/config/application.yaml"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub volumes: Vec<Text>,
     /// Whether the program ends: a build, a batch, a test run. It is then judged by its exit, its
     /// time and its memory, and needs no load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<bool>,
     /// Of a run that ends: directories, relative to the working directory, of which each trial gets a
     /// copy at the same path. Default: the working directory of build tools and with `reset`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fresh: Option<Vec<PathBuf>>,
     /// Of a run that ends: a command that each trial begins with, outside of its limits and its time, in
     /// the copy of the working directory: `["rm", "-rf", "target"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reset: Vec<String>,
+    /// Of a run that starts its JVMs itself: where loadline's JVM options go, with a heap that it then
+    /// chooses. `launcher` is the variable that the start script of Maven, Gradle, sbt or Ant reads,
+    /// `all` every JVM (`JAVA_TOOL_OPTIONS`); or another variable.
+    pub options_to: Option<Text>,
     /// For a program that ends: files it must leave behind, besides its exit code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ExpectTable>,
     /// Working directory, relative to the experiment file; default: where loadline is called.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// Environment variables. Nothing is inherited but PATH, LANG and TZ. In a value `{env:NAME}`
     /// is a variable of loadline's own environment, `{file:PATH}` the content of a file, relative
@@ -194,27 +171,17 @@ pub struct AppTable {
     pub env: BTreeMap<String, String>,
     /// When it is ready; default: the URL of the load answers with a status below 400, or its port
     /// takes a connection where the load is more than a plain GET (a mix, a login, https).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyTable>,
     /// A text in the output; the time until it appears is recorded as well as the start time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_line: Option<String>,
     /// How long a start may take: `60s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub start_deadline: Option<Text>,
     /// How long it may take to stop after SIGTERM before it is killed: `3s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stop_grace: Option<Text>,
     /// `own` (default): a private network, loopback only. `host`: the machine's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub network: Option<Text>,
     /// Who it runs as, `uid` or `uid:gid`; default: 64999, which owns nothing; without root the
     /// caller; of an image its own user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub user: Option<Text>,
 }
 
@@ -223,10 +190,8 @@ pub struct AppTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExpectTable {
     /// A text that a line of its output contains: `BUILD SUCCESS`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// A file that is there at its end and not empty, relative to the working directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }
 
@@ -236,24 +201,18 @@ pub struct ExpectTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadyTable {
     /// Path that answers with a status below 400.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub http: Option<Text>,
     /// A port that accepts connections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<u16>,
     /// A port at which `grpc.health.v1` says that the server is SERVING.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc: Option<u16>,
     /// A text in a line of its output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// A command that runs again and again until it ends with 0: `["pg_isready"]`. An engine runs it in
     /// the container of an image; of a program it runs in its network, outside of its limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Port for `http`; default: the port of the load's URL. A dependency has no default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
 
@@ -263,37 +222,27 @@ pub struct ReadyTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DependencyTable {
     /// Its name in results: letters, digits and `-`.
-    #[schemars(with = "String")]
     pub name: Text,
     /// Program and arguments; it stays in the foreground. With `image` what replaces the image's own
     /// command, behind its entry point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// An image that an engine starts, in place of a program: `postgres:17`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub image: Option<Text>,
     /// A file with answers, relative to the experiment file: loadline itself answers in its place, and
     /// nothing is started. Such a file may also stand here, as `[[dependency.answer]]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stub: Option<Text>,
     /// What a stub answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answer: Vec<AnswerTable>,
     /// Which engine starts the image: `podman` or `docker`; default: the application's, else the
     /// engine that has the image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub engine: Option<Text>,
     /// Files and directories, relative to the experiment file, that the image sees and cannot write:
     /// `["schema.sql:/docker-entrypoint-initdb.d/schema.sql"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub volumes: Vec<Text>,
     /// When it is ready; the application starts after that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "ReadyTable")]
     pub ready: Option<ReadyTable>,
     /// A command that runs when it is ready, in its environment and network (for an image in one
     /// more container): tables, test data.
@@ -301,55 +250,37 @@ pub struct DependencyTable {
     pub seed: Vec<String>,
     /// How long it lives: `trial`, the default, is a fresh instance for each trial; with `result`
     /// all trials of a result share an instance, seeded once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub scope: Option<Text>,
     /// With `scope = "result"` a command that runs between two trials, as the seed does, and takes
     /// away what the trial before left: `["redis-cli", "flushall"]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reset: Vec<String>,
     /// Working directory, relative to the experiment file; default: the application's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
     /// Environment variables, with references as the application's; a value that a name such as
     /// `PASSWORD` makes a credential must be one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// How long its start may take, and its seed again: `60s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub start_deadline: Option<Text>,
     /// Who it runs as, `uid` or `uid:gid`, never root; default: as the application, an image as its
     /// own user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub user: Option<Text>,
     /// Host directories that it sees as empty private ones, removed with the trial:
     /// `["/var/lib/redis"]`. Its `/tmp` always is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub directories: Vec<Text>,
     /// CPU limit: `1.5` or `250m`; default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub cpu: Option<Text>,
     /// CPUs it may run on, which nothing else of the trial then gets; default: CPUs that the
     /// application's quota leaves, else the load generator's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub cpuset: Option<Text>,
     /// Memory limit: `512Mi`; default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub memory: Option<Text>,
     /// Size of its /dev/shm: `256Mi`; default 64Mi.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub shm: Option<Text>,
     /// The port on which the application reaches it; needed of a stub, and with toxics where `ready`
     /// names none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u16>")]
     pub port: Option<ValueWithOrigin<u16>>,
     /// Faults on its connection; with at least one, loadline's proxy sits in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -362,41 +293,23 @@ pub struct DependencyTable {
 pub struct LimitsTable {
     /// How many instances run at once, each with these limits and in its own network; they share
     /// the load: 1 (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
     pub instances: Option<ValueWithOrigin<u32>>,
     /// CPU limit: `1.5` or `250m`; `auto` lets `size` choose it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub cpu: Option<Text>,
     /// CFS period: `100ms` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub cpu_period: Option<Text>,
     /// CPU limit until the application is ready, above `cpu`: `2`; `auto` lets `size` choose it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub start_cpu: Option<Text>,
     /// Relative weight, 1024 is the default weight (v1 cpu.shares).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
     pub cpu_shares: Option<ValueWithOrigin<u64>>,
     /// CPUs it may run on: `0` or `0-1`; `0;1` is one list for each of two instances.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub cpuset: Option<Text>,
     /// Memory limit: `512Mi`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub memory: Option<Text>,
     /// Largest number of processes and threads; default 4096.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
     pub pids: Option<ValueWithOrigin<u64>>,
     /// Size of /dev/shm, as the engines' `--shm-size`: `256Mi`; default 64Mi. What lies there counts
     /// towards the memory limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub shm: Option<Text>,
 }
 
@@ -406,8 +319,7 @@ pub struct LimitsTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CacheTable {
     /// The requests; default: the requests of the load.
-    #[serde(default, with = "as_text::list", skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warm: Vec<LoadTarget>,
     /// JVM options of the training run only: `-Dspring.context.exit=onRefresh` ends a Spring
     /// application before it serves.
@@ -420,21 +332,15 @@ pub struct CacheTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunTable {
     /// Trials of each configuration; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
     pub repeats: Option<ValueWithOrigin<u32>>,
     /// Seed of the order of trials and of the statistics; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Judge trials although other programs disturbed them; each disturbed trial has a warning. For
     /// trying things out on a busy machine; default false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_noise: Option<bool>,
     /// How often the CPU counters of the application's cgroup are read: `period` (default), once
     /// in each CFS period, or a time from `1ms`, which places throttling more exactly and costs
     /// about 4 % of a CPU outside the application's cgroup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub samples: Option<Text>,
 }
 
@@ -443,95 +349,59 @@ pub struct RunTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SearchTable {
     /// Smallest memory to try: `64Mi` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub min_memory: Option<Text>,
     /// Largest memory to try; default: `1Gi`, doubled while it fails, up to 4/5 of the machine's
     /// memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub max_memory: Option<Text>,
     /// Which JVM the answer is for: `start` (default), fresh starts judged after the given warm-up,
     /// as after a deployment; `steady`, a warm JVM: the warm-up is lengthened, up to 2 minutes,
     /// while requests still get cheaper when they are judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub question: Option<Text>,
     /// Soak the answer for so long, two cycles of the load: `30m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub soak: Option<Text>,
     /// CPUs of the host that the answer is to run on, if it differs from this one: loadline reports
     /// what the JVM chooses there, and emits the options that keep it as measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
     pub node: Option<ValueWithOrigin<u32>>,
     /// Sizes are multiples of this: `4Mi` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub step: Option<Text>,
     /// Passes in a row that confirm a size, after the search's own: 2 (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
     pub confirm: Option<ValueWithOrigin<u32>>,
     /// Margin on top of the confirmed size, where no limit can be lowered under a running trial and
     /// sizes are tried one by one: `16%` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub margin: Option<Text>,
     /// Fresh starts that prove a size when none misses. Default: 3, and more while they are near a
     /// bound; 20 if sizes are tried one by one; 5 with prices. A given number counts: at least 19
     /// of 20 must keep the SLO; a start that misses asks for more or moves the size up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prove: Option<u32>,
     /// The Java heap: `auto` (default) chooses one from the live set and ships it as -Xms and -Xmx;
     /// `keep` leaves it to the application's own options; `grow` ships -Xmx alone, so that memory is
     /// given back; or a size: `96m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub heap: Option<Text>,
     /// How the pod gets its CPU: `limit` (default), with a request of the same size; `request` gives no
-    /// limit, and every trial runs next to a neighbour that takes all other CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    /// limit, and every trial runs next to a neighbour that takes all other CPU; `both` searches a
+    /// request next to that neighbour, and a limit that is no smaller, unless `cpu` gives it.
     pub cpu_policy: Option<Text>,
     /// Search the cheapest deployment at these prices, not the smallest memory: `fargate`,
     /// `fargate-arm`, `fargate-eks`, `gke-autopilot`, `gke-autopilot-spot`,
     /// `azure-container-apps`, `own-nodes`, `own-nodes-spot`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub prices: Option<Text>,
     /// Region of the price; default: the first of the list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub region: Option<Text>,
     /// Your own price list (a CSV file with the built-in list's columns), which replaces it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub price_list: Option<Text>,
     /// Sizes to choose from, CPUs and memory, instead of the offer's: `1/2Gi`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub sizes: Vec<Text>,
     /// Extra on top of the rate: `0%` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub headroom: Option<Text>,
     /// Fewest and most replicas: `2..16` (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub replicas: Option<Text>,
     /// Compare collectors, flags and heaps at the size found, with this number of trial pairs each,
     /// at least 6; default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u32>")]
     pub compare: Option<ValueWithOrigin<u32>>,
     /// Replicas that may be lost while the rest still carries the rate: 0 (default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<u32>,
     /// Longest time of all trials, the proof included: `20m`; default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub budget: Option<Text>,
 }
 
@@ -541,12 +411,9 @@ pub struct SearchTable {
 pub struct FactorTable {
     /// The name. `cpu`, `memory`, `instances`, `rate`, `cpu-period`, `cpu-shares`, `cpuset`, `jdk`
     /// and `cache` take plain levels; any other name takes levels that are tables.
-    #[schemars(with = "String")]
     pub name: Text,
     /// Its levels, in order.
-    #[schemars(with = "Vec<LevelEntry>")]
     pub levels: Vec<ValueWithOrigin<LevelEntry>>,
     /// Walk the levels in order and stop after two that fail in a row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descend: Option<bool>,
 }

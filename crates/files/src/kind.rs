@@ -147,7 +147,9 @@ fn of_text(text: &str) -> Option<FileKind> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     match start.as_bytes().first()? {
         b'{' => Some(of_json(start)),
-        b'<' => Some(of_markup(start)),
+        b'<' if start[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "?!".contains(c)) => {
+            Some(of_markup(start))
+        }
         _ => of_lines(start),
     }
 }
@@ -166,8 +168,18 @@ fn of_json(text: &str) -> FileKind {
     if has("schema") && has("result") {
         return kind("a result", "show it: loadline show FILE");
     }
+    if text.contains("schema.getpostman.com") {
+        return kind("a Postman collection", NO_LOAD);
+    }
+    if has("openapi") || has("swagger") {
+        return OPENAPI;
+    }
     kind("JSON", "a result is shown by: loadline show FILE")
 }
+
+/// What has requests, and does not say how often each is sent.
+const NO_LOAD: &str = "it says no rates: record a HAR file or take an access log, and: loadline profile; or write a load profile with its requests";
+const OPENAPI: FileKind = kind("an OpenAPI description", NO_LOAD);
 
 fn of_markup(text: &str) -> FileKind {
     let lower = text.get(..text.len().min(15)).unwrap_or(text);
@@ -232,6 +244,14 @@ fn of_lines(text: &str) -> Option<FileKind> {
                 "judge what it advises: kubectl get vpa NAME -o json > vpa.json; loadline judge --advice vpa.json",
             ),
         ),
+        (
+            has_line("kind: Kustomization") || has_line("kind: Component"),
+            kind(
+                "a kustomization",
+                "let kubectl write the manifests: kubectl kustomize DIR | loadline lint -",
+            ),
+        ),
+        (has_line("openapi:") || has_line("swagger:"), OPENAPI),
         (has_line("kind:") && has_line("apiVersion:"), MANIFEST),
         (
             has_line("services:"),

@@ -22,7 +22,7 @@ mod whole;
 
 pub use directory::Directory;
 pub use durable::sync;
-pub use frame::unframe_line;
+pub use frame::{LineJoiner, unframe_line};
 pub use kind::FileKind;
 pub use refused::PathRefusal;
 pub use taken::{TreeUsage, measure_tree};

@@ -12,9 +12,10 @@ use crate::workload::{FleetWorkload, RequestKind, Traffic};
 const LEAST_SHARE: f64 = 0.001;
 
 pub fn experiment_toml(workload: &FleetWorkload, window: &QueryWindow) -> String {
+    let name = workload.name.to_string().replace(char::is_control, "");
     let mut text = format!(
-        "# {}: what Prometheus saw in {}. Keys: docs/reference/experiment.schema.json.\n\n",
-        workload.name, window.length
+        "# {name}: what Prometheus saw in {}. Keys: docs/reference/experiment.schema.json.\n\n",
+        window.length
     );
     let traffic = workload.traffic.as_ref();
     let seen = traffic.and_then(|t| t.p99_seconds).map_or_else(
@@ -113,6 +114,70 @@ fn write_limits(text: &mut String, workload: &FleetWorkload) {
     }
 }
 
+/// On one line, also behind a `#`: whoever sends requests may choose what a label says. The TOML
+/// library writes a text with line ends on several.
 fn quote_toml(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{FleetContainerKey, InstanceResources};
+
+    /// Whoever sends requests may choose the path in a label.
+    #[test]
+    fn no_label_adds_a_key_to_the_experiment() {
+        let injected = "\n[[dependency]]\nname = \"x\"\ncommand = [\"sh\"]\n#";
+        let kind = |method: &str, path: &str| RequestKind {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            share: 0.2,
+        };
+        let workload = FleetWorkload {
+            name: FleetContainerKey {
+                namespace: "shop".to_owned(),
+                kind: "Deployment".to_owned(),
+                name: format!("orders{injected}"),
+                container: "orders".to_owned(),
+            },
+            image: Some(format!("orders{injected}")),
+            traffic: Some(Traffic {
+                mean_per_second: 10.0,
+                peak_per_second: None,
+                errors: 0.0,
+                p99_seconds: None,
+                mix: vec![
+                    kind("GET", injected),
+                    kind("GET", &format!("/{{id}}{injected}")),
+                    kind(&format!("POST{injected}"), "/{id}"),
+                    kind("PUT\u{7f}", &format!("/plain\u{1b}{injected}")),
+                ],
+            }),
+            replicas: 1,
+            request: InstanceResources::default(),
+            limit: InstanceResources::default(),
+            peak: InstanceResources::default(),
+            cpu_mean: None,
+            throttled: None,
+            oom_kills: 0,
+            restarts: 0,
+            jvm: None,
+            objections: Vec::new(),
+        };
+        let window = QueryWindow::new("7d", "15m", &[]).expect("a window");
+        let text = experiment_toml(&workload, &window);
+        let table: toml::Table = text.parse().expect("TOML");
+        let keys: Vec<&str> = table.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["app", "limits", "load", "slo"], "{text}");
+        assert!(table["load"].get("request").is_none(), "{text}");
+    }
 }

@@ -161,7 +161,7 @@ pub struct FleetView {
     pub workloads: Vec<FleetWorkload>,
     pub left_out: usize,
     /// Requests a second in series without a pod name.
-    pub nobodys: f64,
+    pub unattributed: f64,
 }
 
 type Pod<'a> = (&'a str, &'a str);
@@ -223,9 +223,11 @@ impl FleetAnswers {
         self.read_containers(&owners, &mut builders);
         self.read_pods(&owners, &mut builders);
         let asked = self.series_for(FleetQuestion::Requests).iter();
-        let nobodys = asked.filter(|s| s.metric.pod.is_empty());
+        let unattributed = asked.filter(|s| s.metric.pod.is_empty());
         FleetView {
-            nobodys: nobodys.filter_map(PrometheusSample::finite_value).sum(),
+            unattributed: unattributed
+                .filter_map(PrometheusSample::finite_value)
+                .sum(),
             left_out: left_out.len(),
             workloads: builders
                 .into_iter()

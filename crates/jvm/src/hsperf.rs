@@ -20,11 +20,18 @@ use crate::process::{JvmProcess, ProcessError};
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 
 const PROLOGUE: usize = 32;
+/// Bytes of an entry before its name.
+const ENTRY: usize = 20;
 
-const SIZE_LIMIT: u64 = 16 << 20;
+/// Longest text: the most that -XX:PerfMaxStringConstLength takes.
+const LONGEST_TEXT: usize = 32 << 10;
 
-/// Most entries of /tmp that are looked at: a process may make any number.
+/// JVMs take 32 or 64 KiB (-XX:PerfDataMemorySize).
+const SIZE_LIMIT: u64 = 1 << 20;
+
+/// Most entries of /tmp that are looked at, and directories among them: a process may make any number.
 const ENTRY_LIMIT: usize = 100_000;
+const DIRECTORY_LIMIT: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HsperfError {
@@ -45,6 +52,15 @@ pub enum HsperfError {
 pub enum CounterValue {
     Number(i64),
     Text(String),
+}
+
+impl CounterValue {
+    fn text_length(&self) -> usize {
+        match self {
+            Self::Number(_) => 0,
+            Self::Text(text) => text.len(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,7 +84,7 @@ impl HsperfCounters {
         let bytes = beneath::read(file, SIZE_LIMIT + 1).map_err(unreadable)?;
         if bytes.len() as u64 > SIZE_LIMIT {
             return Err(HsperfError::Form {
-                what: "larger than 16 MiB",
+                what: "larger than 1 MiB",
             });
         }
         Self::from_hsperfdata(&bytes)
@@ -94,14 +110,19 @@ impl HsperfCounters {
         let cut = || form("it is cut");
         let mut at = bytes.offset(24).ok_or_else(cut)?;
         let entries = bytes.offset(28).ok_or_else(cut)?;
-        let mut by_name = BTreeMap::new();
+        let (mut by_name, mut held) = (BTreeMap::new(), 0);
         for _ in 0..entries {
             let length = bytes.offset(at).ok_or_else(cut)?;
+            if length < ENTRY {
+                return Err(form("an entry without length"));
+            }
             if let Some((name, value)) = bytes.entry(at) {
+                held += name.len() + value.text_length();
                 by_name.insert(name, value);
             }
-            if length == 0 {
-                return Err(form("an entry without length"));
+            // Entries may name the same bytes again and again.
+            if held > bytes.bytes.len() {
+                return Err(form("its texts overlap"));
             }
             at = at.checked_add(length).ok_or_else(cut)?;
         }
@@ -151,7 +172,7 @@ fn file_of(process: &JvmProcess) -> io::Result<Option<File>> {
         let path = Path::new(OsStr::from_bytes(&name)).join(process.inner_pid.to_string());
         beneath::open_beneath(&tmp, &path).ok().filter(own)
     };
-    Ok(directories.filter_map(file).next())
+    Ok(directories.take(DIRECTORY_LIMIT).find_map(file))
 }
 
 struct CounterReader<'a> {
@@ -190,7 +211,7 @@ impl<'a> CounterReader<'a> {
         let data = at.checked_add(self.offset(at + 16)?)?;
         let value = match self.bytes.get(at + 12)? {
             b'J' if vector == 0 => CounterValue::Number(self.long(data)?),
-            b'B' => CounterValue::Text(self.read_text(data, vector)?),
+            b'B' => CounterValue::Text(self.read_text(data, vector.min(LONGEST_TEXT))?),
             _ => return None,
         };
         Some((name, value))
@@ -232,6 +253,32 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("still starting"), "{error}");
+    }
+
+    #[test]
+    fn entries_that_share_a_text_do_not_multiply_it() {
+        // Each entry has its own name, and all have one text of 1 MiB.
+        let (entries, text) = (4096, 1 << 20);
+        let begin = PROLOGUE + entries * ENTRY;
+        let names: Vec<String> = (0..entries).map(|n| format!("n{n:04}\0")).collect();
+        let mut bytes = [MAGIC.as_slice(), &[1, 2, 0, 1], &[0; 16]].concat();
+        let put = |bytes: &mut Vec<u8>, number: usize| {
+            bytes.extend(i32::try_from(number).unwrap().to_le_bytes());
+        };
+        put(&mut bytes, PROLOGUE);
+        put(&mut bytes, entries);
+        for n in 0..entries {
+            let back = n * ENTRY;
+            put(&mut bytes, ENTRY);
+            put(&mut bytes, begin + n * 6 - PROLOGUE - back);
+            put(&mut bytes, text);
+            bytes.extend(*b"B\0\0\0");
+            put(&mut bytes, begin + entries * 6 - PROLOGUE - back);
+        }
+        bytes.extend(names.concat().into_bytes());
+        bytes.extend(vec![b'x'; text]);
+        let refusal = HsperfCounters::from_hsperfdata(&bytes).unwrap_err();
+        assert!(refusal.to_string().contains("overlap"), "{refusal}");
     }
 
     proptest! {

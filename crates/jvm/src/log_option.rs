@@ -19,10 +19,18 @@ pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String
     let path = path.display();
     match kind {
         Vm::OpenJ9 => vec![format!("-Xverbosegclog:{path}")],
-        // Quoted: an unquoted path ends at the first colon (logConfiguration.cpp).
-        Vm::HotSpot if version.feature >= 9 => vec![format!(
-            "-Xlog:gc*,safepoint:file=\"{path}\":tn,u,l,tg:filecount=0"
-        )],
+        Vm::HotSpot if version.feature >= 9 => {
+            // An unquoted path ends at the first colon (logConfiguration.cpp), and a start script
+            // need not keep quotes.
+            let path = path.to_string();
+            let path = match path.contains(':') {
+                true => format!("\"{path}\""),
+                false => path,
+            };
+            vec![format!(
+                "-Xlog:gc*,safepoint:file={path}:tn,u,l,tg:filecount=0"
+            )]
+        }
         Vm::HotSpot => vec![
             format!("-Xloggc:{path}"),
             "-XX:+PrintGCDetails".to_owned(),
@@ -54,6 +62,11 @@ mod tests {
         let full = &gc_log_options(path, &version("25.0.3"), Vm::HotSpot)[0];
         let short = "-Xlog:gc,gc+init:file=\"/tmp/a:b/gc.log\":tn,u,l,tg:filecount=0";
         assert_eq!(shorten_gc_log_option(full), short);
+        let plain = gc_log_options(Path::new("/tmp/gc.log"), &version("17"), Vm::HotSpot);
+        assert_eq!(
+            plain,
+            ["-Xlog:gc*,safepoint:file=/tmp/gc.log:tn,u,l,tg:filecount=0"]
+        );
         let old = gc_log_options(path, &version("1.8.0_402"), Vm::HotSpot);
         assert_eq!(old[0], "-Xloggc:/tmp/a:b/gc.log");
         let openj9 = gc_log_options(Path::new("/tmp/gc.log"), &version("21"), Vm::OpenJ9);

@@ -218,6 +218,11 @@ pub fn trial_secret(order: &TrialOrder, packed: &[u8], image: &ImageSpec, job_ui
     for (variable, value) in secret_variables(order, image) {
         data.insert(format!("env.{variable}"), STANDARD.encode(value));
     }
+    owned_secret(&name, json!(data), job_uid)
+}
+
+/// A Secret that goes with the Job of its name; the values of `data` are base64.
+pub(crate) fn owned_secret(name: &str, data: Value, job_uid: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -225,7 +230,7 @@ pub fn trial_secret(order: &TrialOrder, packed: &[u8], image: &ImageSpec, job_ui
         "metadata": {
             "name": name,
             "labels": { MANAGED.0: MANAGED.1 },
-            "ownerReferences": [owner_reference(&name, job_uid)],
+            "ownerReferences": [owner_reference(name, job_uid)],
         },
         "data": data,
     })

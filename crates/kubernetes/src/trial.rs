@@ -6,8 +6,6 @@
 //! pod is INVALID, whatever it had measured.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -157,13 +155,7 @@ impl PodFollower {
         order: &TrialOrder,
         delivery: &Delivery,
     ) -> Result<Self, RunRefusal> {
-        let (log, reading) = make_log(&delivery.log).map_err(|error| {
-            RunRefusal::new(
-                format!("making the event log {}", delivery.log.display()),
-                error,
-                "the state directory must be writable, on a disk with space",
-            )
-        })?;
+        let (log, reading) = delivery.make_log()?;
         // Where the workload's own pods share their PID namespace, every trial is as shipped.
         let template = looks.template.as_ref();
         let shares = template.is_some_and(|template| template.shares_processes);
@@ -524,17 +516,11 @@ pub(crate) fn add_pod_status(
                 first.name,
                 unlike.join("; ")
             );
-            evidence.failure = Some(MeasurementFailure {
-                cause: InvalidReason::OtherNode,
-                detail,
-            });
+            evidence.failure = Some(MeasurementFailure::new(InvalidReason::OtherNode, detail));
         }
     }
     if let Some(detail) = standing::removal_reason(pod) {
-        evidence.failure = Some(MeasurementFailure {
-            cause: InvalidReason::RuntimeLost,
-            detail,
-        });
+        evidence.failure = Some(MeasurementFailure::new(InvalidReason::RuntimeLost, detail));
     }
 }
 
@@ -547,16 +533,6 @@ pub(crate) fn add_end(pod: &Pod, evidence: &mut Evidence) {
         let seen = evidence.cgroup.oom_kills.unwrap_or_default();
         evidence.cgroup.oom_kills = Some(seen.max(1));
     }
-}
-
-fn make_log(path: &Path) -> std::io::Result<(File, File)> {
-    let mut options = File::options();
-    let log = options
-        .append(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    Ok((log, File::open(path)?))
 }
 
 #[cfg(test)]

@@ -78,13 +78,9 @@ impl PodHalt {
     pub(crate) fn into_ending(self) -> TrialEnding {
         match self {
             Self::Refused(refusal) | Self::NoRoom(refusal) => TrialEnding::Refused(refusal),
-            Self::Lost(detail) => TrialEnding::Measured(Box::new(Evidence {
-                failure: Some(MeasurementFailure {
-                    cause: InvalidReason::RuntimeLost,
-                    detail,
-                }),
-                ..Evidence::default()
-            })),
+            Self::Lost(detail) => TrialEnding::Measured(Box::new(Evidence::failed(
+                MeasurementFailure::new(InvalidReason::RuntimeLost, detail),
+            ))),
         }
     }
 }

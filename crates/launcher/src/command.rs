@@ -204,34 +204,6 @@ impl CommandLineParser {
     }
 }
 
-/// Why a word keeps java from starting: blanks that quotes keep in an option, or that no quote keeps in
-/// a value. The word may hold a password: only its begin is said.
-fn misread_word(word: &str, is_jvm: bool) -> Option<String> {
-    let first = word.split_whitespace().next()?;
-    if word.starts_with("-X")
-        && word
-            .split_whitespace()
-            .nth(1)
-            .is_some_and(|w| w.starts_with('-'))
-    {
-        return Some(format!(
-            "{first} and what follows it are one option, because quotes stand around them: java does not start with it; take the quotes away"
-        ));
-    }
-    // JDK_JAVA_OPTIONS takes options in two words; the JVM's own variables do not.
-    let hint = match word.chars().next() {
-        Some('$') => {
-            "the JVM fills in no variables: name them before this one in the manifest, as $(NAME)"
-        }
-        Some('\u{2010}'..='\u{201f}') => {
-            "it begins with a typographic dash or quote: type it again"
-        }
-        _ => "put quotes around a value with blanks",
-    };
-    (is_jvm && !word.starts_with('-'))
-        .then(|| format!("a word in it does not begin with -: java does not start with it; {hint}"))
-}
-
 impl CommandReading {
     /// The words of a variable; none, and a doubt, when they cannot be told apart.
     fn variable_words(&mut self, name: &str, environment: &Environment) -> Vec<String> {
@@ -246,9 +218,11 @@ impl CommandReading {
             Vec::new()
         });
         let is_jvm = matches!(name, "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS");
-        let wrong = words.iter().filter_map(|word| misread_word(word, is_jvm));
+        let wrong = words
+            .iter()
+            .filter_map(|word| words::misread_word(word, is_jvm));
         self.doubts
-            .extend(wrong.map(|why| format!("{name}: {why}")));
+            .extend(wrong.map(|(why, hint)| format!("{name}: {why}; {hint}")));
         words
     }
 

@@ -1,9 +1,9 @@
 //! What the launcher found and decided: as text for people, as one JSON line for logs.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use loadline_sizing::decision::LaunchDecision;
-use loadline_sizing::limits::{ContainerLimits, SourcedValue};
+use loadline_sizing::limits::ContainerLimits;
 
 use crate::json::Json;
 use crate::plan::StartPlan;
@@ -69,56 +69,25 @@ fn write_line(page: &mut String, name: &str, text: impl AsRef<str>) {
     let _ = writeln!(page, "loadline-launch: {name:<14} {}", text.as_ref());
 }
 
+fn write_found(page: &mut String, name: &str, value: &Option<impl Display>) {
+    if let Some(value) = value {
+        write_line(page, name, value.to_string());
+    }
+}
+
 fn explain_limits(page: &mut String, limits: &ContainerLimits) {
     write_line(page, "memory", limits.usable_memory().to_string());
     write_line(page, "CPU", limits.usable_cpus().to_string());
-    let found = [
-        (
-            "memory limit",
-            limits.memory.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "memory.high",
-            limits.memory_high.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "swap limit",
-            limits.swap.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "CPU quota",
-            limits.quota.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "CPU shares",
-            limits.shares.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "CPU weight",
-            limits.weight.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "cpuset",
-            limits.cpuset.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "process limit",
-            limits.pids.as_ref().map(SourcedValue::to_string),
-        ),
-        (
-            "RLIMIT_AS",
-            limits.host.address_space.map(|size| size.to_string()),
-        ),
-        (
-            "RLIMIT_NPROC",
-            limits.host.processes.map(|count| count.to_string()),
-        ),
-    ];
-    for (name, value) in found {
-        if let Some(value) = value {
-            write_line(page, name, value);
-        }
-    }
+    write_found(page, "memory limit", &limits.memory);
+    write_found(page, "memory.high", &limits.memory_high);
+    write_found(page, "swap limit", &limits.swap);
+    write_found(page, "CPU quota", &limits.quota);
+    write_found(page, "CPU shares", &limits.shares);
+    write_found(page, "CPU weight", &limits.weight);
+    write_found(page, "cpuset", &limits.cpuset);
+    write_found(page, "process limit", &limits.pids);
+    write_found(page, "RLIMIT_AS", &limits.host.address_space);
+    write_found(page, "RLIMIT_NPROC", &limits.host.processes);
 }
 
 fn regions(page: &mut String, decision: &LaunchDecision) {

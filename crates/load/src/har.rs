@@ -6,9 +6,11 @@
 //! Source: HAR 1.2, w3c.github.io/web-performance/specs/HAR/Overview.html.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::BufRead;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 use crate::error::LoadError;
 use crate::profile::{LoadProfile, LogObservations, MixRequest, SCHEMA, request_class};
@@ -64,7 +66,13 @@ struct HarFile {
 
 #[derive(Deserialize)]
 struct HarLog {
-    entries: Vec<HarEntry>,
+    entries: HarEntries,
+}
+
+/// As many as are read; the others are counted.
+struct HarEntries {
+    kept: Vec<HarEntry>,
+    all: usize,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +134,34 @@ struct HarContent {
     mime_type: String,
 }
 
+impl<'de> Deserialize<'de> for HarEntries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListVisitor;
+        impl<'de> Visitor<'de> for ListVisitor {
+            type Value = HarEntries;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a list of requests")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HarEntries, A::Error> {
+                let mut kept = Vec::new();
+                while kept.len() < MOST_REQUESTS
+                    && let Some(entry) = list.next_element()?
+                {
+                    kept.push(entry);
+                }
+                let mut all = kept.len();
+                while all >= MOST_REQUESTS && list.next_element::<IgnoredAny>()?.is_some() {
+                    all += 1;
+                }
+                Ok(HarEntries { kept, all })
+            }
+        }
+        deserializer.deserialize_seq(ListVisitor)
+    }
+}
+
 /// Whether a file that begins so is a HAR file, and no log with JSON lines.
 pub fn is_har(head: &[u8]) -> bool {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
@@ -162,11 +198,10 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
         true => refuse("it is larger than 1 GiB; record less".to_owned()),
         false => refuse(format!("it is no whole HAR file: {error}")),
     })?;
-    let entries = file.log.entries;
-    if entries.len() > MOST_REQUESTS {
+    let HarEntries { kept: entries, all } = file.log.entries;
+    if all > MOST_REQUESTS {
         return Err(refuse(format!(
-            "it has {} requests, at most {MOST_REQUESTS} are read; record less",
-            entries.len()
+            "it has {all} requests, at most {MOST_REQUESTS} are read; record less"
         )));
     }
     let Some(host) = busiest_host(&entries) else {
@@ -219,7 +254,14 @@ fn busiest_host(entries: &[HarEntry]) -> Option<String> {
             counts.1 += 1;
         }
     }
-    let busiest = hosts.into_iter().max_by_key(|(_, counts)| *counts);
+    // Of equals the page comes first, and is meant.
+    let first = entries
+        .first()
+        .and_then(|entry| split_url(&entry.request.url));
+    let first = first.map(|(host, _)| host);
+    let busiest = hosts
+        .into_iter()
+        .max_by_key(|(host, counts)| (*counts, Some(*host) == first));
     busiest.map(|(host, _)| host.to_owned())
 }
 
@@ -415,6 +457,34 @@ mod tests {
             recorded.references,
             recorded.with_credentials
         ));
+    }
+
+    #[test]
+    fn requests_beyond_those_that_are_read_are_counted_only() {
+        let entry = r#"{"request": {"method": "GET", "url": "http://x/"}}"#;
+        // They would not even be requests.
+        let more = ["{}"; 5].join(",");
+        let text = format!(
+            r#"{{"log": {{"entries": [{},{more}]}}}}"#,
+            vec![entry; MOST_REQUESTS].join(",")
+        );
+        let refusal = read_har(text.as_bytes(), "shop.har")
+            .unwrap_err()
+            .to_string();
+        assert!(refusal.contains("it has 10005 requests"), "{refusal}");
+    }
+
+    #[test]
+    fn of_equally_busy_hosts_the_page_itself_is_meant() {
+        let entry = |host: &str| {
+            format!(
+                r#"{{"startedDateTime": "2023-10-10T13:55:30Z", "time": 1, "request": {{"method": "GET", "url": "https://{host}/a", "headers": []}}, "response": {{"status": 200, "content": {{"mimeType": "text/html"}}}}}}"#
+            )
+        };
+        let entries = ["shop.example", "www.tracker.example"].map(entry).join(",");
+        let text = format!(r#"{{"log": {{"entries": [{entries}]}}}}"#);
+        let recorded = read_har(text.as_bytes(), "a.har").unwrap();
+        assert_eq!(recorded.host, "shop.example");
     }
 
     #[test]

@@ -27,20 +27,20 @@ const MAX_WAIT: f64 = 0.05;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Health {
-    #[serde(rename = "send_lag_p99_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "send_lag_p99_ns", with = "loadline_analysis::wire::nanos")]
     pub send_lag_p99: Duration,
-    #[serde(rename = "send_lag_p99_9_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "send_lag_p99_9_ns", with = "loadline_analysis::wire::nanos")]
     pub send_lag_p99_9: Duration,
-    #[serde(rename = "send_lag_max_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "send_lag_max_ns", with = "loadline_analysis::wire::nanos")]
     pub send_lag_max: Duration,
     /// Share of requests sent later than ten times the limit, in [0, 1].
     pub missed: f64,
-    #[serde(rename = "cpu_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "cpu_ns", with = "loadline_analysis::wire::nanos")]
     pub cpu: Duration,
     /// Time its threads were runnable but had no CPU, summed.
-    #[serde(rename = "run_delay_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "run_delay_ns", with = "loadline_analysis::wire::nanos")]
     pub run_delay: Duration,
-    #[serde(rename = "throttled_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "throttled_ns", with = "loadline_analysis::wire::nanos")]
     pub throttled: Duration,
     /// `None`, or why the generator was itself the bottleneck.
     pub saturated: Option<String>,

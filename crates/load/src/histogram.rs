@@ -8,7 +8,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use loadline_analysis::latency::{self, LatencyError};
 
 use crate::error::LoadError;
 
@@ -53,12 +54,10 @@ pub fn encode_histogram(histogram: &Histogram) -> String {
 /// From text that [`encode_histogram`] or another HdrHistogram tool wrote.
 /// Errors: [`LoadError::Histogram`] when the text is no such histogram.
 pub fn decode_histogram(text: &str) -> Result<Histogram, LoadError> {
-    let bytes = STANDARD
-        .decode(text)
-        .map_err(|e| LoadError::Histogram(e.to_string()))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|e| LoadError::Histogram(e.to_string()))
+    latency::decode_histogram(text).map_err(|error| match error {
+        LatencyError::Decode(why) => LoadError::Histogram(why),
+        other => LoadError::Histogram(other.to_string()),
+    })
 }
 
 /// All intervals of an HdrHistogram interval log together. Its values are taken as ns, as loadline

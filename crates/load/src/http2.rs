@@ -5,18 +5,22 @@
 //! load generator needs: from a response's header fields the status and the length, from its body
 //! the count. Server push is off, priorities are not used. Parsing is public for the fuzz target.
 
+mod call;
 mod encoder;
 mod frame;
 mod health;
 mod hpack;
 mod huffman;
+mod message;
 mod reader;
 mod session;
 mod settings;
 mod violation;
 
+pub use call::{GrpcAnswer, GrpcCall};
 pub use health::HealthCheck;
 pub use hpack::{DecodedHead, HpackDecoder};
+pub use message::push_message;
 pub use reader::{FrameReader, Http2Frame};
 pub use settings::Http2Settings;
 pub use violation::Http2Violation;

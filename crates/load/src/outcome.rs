@@ -92,7 +92,7 @@ impl ErrorKind {
         Self::GrpcUnauthenticated,
     ];
 
-    pub(crate) fn from_grpc_status(code: u16) -> Self {
+    pub fn from_grpc_status(code: u16) -> Self {
         let kind = usize::from(code)
             .checked_sub(1)
             .and_then(|nth| Self::GRPC.get(nth));

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use loadline_analysis::record::GeneratorEvidence;
+use loadline_analysis::wire::{nanos, nanos_opt};
 use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
@@ -20,8 +22,8 @@ use crate::error::LoadError;
 use crate::health::Health;
 use crate::histogram;
 use crate::outcome::{LoadSecond, LoadTotals, RequestTotals};
-use crate::plan::{LoadPlan, nanos, nanos_opt};
-use crate::remote::{GeneratorMessage, Generators, RemoteLoadFailure, run_remote};
+use crate::plan::LoadPlan;
+use crate::remote::{Generators, RemoteLoadFailure, run_remote};
 use crate::run::{LoadOutcome, run as run_plan};
 use crate::user::User;
 
@@ -92,7 +94,7 @@ pub struct ResultMessage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub generators: Vec<GeneratorMessage>,
+    pub generators: Vec<GeneratorEvidence>,
 }
 
 /// A phase of load that another program sent, as seen from before the service.

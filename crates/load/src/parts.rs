@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use loadline_analysis::wire::nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
@@ -13,7 +14,7 @@ use crate::health::Health;
 use crate::histogram;
 use crate::outcome::{ErrorKind, LoadTotals, RequestTotals};
 use crate::part::{RequestMessage, ResultMessage, TotalsMessage, result_message};
-use crate::plan::{LoadModel, LoadPart, LoadPlan, nanos};
+use crate::plan::{LoadModel, LoadPart, LoadPlan};
 use crate::run::LoadOutcome;
 use crate::summary::{LoadSummary, SummarySetting};
 

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loadline_analysis::wire::{nanos, nanos_opt};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
@@ -522,39 +523,6 @@ fn check_segments(segments: &[RateSegment]) -> Result<(), LoadError> {
         });
     }
     Ok(())
-}
-
-/// [`Duration`] as whole ns; the field ends in `_ns`.
-pub(crate) mod nanos {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_u64(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        u64::deserialize(d).map(Duration::from_nanos)
-    }
-}
-
-/// The same for an `Option`.
-pub(crate) mod nanos_opt {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(d: &Option<Duration>, s: S) -> Result<S::Ok, S::Error> {
-        d.map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
-            .serialize(s)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        d: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Option::<u64>::deserialize(d).map(|d| d.map(Duration::from_nanos))
-    }
 }
 
 mod base64_bytes {

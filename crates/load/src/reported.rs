@@ -232,7 +232,8 @@ impl ReportBook {
             },
         };
         if self.summed.len() <= MOST_NAMES {
-            self.summed.insert(name.to_owned(), kept);
+            let name = name.chars().take(LONGEST_NAME).collect();
+            self.summed.insert(name, kept);
         }
     }
 

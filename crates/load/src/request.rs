@@ -4,10 +4,11 @@
 //! Owns the choice from a mix (seeded), the form of a request in both versions of HTTP, and the
 //! refusal of text that would end its line.
 
+use loadline_analysis::random::RandomStream;
+
 use crate::error::LoadError;
 use crate::http2::{FixedFields, HeaderFields, HpackEncoder};
 use crate::plan::{LoadPlan, RequestSpec};
-use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
 use crate::template::{TemplateVariables, TextTemplate, ValueEncoding, push_number};
 use crate::user::User;
@@ -19,7 +20,7 @@ pub(crate) struct CompiledRequests {
     following: WeightedDraw,
     first: WeightedDraw,
     variables: TemplateVariables,
-    random: SeededRandom,
+    random: RandomStream,
     fixed: FixedFields,
     scratch: Vec<u8>,
 }
@@ -70,7 +71,7 @@ impl CompiledRequests {
             following: WeightedDraw::for_plan(plan, false),
             first: WeightedDraw::for_plan(plan, true),
             variables: TemplateVariables::new(plan.seed, stream, plan.stream_count()),
-            random: SeededRandom::new(shard_seed(plan.seed ^ MIX_SEED, stream)),
+            random: RandomStream::from_seed(shard_seed(plan.seed ^ MIX_SEED, stream)),
             fixed,
             scratch: Vec::new(),
         })
@@ -188,11 +189,11 @@ impl WeightedDraw {
         }
     }
 
-    fn pick(&self, random: &mut SeededRandom) -> usize {
+    fn pick(&self, random: &mut RandomStream) -> usize {
         match self.shares.as_slice() {
             [(kind, _)] => *kind,
             shares => {
-                let draw = random.next_open();
+                let draw = random.uniform_open();
                 let found = shares.iter().find(|(_, share)| draw <= *share);
                 // Rounding may leave the last share just below 1.
                 found.or(shares.last()).map_or(0, |(kind, _)| *kind)

@@ -7,17 +7,17 @@
 
 use std::time::Duration;
 
+use loadline_analysis::random::RandomStream;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::LoadModel;
-use crate::random::SeededRandom;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RateSegment {
     /// Requests a second at its start; 0 is allowed.
     pub from: f64,
     pub to: f64,
-    #[serde(rename = "duration_ns", with = "crate::plan::nanos")]
+    #[serde(rename = "duration_ns", with = "loadline_analysis::wire::nanos")]
     pub duration: Duration,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct SendSchedule {
     /// E of the next slot, and the step to the one after it.
     position: f64,
     stride: f64,
-    poisson: Option<SeededRandom>,
+    poisson: Option<RandomStream>,
     next: Option<u64>,
     taken: u64,
 }
@@ -133,8 +133,8 @@ impl SendSchedule {
             taken: 0,
         };
         if arrivals == ArrivalPattern::Poisson {
-            let mut random = SeededRandom::new(shard_seed(seed, index));
-            schedule.position = random.next_exponential() * stride;
+            let mut random = RandomStream::from_seed(shard_seed(seed, index));
+            schedule.position = random.exponential() * stride;
             schedule.poisson = Some(random);
         }
         schedule.next = schedule.time_at_position(schedule.position);
@@ -149,7 +149,7 @@ impl SendSchedule {
         self.taken += 1;
         self.position += match &mut self.poisson {
             None => self.stride,
-            Some(random) => random.next_exponential() * self.stride,
+            Some(random) => random.exponential() * self.stride,
         };
         self.next = self.time_at_position(self.position);
     }
@@ -180,7 +180,7 @@ impl SendSchedule {
 
 /// Seeds of shards must not be neighbours in one stream: mix the index in by its own draw.
 pub(crate) fn shard_seed(seed: u64, index: u32) -> u64 {
-    let mut random = SeededRandom::new(u64::from(index));
+    let mut random = RandomStream::from_seed(u64::from(index));
     seed ^ random.next_u64()
 }
 

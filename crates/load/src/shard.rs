@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use loadline_analysis::random::RandomStream;
 use loadline_sys::{CpuSet, epoll, sched_setaffinity, set_current_timer_slack};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
@@ -30,7 +31,6 @@ use crate::health::thread_run_delay;
 use crate::http2::StreamEnd as EndedStream;
 use crate::outcome::{LoadTotals, RequestTotals};
 use crate::plan::{LoadModel, LoadPlan, Pacing};
-use crate::random::SeededRandom;
 use crate::request::CompiledRequests;
 use crate::schedule::{SendSchedule, shard_seed};
 use crate::times::RunTimes;
@@ -116,7 +116,7 @@ pub(crate) struct Shard<'a> {
     ended: Vec<EndedStream>,
     in_flight: u32,
     /// Draws think times, and how long sessions are.
-    thinking: SeededRandom,
+    thinking: RandomStream,
     source: RequestSource,
     times: RunTimes,
     hard_end: u64,
@@ -163,7 +163,7 @@ impl<'a> Shard<'a> {
             unflushed: Vec::new(),
             ended: Vec::new(),
             in_flight: 0,
-            thinking: SeededRandom::new(shard_seed(
+            thinking: RandomStream::from_seed(shard_seed(
                 plan.seed ^ THINK_SEED,
                 plan.shard_stream(index),
             )),

@@ -49,12 +49,6 @@ const CONNECTIONS_MAX: u32 = 10_000;
 pub struct LoadSpec {
     /// The request: `http://localhost:8080/owners?lastName=Da`; if `request` entries exist the path
     /// is not used. `https` needs `cacert` or `insecure`.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "String")]
     pub url: Option<LoadTarget>,
     /// Another program makes the load, as `["vegeta", "attack", "-rate={rate}", ...]`: in the
     /// application's network, to the port of `url`, on the generator's CPUs. loadline times each
@@ -72,7 +66,6 @@ pub struct LoadSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backlog: Vec<String>,
     /// Request method; default GET.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Headers of every request: `{ Accept = "text/html" }`. `{env:NAME}` in a value is the value
     /// of an environment variable, read when a trial begins and never stored.
@@ -80,171 +73,89 @@ pub struct LoadSpec {
     pub headers: BTreeMap<String, String>,
     /// User name and password (HTTP Basic): `{env:LOGIN}` with the value NAME:PASSWORD, or `@FILE`
     /// that holds them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basic: Option<String>,
     /// Token (HTTP Bearer): `{env:TOKEN}`, or `@FILE` that holds it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer: Option<String>,
     /// Body of the request; may hold variables (`{seq}`, `{rand:1:100}`, `{uuid}`,
     /// `{csv:FILE:COLUMN}`, `{pick:A|B}`, `{env:NAME}`), as paths and header values may.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// File with the body, relative to this file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_file: Option<PathBuf>,
     /// The requests are gRPC calls: paths are methods (`/pkg.Service/Method`), bodies messages as JSON.
-    /// A `.proto` file or a descriptor set (`protoc --include_imports -o`), relative to this file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// A `.proto` file or a descriptor set (`protoc --include_imports -o`), relative to this file; or a
+    /// running instance, `http://localhost:9090`, which is asked by reflection.
     pub proto: Option<PathBuf>,
     /// Open model: requests a second, `300/s`; a ramp `100/s..1000/s`; steps `100/s,200/s`. The
     /// load is made by exactly one of `rate`, `closed`, `requests` alone, and the rates of a
     /// profile.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<RateShape>,
     /// Behind the judged part a burst, reported apart and judged by objectives such as
     /// `peak p99<500ms`: `200/s`, or `2x` for twice the highest rate; for 10 s, or as `2x:30s` says.
     /// Default: none.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub peak: Option<PeakLoad>,
     /// This many requests instead of a duration: at the rate if there is one, else as fast as
     /// answers come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Closed model: each connection sends when its last answer came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<bool>,
     /// Spread requests as independent users would (Poisson) instead of evenly; default false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poisson: Option<bool>,
     /// Closed model, or with `session`: pause of each connection before its next request, `100ms` or
     /// `50ms..150ms`.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "as_text::opt")]
     #[schemars(with = "Option<String>")]
     pub think: Option<ThinkTime>,
     /// Sessions with this mean number of requests: each connection is a user, who keeps the cookies
     /// that the server sets, pauses for `think` between requests, and leaves; a new user comes with
     /// a new connection. An open model keeps its rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<f64>,
     /// Load profile, as `loadline profile` writes it: its requests, and its rates unless another
     /// is given. A file, relative to this one, or its content as a table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSource>,
     /// Multiplies the rates of the profile; default 1.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub scale: Option<PositiveFactor>,
     /// Replays the profile faster by this factor, at the same rates; default 1.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub speed: Option<PositiveFactor>,
     /// Connections kept open; default 20. With sessions the most users at once; default: half as many
     /// again as the highest rate times a pause and a second.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
     /// HTTP/2: chosen in the TLS handshake of an https URL, with prior knowledge (h2c) of others;
     /// default false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<bool>,
     /// HTTP/2 with this many concurrent requests on each connection; default 1.
-    #[serde(
-        default,
-        alias = "http2-streams",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "http2-streams")]
     pub streams: Option<u32>,
     /// Load before the judged part; recorded, not judged: `5s` (default), `0s` for none.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub warm_up: Option<TimeOrNone>,
     /// Length of the judged part: the whole profile, else `15s` (default) or as long as the SLO's
     /// percentiles need at this rate, at most `60s`.
-    #[serde(
-        default,
-        alias = "measure",
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
+    #[serde(alias = "measure")]
     pub duration: Option<PositiveTime>,
     /// A request without an answer after this has failed: `5s` (default).
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub timeout: Option<PositiveTime>,
     /// A connection that does not stand after this has failed, TLS included.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub connect_timeout: Option<PositiveTime>,
     /// A connection that brings no byte of an answer for this long has failed.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<String>")]
     pub read_timeout: Option<PositiveTime>,
     /// When sends happen: `auto` (default), `exact`, `spin`, or bundled on a grid of this length,
     /// `1ms`.
-    #[serde(
-        default,
-        with = "as_text::opt",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "as_text::opt")]
     #[schemars(with = "Option<String>")]
     pub pacing: Option<Pacing>,
     /// Accept any certificate; default false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure: Option<bool>,
     /// PEM file with the roots that certificates are checked against, relative to this file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cacert: Option<PathBuf>,
     /// Statuses that count as a good answer; default: 200 to 399.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect_status: Vec<u16>,
     /// Text that the body of a good answer contains.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_body: Option<String>,
     /// Size in bytes of the body of a good answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_bytes: Option<u64>,
     /// How a good gRPC call ends, by name or number; default: `OK`. With it, an answer that is no call
     /// has failed. Needs `http2`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
     pub expect_grpc_status: Vec<GrpcCode>,
     /// Requests to choose from, at random by their weights, as in a profile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -508,7 +419,7 @@ impl LoadSpec {
                 body_bytes: self.expect_bytes,
                 grpc_status: self.expect_grpc_status.iter().map(|code| code.0).collect(),
             },
-            tls: self.tls(),
+            tls: self.url.as_ref().and_then(|url| self.tls_to(url)),
             http2: self.http2(),
             connections,
             timeout,
@@ -525,9 +436,9 @@ impl LoadSpec {
         })
     }
 
-    fn tls(&self) -> Option<TlsSpec> {
-        let url = self.url.as_ref().filter(|url| url.is_tls)?;
-        Some(TlsSpec {
+    /// How a connection to this URL is encrypted; `None` for http.
+    pub fn tls_to(&self, url: &LoadTarget) -> Option<TlsSpec> {
+        url.is_tls.then(|| TlsSpec {
             server_name: url.host.clone(),
             insecure: self.insecure == Some(true),
             roots: self.cacert.clone(),

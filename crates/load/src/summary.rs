@@ -5,7 +5,7 @@
 //! `null` in JSON and `failed` in text.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -205,6 +205,60 @@ impl SummarySetting {
     }
 }
 
+impl fmt::Display for LoadSummary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let threads = if self.threads == 1 {
+            "thread"
+        } else {
+            "threads"
+        };
+        writeln!(out, "{}", self.url)?;
+        writeln!(
+            out,
+            "  {}, {} connections, {} {threads}, {:.1} s{}",
+            self.model,
+            self.connections,
+            self.threads,
+            self.duration_seconds,
+            if self.stopped { " (stopped early)" } else { "" }
+        )?;
+        if let Some(offered) = self.offered_rate {
+            writeln!(
+                out,
+                "  offered   {offered:10.1}/s   {} requests",
+                self.requests
+            )?;
+        }
+        writeln!(
+            out,
+            "  achieved  {:10.1}/s   {} good responses, {} failed, {} unfinished",
+            self.achieved_rate, self.ok, self.errors, self.unfinished
+        )?;
+        if self.redirects > 0 {
+            writeln!(out, "  redirects {:10}     not followed", self.redirects)?;
+        }
+        if self.sessions > 0 {
+            writeln!(out, "  sessions  {:10}     began", self.sessions)?;
+        }
+        if self.cut_pauses > 0 {
+            writeln!(
+                out,
+                "  pauses    {:10}     cut short: a request was due and all {} connections were \
+                 taken by users; --connections is how many there may be",
+                self.cut_pauses, self.connections
+            )?;
+        }
+        writeln!(out)?;
+        self.write_percentiles(out)?;
+        self.write_requests(out)?;
+        self.write_errors(out)?;
+        if let Some(warm_up) = &self.warm_up {
+            writeln!(out, "\n  {}", warm_up.summary_line())?;
+        }
+        self.write_generator(out)
+    }
+}
+
 impl LoadSummary {
     pub fn new(plan: &LoadPlan, outcome: &LoadOutcome, url: &str) -> Self {
         let setting = SummarySetting::new(plan, outcome, url);
@@ -269,66 +323,7 @@ impl LoadSummary {
         }
     }
 
-    pub fn summary_text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        let threads = if self.threads == 1 {
-            "thread"
-        } else {
-            "threads"
-        };
-        writeln!(out, "{}", self.url)?;
-        writeln!(
-            out,
-            "  {}, {} connections, {} {threads}, {:.1} s{}",
-            self.model,
-            self.connections,
-            self.threads,
-            self.duration_seconds,
-            if self.stopped { " (stopped early)" } else { "" }
-        )?;
-        if let Some(offered) = self.offered_rate {
-            writeln!(
-                out,
-                "  offered   {offered:10.1}/s   {} requests",
-                self.requests
-            )?;
-        }
-        writeln!(
-            out,
-            "  achieved  {:10.1}/s   {} good responses, {} failed, {} unfinished",
-            self.achieved_rate, self.ok, self.errors, self.unfinished
-        )?;
-        if self.redirects > 0 {
-            writeln!(out, "  redirects {:10}     not followed", self.redirects)?;
-        }
-        if self.sessions > 0 {
-            writeln!(out, "  sessions  {:10}     began", self.sessions)?;
-        }
-        if self.cut_pauses > 0 {
-            writeln!(
-                out,
-                "  pauses    {:10}     cut short: a request was due and all {} connections were \
-                 taken by users; --connections is how many there may be",
-                self.cut_pauses, self.connections
-            )?;
-        }
-        writeln!(out)?;
-        self.write_percentiles(out)?;
-        self.write_requests(out)?;
-        self.write_errors(out)?;
-        if let Some(warm_up) = &self.warm_up {
-            writeln!(out, "\n  {}", warm_up.summary_line())?;
-        }
-        self.write_generator(out)
-    }
-
-    fn write_requests(&self, out: &mut String) -> std::fmt::Result {
+    fn write_requests(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.by_request.is_empty() {
             return Ok(());
         }
@@ -351,7 +346,7 @@ impl LoadSummary {
         Ok(())
     }
 
-    fn write_percentiles(&self, out: &mut String) -> std::fmt::Result {
+    fn write_percentiles(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "              latency  service time")?;
         let rows = self.latency_us.percentile_rows();
         for ((name, latency), (_, service)) in
@@ -377,7 +372,7 @@ impl LoadSummary {
         Ok(())
     }
 
-    fn write_errors(&self, out: &mut String) -> std::fmt::Result {
+    fn write_errors(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.errors + self.unfinished == 0 {
             return Ok(());
         }
@@ -392,7 +387,7 @@ impl LoadSummary {
         Ok(())
     }
 
-    fn write_generator(&self, out: &mut String) -> std::fmt::Result {
+    fn write_generator(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "\n  generator: CPU {:.2} s", self.cpu_seconds)?;
         if let Some(cost) = self.cpu_us_per_request {
             write!(out, ", {cost:.2} us a request")?;
@@ -526,7 +521,7 @@ mod tests {
 
     #[test]
     fn the_model_and_the_rates_come_first() {
-        insta::assert_snapshot!(summary(0).summary_text(), @"
+        insta::assert_snapshot!(summary(0).to_string(), @"
         http://localhost:8080/
           open model, uniform arrivals, 100 connections, 1 thread, 10.0 s
           offered        100.0/s   1000 requests
@@ -548,7 +543,7 @@ mod tests {
 
     #[test]
     fn failures_stand_where_the_slowest_would() {
-        insta::assert_snapshot!(summary(20).summary_text(), @"
+        insta::assert_snapshot!(summary(20).to_string(), @"
         http://localhost:8080/
           open model, uniform arrivals, 100 connections, 1 thread, 10.0 s
           offered        102.0/s   1020 requests
@@ -635,13 +630,13 @@ mod tests {
             LoadSummary::from_totals(&setting, &totals, 120, &health(Some("it was late")));
         insta::assert_snapshot!(serde_json::to_string_pretty(&open).unwrap());
         open.stopped = true;
-        insta::assert_snapshot!(open.summary_text());
+        insta::assert_snapshot!(open.to_string());
         let closed = SummarySetting {
             is_open: false,
             ..setting
         };
         let closed = LoadSummary::from_totals(&closed, &LoadTotals::default(), 0, &health(None));
-        insta::assert_snapshot!(closed.summary_text());
+        insta::assert_snapshot!(closed.to_string());
     }
 
     #[test]
@@ -697,7 +692,7 @@ mod tests {
             let mut summary = summary(errors);
             summary.unfinished = unfinished;
             summary.requests = 100;
-            let text = summary.summary_text();
+            let text = summary.to_string();
             let share = text.lines().find(|line| line.contains("not answered well"));
             let is_explained = text.contains("percentiles count failed");
             (share.map(|share| share.trim().to_owned()), is_explained)

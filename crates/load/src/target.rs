@@ -4,7 +4,8 @@
 //! never carries them.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::error::LoadError;
@@ -67,6 +68,14 @@ impl fmt::Display for LoadTarget {
     }
 }
 
+/// The URL of an instance, where a key takes a file or an instance.
+pub fn instance_url(path: &Path) -> Option<&str> {
+    let schemes = ["http://", "https://"];
+    let text = path.to_str()?;
+    let is_url = schemes.iter().any(|scheme| text.starts_with(scheme));
+    is_url.then_some(text)
+}
+
 fn has_blank(path: &str) -> bool {
     let mut depth = 0_u32;
     path.bytes().any(|b| {
@@ -104,6 +113,10 @@ impl LoadTarget {
     /// The target address: the first that accepts a connection. Errors: [`LoadError::UnknownHost`]
     /// when the name is unknown, [`LoadError::Target`] when nothing listens.
     pub fn resolve_address(&self) -> Result<SocketAddr, LoadError> {
+        self.connect().map(|(address, _)| address)
+    }
+
+    pub(crate) fn connect(&self) -> Result<(SocketAddr, TcpStream), LoadError> {
         let refuse = |why: std::io::Error| LoadError::Target {
             authority: self.authority.clone(),
             why: why.to_string(),
@@ -116,8 +129,8 @@ impl LoadTarget {
             })?;
         let mut last = std::io::Error::other("the name has no address");
         for address in addresses {
-            match std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
-                Ok(_) => return Ok(address),
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+                Ok(stream) => return Ok((address, stream)),
                 Err(error) => last = error,
             }
         }

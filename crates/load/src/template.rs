@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use loadline_analysis::random::RandomStream;
 
 use crate::error::LoadError;
-use crate::random::SeededRandom;
 use crate::schedule::shard_seed;
 use crate::spec::read_bounded;
 
@@ -37,7 +37,7 @@ pub(crate) enum ValueEncoding {
 
 #[derive(Debug)]
 pub(crate) struct TemplateVariables {
-    random: SeededRandom,
+    random: RandomStream,
     sequence: u64,
     next: u64,
     stride: u64,
@@ -46,7 +46,7 @@ pub(crate) struct TemplateVariables {
 impl TemplateVariables {
     pub(crate) fn new(seed: u64, stream: u32, streams: u32) -> Self {
         Self {
-            random: SeededRandom::new(shard_seed(seed ^ VALUE_SEED, stream)),
+            random: RandomStream::from_seed(shard_seed(seed ^ VALUE_SEED, stream)),
             sequence: 0,
             next: u64::from(stream),
             stride: u64::from(streams),
@@ -310,7 +310,7 @@ fn encode(value: Vec<u8>, encoding: ValueEncoding) -> Vec<u8> {
 }
 
 /// Version 4: random, RFC 9562 §5.4.
-fn push_uuid(out: &mut Vec<u8>, random: &mut SeededRandom) {
+fn push_uuid(out: &mut Vec<u8>, random: &mut RandomStream) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
     bits = bits & !(0xf << 76) | 0x4 << 76;

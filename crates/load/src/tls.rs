@@ -59,6 +59,15 @@ impl TlsSetup {
             name,
         })
     }
+
+    pub(crate) fn begin_session(&self) -> Result<ClientConnection, LoadError> {
+        ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| {
+            LoadError::Plan {
+                field: "TLS",
+                why: error.to_string(),
+            }
+        })
+    }
 }
 
 fn read_roots(path: &Path) -> Result<RootCertStore, String> {
@@ -88,10 +97,10 @@ pub(crate) struct TlsSocket {
 
 impl TlsSocket {
     pub(crate) fn new(socket: TcpSocket, setup: &TlsSetup) -> Result<Self, ErrorKind> {
-        let session = ClientConnection::new(Arc::clone(&setup.config), setup.name.clone());
+        let session = setup.begin_session().map_err(|_| ErrorKind::Tls)?;
         Ok(Self {
             socket,
-            session: session.map_err(|_| ErrorKind::Tls)?,
+            session,
             drained: false,
         })
     }

@@ -8,9 +8,8 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use loadline_analysis::random::RandomStream;
 use serde::{Deserialize, Serialize};
-
-use crate::random::SeededRandom;
 
 /// Cookies kept; RFC 6265 §6.1 asks for at least 50 of a domain.
 const MOST: usize = 50;
@@ -27,9 +26,9 @@ pub struct User {
 impl User {
     /// A user with this mean number of requests in a session: each may be the last with the same
     /// probability, as in partly-open models (Schroeder et al., NSDI 2006).
-    pub(crate) fn with_mean_requests(mean: f64, random: &mut SeededRandom) -> Self {
+    pub(crate) fn with_mean_requests(mean: f64, random: &mut RandomStream) -> Self {
         let more = match mean > 1.0 {
-            true => random.next_open().ln() / (1.0 - 1.0 / mean).ln(),
+            true => random.uniform_open().ln() / (1.0 - 1.0 / mean).ln(),
             false => 0.0,
         };
         Self {
@@ -209,7 +208,7 @@ mod tests {
 
     #[test]
     fn sessions_have_the_mean_asked_for() {
-        let mut random = SeededRandom::new(3);
+        let mut random = RandomStream::from_seed(3);
         for mean in [1.0, 1.5, 8.0, 400.0] {
             let n = 100_000;
             let all: u64 = (0..n)
@@ -222,7 +221,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_cookie_is_shown() {
-        let mut user = User::with_mean_requests(1.0, &mut SeededRandom::new(1));
+        let mut user = User::with_mean_requests(1.0, &mut RandomStream::from_seed(1));
         user.cookies.store_cookie(b"token=secret", "/");
         assert!(!format!("{user:?}").contains("secret"), "{user:?}");
     }

@@ -170,7 +170,7 @@ fn two_generators_with_other_clocks_make_the_load_of_one() {
     };
     for (of, truth) in [(near, 0), (far, AHEAD.as_nanos() as i64)] {
         let wrong = of.offset_ns.abs_diff(truth);
-        assert!(u128::from(wrong) <= of.error.as_nanos(), "{of:?}");
+        assert!(u128::from(wrong) <= of.offset_error.as_nanos(), "{of:?}");
         assert!(of.drift_ns.unsigned_abs() < 10_000_000, "{of:?}");
     }
 }

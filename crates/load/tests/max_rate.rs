@@ -134,8 +134,8 @@ fn a_stop_during_the_probe_is_no_fault_of_the_server() {
     assert_eq!(found.incomplete.as_deref(), Some("it was stopped"));
     assert_eq!(found.goals[0].rate, None);
     assert!(
-        found.result_text().contains(": not known"),
+        found.to_string().contains(": not known"),
         "{}",
-        found.result_text()
+        found.to_string()
     );
 }

@@ -113,6 +113,22 @@ fn what_has_no_rows_with_times_counts_for_the_whole_run() {
 }
 
 #[test]
+fn sums_with_endless_names_are_neither_kept_nor_read() {
+    let header = "Type,Name,Request Count,Failure Count,50%,90%,99%\n";
+    let table = format!("{header}GET,/{},3,0,1,2,3\n", "x".repeat(1 << 20));
+    let read = read_reported(table.as_bytes(), ALWAYS).expect("a table of Locust");
+    let names: Vec<usize> = read.by_request.keys().map(String::len).collect();
+    assert_eq!(names, [200]);
+    let sample = fs::read_to_string(samples().join("oha.json")).expect("a sample");
+    let key = "\"statusCodeDistribution\": {";
+    assert!(sample.contains(key), "{sample}");
+    let statuses: String = (0..400_000).map(|n| format!("\"{n}\":1,")).collect();
+    let endless = sample.replace(key, &format!("{key}{statuses}"));
+    let refusal = read_reported(endless.as_bytes(), ALWAYS).unwrap_err();
+    assert!(refusal.to_string().contains("no whole JSON"), "{refusal}");
+}
+
+#[test]
 fn what_is_not_read_is_refused_with_a_way_out() {
     let mut gatling = fs::read(samples().join("gatling.log")).expect("a sample");
     gatling[7..9].copy_from_slice(b"15");

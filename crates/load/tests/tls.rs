@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use loadline_load::{LoadModel, LoadPlan, LoadTotals, TlsSpec, run};
+use loadline_load::{LoadModel, LoadPlan, LoadTotals, TlsSpec, call_service, run};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -23,7 +23,10 @@ fn data(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Answers every request with a body of [`BODY`] bytes.
+/// The only frame of a call that ends well: status 200 by index, `grpc-status` 0 as a literal.
+const CALL_ENDED: &[u8] = b"\0\0\x10\x01\x05\0\0\0\x01\x88\0\x0bgrpc-status\x010";
+
+/// Answers every request with a body of [`BODY`] bytes, and a gRPC call with OK.
 fn server() -> SocketAddr {
     let certificate = CertificateDer::from_pem_file(data("certificate.pem")).expect("it is there");
     let key = PrivateKeyDer::from_pem_file(data("key.pem")).expect("it is there");
@@ -60,6 +63,10 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
         match stream.read(&mut buffer) {
             Ok(n) if n > 0 => seen.extend_from_slice(&buffer[..n]),
             _ => return None,
+        }
+        if seen.starts_with(b"PRI") {
+            stream.write_all(CALL_ENDED).ok()?;
+            return stream.flush().ok();
         }
         while let Some(end) = seen.windows(4).position(|w| w == b"\r\n\r\n") {
             seen.drain(..end + 4);
@@ -111,6 +118,20 @@ fn a_certificate_that_does_not_fit_is_an_error_unless_any_is_accepted() {
         ..other
     };
     assert_eq!(go(model, any).ok, 16);
+}
+
+#[test]
+fn a_call_of_its_own_is_encrypted_as_the_load_is() {
+    let target = format!("https://localhost:{}", server().port());
+    let target = target.parse().unwrap();
+    let call = |name: &str| {
+        let tls = checked(name, Some(data("certificate.pem")));
+        let what = ("/a.B/C", &[][..]);
+        call_service(&target, Some(&tls), what, Duration::from_secs(20))
+    };
+    assert_eq!(call("localhost").unwrap().status, Some(0));
+    let refusal = call("example.org").unwrap_err().to_string();
+    assert!(refusal.contains("certificate"), "{refusal}");
 }
 
 #[test]

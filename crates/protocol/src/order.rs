@@ -316,8 +316,8 @@ pub struct Account {
 #[serde(rename_all = "snake_case")]
 pub enum SamplingRate {
     /// Once in each CFS period, just after its boundary: costs next to nothing and sees every
-    /// throttled period. Without a CPU limit, every 100 ms; where the limit is all the CPUs there are
-    /// and nothing can be throttled, every 10 ms, which shows what elsewhere would be.
+    /// throttled period. Every 100 ms without a CPU limit, or where it covers all the CPUs there are,
+    /// so that nothing can be throttled.
     #[default]
     Period,
     /// At this distance, 1 ms or more: places throttling to about a millisecond.

@@ -27,6 +27,8 @@ pub(crate) struct ConnectionSide {
     pub(crate) stream: TcpStream,
     is_readable: bool,
     is_writable: bool,
+    /// What waits for this side is late from then on, and not before.
+    writable_since: u64,
     has_ended: bool,
 }
 
@@ -36,6 +38,7 @@ impl ConnectionSide {
             stream,
             is_readable: false,
             is_writable: false,
+            writable_since: 0,
             has_ended: false,
         }
     }
@@ -91,8 +94,11 @@ impl ProxiedConnection {
     }
 
     pub(crate) fn note_event(&mut self, side: usize, is_readable: bool, is_writable: bool) {
-        self.sides[side].is_readable |= is_readable;
-        self.sides[side].is_writable |= is_writable;
+        let side = &mut self.sides[side];
+        side.is_readable |= is_readable;
+        if is_writable && !side.is_writable {
+            (side.is_writable, side.writable_since) = (true, clock_ns());
+        }
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
@@ -103,7 +109,7 @@ impl ProxiedConnection {
         if !self.is_connected {
             let server = &self.sides[SERVER];
             if !server.is_writable && !server.is_readable {
-                return ProxyProgress::Wait(None);
+                return self.await_server(with);
             }
             match server.stream.take_error() {
                 Ok(None) => self.is_connected = true,
@@ -124,6 +130,28 @@ impl ProxiedConnection {
             ([true, true], _) => ProxyProgress::Over,
             (_, true) => ProxyProgress::Again,
             _ => ProxyProgress::Wait(wake),
+        }
+    }
+
+    /// A service that hangs accepts no connection: its requests wait from their first byte on.
+    fn await_server(&mut self, with: &mut ProxyContext<'_>) -> ProxyProgress {
+        if with.book.is_none() {
+            return ProxyProgress::Wait(None);
+        }
+        match self.pump(CLIENT, with) {
+            // No client of HTTP ends its side before the answer, unless it gives up.
+            Ok(_) if self.sides[CLIENT].has_ended => ProxyProgress::Over,
+            Ok(progress) => progress,
+            Err(_) => ProxyProgress::Broken,
+        }
+    }
+
+    /// The service took no connection.
+    pub(crate) fn refuse_exchanges(&mut self, book: &mut ExchangeBook) {
+        match self.watch.has_exchanges() {
+            true => (self.watch).abandon_exchanges(loadline_load::ErrorKind::Refused, book),
+            // The request that wanted it was never seen.
+            false => book.count_refused(clock_ns()),
         }
     }
 
@@ -267,7 +295,8 @@ impl ProxiedConnection {
                 LaneItem::Bytes(bytes) => {
                     let sent = write(to, &bytes[piece.sent..])?;
                     if piece.sent == 0 && sent > 0 {
-                        with.lag.record_lag(piece.due, clock_ns());
+                        let due = piece.due.max(to.writable_since);
+                        with.lag.record_lag(due, clock_ns());
                     }
                     piece.sent += sent;
                     if piece.sent < bytes.len() {
@@ -298,5 +327,85 @@ fn write(to: &mut ConnectionSide, bytes: &[u8]) -> io::Result<usize> {
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use loadline_analysis::random::RandomStream;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        let (far, _) = listener.accept().expect("accepted");
+        far.set_nonblocking(true).expect("a socket");
+        (near, far)
+    }
+
+    #[test]
+    fn a_request_counts_before_the_service_takes_its_connection() {
+        let ((mut tool, client), (mut service, server)) = (pair(), pair());
+        let lane = || ConnectionLane::new(Vec::new(), RandomStream::from_seed(1));
+        let lanes = [lane(), lane()];
+        let mut connection = ProxiedConnection::new(0, [client, server], lanes, Vec::new());
+        let mut book = ExchangeBook::new(&[]);
+        book.begin_phase(1_000_000_000, clock_ns(), None);
+        let (mut counters, mut lag) = (LinkCounters::default(), Lag::new());
+        let mut buffer = vec![0; 4096];
+        let mut moved = |connection: &mut ProxiedConnection, book: &mut ExchangeBook| {
+            connection.move_bytes(&mut ProxyContext {
+                zero: None,
+                counters: &mut counters,
+                lag: &mut lag,
+                buffer: &mut buffer,
+                has_room: true,
+                book: Some(book),
+            })
+        };
+        let request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+        tool.write_all(request).expect("sent");
+        connection.note_event(CLIENT, true, true);
+        assert_eq!(moved(&mut connection, &mut book), ProxyProgress::Wait(None));
+        let scheduled = |book: &mut ExchangeBook| {
+            let observed = book.end_phase(clock_ns(), Duration::ZERO, Duration::ZERO);
+            (observed.totals.scheduled, observed.totals.errors)
+        };
+        // It is passed on when the service accepts.
+        connection.note_event(SERVER, false, true);
+        moved(&mut connection, &mut book);
+        let mut got = vec![0; request.len()];
+        service.read_exact(&mut got).expect("received");
+        assert_eq!(got, request);
+        assert_eq!(scheduled(&mut book).0, 1);
+    }
+
+    #[test]
+    fn a_service_that_refuses_a_waiting_request_fails_it_once() {
+        let ((mut tool, client), (_, server)) = (pair(), pair());
+        let lane = || ConnectionLane::new(Vec::new(), RandomStream::from_seed(1));
+        let lanes = [lane(), lane()];
+        let mut connection = ProxiedConnection::new(0, [client, server], lanes, Vec::new());
+        let mut book = ExchangeBook::new(&[]);
+        book.begin_phase(1_000_000_000, clock_ns(), None);
+        tool.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
+        connection.note_event(CLIENT, true, true);
+        let (mut counters, mut lag) = (LinkCounters::default(), Lag::new());
+        connection.move_bytes(&mut ProxyContext {
+            zero: None,
+            counters: &mut counters,
+            lag: &mut lag,
+            buffer: &mut vec![0; 4096],
+            has_room: true,
+            book: Some(&mut book),
+        });
+        connection.refuse_exchanges(&mut book);
+        connection.refuse_exchanges(&mut book);
+        let observed = book.end_phase(clock_ns(), Duration::ZERO, Duration::ZERO);
+        assert_eq!(observed.totals.scheduled, 2);
+        assert_eq!(observed.totals.errors.get("refused"), Some(&2));
     }
 }

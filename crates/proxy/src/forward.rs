@@ -446,7 +446,7 @@ impl TrialProxy {
             ProxyProgress::Refused => {
                 link.counters.now.refused += 1;
                 if let Some(book) = &mut self.book {
-                    book.count_refused(clock_ns());
+                    connection.refuse_exchanges(book);
                 }
                 self.reset_client(id);
             }

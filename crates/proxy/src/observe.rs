@@ -111,6 +111,10 @@ impl ExchangeWatch {
         }
     }
 
+    pub(crate) fn has_exchanges(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
     pub(crate) fn end_responses(&mut self, now: u64, book: &mut ExchangeBook) {
         if let Some(response) = self.responses.complete_at_eof()
             && let Some(exchange) = self.under_way.pop_front()
@@ -153,6 +157,8 @@ pub(crate) struct ExchangeBook {
     by_name: BTreeMap<Vec<u8>, RequestTotals>,
     /// Begins of exchanges of this phase that are under way, and how many began then.
     open: BTreeMap<u64, u32>,
+    /// Exchanges of earlier phases that are still under way.
+    overdue: u64,
     connections: u64,
     stalls: StallWatch,
     unreadable: Option<&'static str>,
@@ -177,6 +183,7 @@ impl ExchangeBook {
             next_second: u64::MAX,
             by_name: BTreeMap::new(),
             open: BTreeMap::new(),
+            overdue: 0,
             connections: 0,
             stalls: StallWatch::default(),
             unreadable: None,
@@ -235,6 +242,7 @@ impl ExchangeBook {
 
     fn close_exchange(&mut self, exchange: &Exchange) -> bool {
         if exchange.phase != self.phase || !matches!(self.state, PhaseState::Running(..)) {
+            self.overdue = self.overdue.saturating_sub(u64::from(exchange.phase > 0));
             return false;
         }
         if let Some(count) = self.open.get_mut(&exchange.begin) {
@@ -326,8 +334,13 @@ impl ExchangeBook {
             PhaseState::Idle | PhaseState::Awaited(_) => (now, now),
         };
         self.next_second = u64::MAX;
-        let unfinished = self.open.values().map(|count| u64::from(*count)).sum();
+        let unfinished: u64 = self.open.values().map(|count| u64::from(*count)).sum();
         self.totals.unfinished = unfinished;
+        if self.totals.scheduled == 0 {
+            // A closed load sends nothing more while the service hangs: its requests still wait.
+            (self.totals.scheduled, self.totals.unfinished) = (self.overdue, self.overdue);
+        }
+        self.overdue += unfinished;
         self.open.clear();
         let by_name = std::mem::take(&mut self.by_name);
         let (names, by_request): (Vec<_>, Vec<_>) = by_name
@@ -470,6 +483,20 @@ mod tests {
         book.begin_phase(SECOND, 12 * SECOND, None);
         first.take_response_bytes(OK, 12 * SECOND + MS, &mut book);
         assert_eq!(ended(book), "0 = 0 + {} + 0; ");
+    }
+
+    #[test]
+    fn a_phase_without_a_request_has_those_that_still_wait() {
+        let mut book = ExchangeBook::new(&[]);
+        book.begin_phase(SECOND, 0, None);
+        let mut users = [ExchangeWatch::default(), ExchangeWatch::default()];
+        for user in &mut users {
+            user.take_request_bytes(GET, 0, &mut book);
+        }
+        book.end_phase(SECOND, Duration::ZERO, Duration::ZERO);
+        users[0].take_response_bytes(OK, SECOND, &mut book);
+        book.begin_phase(SECOND, SECOND, None);
+        assert_eq!(ended(book), "1 = 0 + {} + 1; ");
     }
 
     #[test]

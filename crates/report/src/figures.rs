@@ -48,12 +48,6 @@ impl SeenLatency {
     }
 }
 
-/// The spread of latencies of trials; `None` when there are none. Where the middle lies between a
-/// time and one in failures, it lies in failures.
-pub fn spread_latencies(values: impl Iterator<Item = SeenLatency>) -> Option<Spread<SeenLatency>> {
-    spread(values)
-}
-
 /// The latencies of the judged phase, around an outage those of the time before it, which the verdict
 /// is about; `None` when nothing was measured, the trial was ended early or the record is damaged.
 pub fn judged_latency(trial: &TrialRecord) -> Option<Latency> {
@@ -211,7 +205,8 @@ impl MiddleValue for SeenLatency {
     }
 }
 
-/// The spread of the values there are; `None` when there are none.
+/// The spread of the values there are; `None` when there are none. Where the middle lies between a
+/// time and one in failures, it lies in failures.
 pub fn spread<T: MiddleValue>(values: impl Iterator<Item = T>) -> Option<Spread<T>> {
     let mut values: Vec<T> = values.collect();
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
@@ -244,7 +239,7 @@ mod tests {
         let shown = spread(times.into_iter()).map(|s| s.median);
         assert_eq!(shown, loadline_analysis::interval::median(&times));
         let at = |us| SeenLatency::At(Duration::from_micros(us));
-        let seen = spread_latencies([at(8_420), at(8_480)].into_iter()).map(|s| s.median);
+        let seen = spread([at(8_420), at(8_480)].into_iter()).map(|s| s.median);
         assert_eq!(seen, Some(at(8_450)));
         let bytes = [Bytes::from_mib(1), Bytes::from_mib(2)].into_iter();
         assert_eq!(spread(bytes).map(|s| s.median), Some(Bytes::from_kib(1536)));
@@ -253,8 +248,7 @@ mod tests {
     #[test]
     fn failures_are_slower_than_every_latency() {
         let at = |ms| SeenLatency::At(Duration::from_millis(ms));
-        let median =
-            |values: &[SeenLatency]| spread_latencies(values.iter().copied()).map(|s| s.median);
+        let median = |values: &[SeenLatency]| spread(values.iter().copied()).map(|s| s.median);
         assert_eq!(median(&[]), None);
         assert_eq!(
             median(&[at(9), at(8), SeenLatency::InFailures]),
@@ -265,8 +259,7 @@ mod tests {
             median(&[at(9), SeenLatency::InFailures]),
             Some(SeenLatency::InFailures)
         );
-        let many =
-            spread_latencies([SeenLatency::InFailures, SeenLatency::InFailures, at(5)].into_iter());
+        let many = spread([SeenLatency::InFailures, SeenLatency::InFailures, at(5)].into_iter());
         let many = many.expect("three trials");
         assert_eq!((many.low, many.median), (at(5), SeenLatency::InFailures));
         assert_eq!(

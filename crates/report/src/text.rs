@@ -18,13 +18,28 @@ pub fn clean(text: &str) -> String {
     clean_up_to(text, LONGEST)
 }
 
+/// What a terminal is shown, however long: [`clean`]; JSON keeps its values, with escapes.
+pub fn harmless(text: &str) -> String {
+    if !text.starts_with(['{', '[']) {
+        return clean_up_to(text, usize::MAX);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_shown(c) {
+            true => out.push(c),
+            false => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    out
+}
+
 /// [`clean`] for whole files: 64 000 characters.
 pub fn clean_file(text: &str) -> String {
     clean_up_to(text, LONGEST_FILE)
 }
 
 fn clean_up_to(text: &str, longest: usize) -> String {
-    let mut out = String::with_capacity(text.len().min(4 * longest));
+    let mut out = String::with_capacity(text.len().min(longest.saturating_mul(4)));
     let mut kept = 0usize;
     let mut dropped = 0usize;
     let mut chars = text.chars().peekable();

@@ -10,7 +10,7 @@ mod today;
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, MachineDescription, TrialRecord};
+use loadline_analysis::record::{Configuration, LoadFrom, MachineDescription, TrialRecord};
 use loadline_analysis::slo::Slo;
 
 use crate::format;
@@ -64,6 +64,16 @@ impl ResultView {
     /// Whether its trials send requests; a run that ends and a consumer get none.
     pub fn sends_requests(&self) -> bool {
         self.slo.request_objective().is_some()
+    }
+
+    /// From when latencies count. A command of the user's does not say when it meant to send.
+    pub(crate) fn latency_origin(&self) -> &'static str {
+        let loads = || self.trials.iter().flat_map(|trial| &trial.evidence.load);
+        let is_command = |from: &LoadFrom| matches!(from, LoadFrom::Command { .. });
+        match loads().any(|load| load.load_from.as_ref().is_some_and(is_command)) {
+            true => "from its arrival before the service",
+            false => "from the intended send time",
+        }
     }
 
     pub fn load_of(&self, configuration: &Configuration) -> String {

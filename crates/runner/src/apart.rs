@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +27,7 @@ use loadline_trial::monotonic_ns;
 use loadline_trial::oci::image::EngineImage;
 use loadline_trial::pod::{self, ImageReading, LineEffect};
 
-use crate::host::{Delivery, TrialHandle, TrialHost};
+use crate::host::{Delivery, TrialHandle, TrialHost, WRITABLE};
 
 /// Longest time between two looks at what came.
 const POLL: Duration = Duration::from_millis(50);
@@ -121,17 +120,8 @@ impl TrialHost for ApartHost {
                 "call loadline again",
             )
         })?;
-        let failed = |error: std::io::Error| {
-            RunRefusal::new(
-                format!("making the event log {}", delivery.log.display()),
-                error,
-                "the state directory must be writable, on a disk with space",
-            )
-        };
-        let mut options = File::options();
-        let options = options.append(true).create_new(true).mode(0o600);
-        let log = options.open(&delivery.log).map_err(failed)?;
-        let reading = EventLogReader::new(File::open(&delivery.log).map_err(failed)?);
+        let (log, reading) = delivery.make_log()?;
+        let reading = EventLogReader::new(reading);
         let (tell, events) = channel();
         let asked = Arc::new(AtomicBool::new(false));
         let follow = ApartFollower {
@@ -153,7 +143,7 @@ impl TrialHost for ApartHost {
         Ok(Box::new(ApartTrial {
             events,
             asked,
-            thread: Some(thread.map_err(failed)?),
+            thread: Some(thread.map_err(|e| RunRefusal::new("starting a thread", e, WRITABLE))?),
             is_over: false,
         }))
     }
@@ -364,13 +354,10 @@ fn add_exit(ended: ContainerEnd, mut evidence: Evidence) -> Evidence {
 
 fn runtime_lost_ending(why: String, said: Option<String>) -> TrialEnding {
     let said = said.map_or_else(String::new, |said| format!("; it said: {said}"));
-    TrialEnding::Measured(Box::new(Evidence {
-        failure: Some(MeasurementFailure {
-            cause: InvalidReason::RuntimeLost,
-            detail: format!("{why}{said}"),
-        }),
-        ..Evidence::default()
-    }))
+    TrialEnding::Measured(Box::new(Evidence::failed(MeasurementFailure::new(
+        InvalidReason::RuntimeLost,
+        format!("{why}{said}"),
+    ))))
 }
 
 const LINES: usize = 256;

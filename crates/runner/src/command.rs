@@ -2,7 +2,7 @@
 //!
 //! Owns where JVM options go: straight behind `java`, before the user's own, so that for the same
 //! option the user's wins; for a program that is not `java` (a script) and for an image, a variable
-//! that the JVM reads, whoever starts it. Arguments are never joined or split: what the user typed
+//! that the JVM reads, whoever starts it, or the variable that a run names (`--options-to`). Arguments are never joined or split: what the user typed
 //! arrives as it was. Sources: JVM TI specification, JAVA_TOOL_OPTIONS; OpenJ9's documentation,
 //! OPENJ9_JAVA_OPTIONS.
 
@@ -13,6 +13,8 @@ use loadline_analysis::record::Configuration;
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_jvm::log_option::gc_log_options;
 use loadline_sizing::Vm;
+use loadline_sizing::options::words::join_environment;
+pub(crate) use loadline_sizing::options::words::{OPENJ9_OPTIONS, TOOL_OPTIONS};
 
 use loadline_protocol::RunRefusal;
 
@@ -24,13 +26,6 @@ use loadline_trial::{application_pauses, is_script};
 
 /// Where the JVM writes its GC log, as the application sees it: its `/tmp` is private.
 const GC_LOG: &str = "/tmp/loadline-gc.log";
-
-/// The variable that every JVM reads, whoever starts it.
-pub(crate) const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
-
-/// The variable that OpenJ9 reads after it. Open Liberty's start script puts its own GC log and
-/// class cache into it, but leaves them out or puts them first if the variable is already set.
-const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 
 /// Both, in the order in which an OpenJ9 reads them; the last word counts.
 pub(crate) const JVM_VARIABLES: [&str; 2] = [TOOL_OPTIONS, OPENJ9_OPTIONS];
@@ -106,7 +101,11 @@ fn put_together(
                 .to_string_lossy()
                 .into_owned(),
         );
-        add_options(&mut env, jdk.as_ref(), &options);
+        let variable = match configuration.options_variable.as_deref() {
+            None | Some(TOOL_OPTIONS) => options_variable(jdk.as_ref()),
+            Some(variable) => variable,
+        };
+        add_options(&mut env, variable, &options)?;
         if let Some(jdk) = jdk.as_ref().filter(|_| configuration.jdk.is_some()) {
             env.insert(
                 "JAVA_HOME".to_owned(),
@@ -160,7 +159,7 @@ fn in_image(
         env.entry(variable.to_owned())
             .or_insert_with(|| own.clone());
     }
-    add_options(&mut env, found.jdk.as_ref(), &options);
+    add_options(&mut env, variable, &options)?;
     let mut args = match (app.command.is_empty(), configuration.args.is_empty()) {
         (true, false) => found.cmd.clone(),
         _ => app.command.clone(),
@@ -271,23 +270,25 @@ pub fn options_variable(jdk: Option<&InstalledJdk>) -> &'static str {
     }
 }
 
-/// Appends options that a JVM somewhere below a script will read. HotSpot splits the variable at
-/// blanks and honours quotes (arguments.cpp, parse_options_buffer).
-fn add_options(env: &mut BTreeMap<String, String>, jdk: Option<&InstalledJdk>, options: &[String]) {
+/// Appends options that a JVM somewhere below a script will read from this variable.
+/// Errors: [`RunRefusal`] for an option that it cannot hold.
+fn add_options(
+    env: &mut BTreeMap<String, String>,
+    variable: &str,
+    options: &[String],
+) -> Result<(), RunRefusal> {
     if options.is_empty() {
-        return;
+        return Ok(());
     }
-    let quote = |option: &String| {
-        if option.contains(char::is_whitespace) {
-            format!("\"{option}\"")
-        } else {
-            option.clone()
-        }
-    };
-    let variable = options_variable(jdk);
-    let mut all: Vec<String> = env.get(variable).cloned().into_iter().collect();
-    all.extend(options.iter().map(quote));
-    env.insert(variable.to_owned(), all.join(" "));
+    let words: Vec<&str> = options.iter().map(String::as_str).collect();
+    let own = env.get(variable).map(String::as_str);
+    let text = join_environment(variable, own, &words).ok_or_else(|| {
+        let why = "its reader splits it at blanks, and one of the JVM options has blanks or quotes";
+        let hint = "leave that option out, or give it to every JVM: --options-to all";
+        RunRefusal::new(variable, why, hint)
+    })?;
+    env.insert(variable.to_owned(), text);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -428,6 +429,35 @@ mod tests {
         let (has_log, native) = env("native", "openj9");
         assert!(!has_log, "it may not start a JVM");
         assert_eq!(native[TOOL_OPTIONS], "-Xmx64m");
+    }
+
+    #[test]
+    fn a_run_gets_its_options_in_the_variable_that_it_names() {
+        let (mut app, mut configuration) = app(None);
+        app.image = None;
+        app.directory = PathBuf::from("/");
+        app.command = vec!["/bin/sh".to_owned()];
+        let none = DetectedJdks::scan_places(&JdkPlaces::default());
+        let mut assemble = |variable: &str, option: &str| {
+            configuration.options_variable = Some(variable.to_owned());
+            configuration.jvm_options[0].text = option.to_owned();
+            put_together(&app, &configuration, &none, &JdkPlaces::default())
+        };
+        for (variable, value) in [
+            ("MAVEN_OPTS", "-Xmx64m"),
+            ("GRADLE_OPTS", "\"-Dorg.gradle.jvmargs=-Xmx64m\""),
+            (TOOL_OPTIONS, "-Xmx64m"),
+        ] {
+            let assembled = assemble(variable, "-Xmx64m").expect("it is assembled");
+            let loadline_protocol::AppSpec::Command { env, .. } = assembled.app else {
+                panic!("a command is no image")
+            };
+            assert_eq!(env[variable], value);
+            let is_only = variable == TOOL_OPTIONS || !env.contains_key(TOOL_OPTIONS);
+            assert!(is_only, "{env:?}");
+        }
+        let refused = assemble("MAVEN_OPTS", "-Da=b c").expect_err("mvn would split it");
+        assert!(refused.to_string().contains("MAVEN_OPTS"), "{refused}");
     }
 
     #[test]

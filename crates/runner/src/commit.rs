@@ -14,11 +14,12 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use loadline_analysis::record::Commit;
+use loadline_trial::program::kill_group;
 
 /// Git reads the size of every file; of a hundred thousand on a cold disk that takes seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -50,7 +51,7 @@ pub fn find_commit(directory: &Path) -> Option<Commit> {
     let path = std::env::var_os("PATH")?;
     let mut child = git_command(directory, &path)?.spawn().ok()?;
     let text = child.stdout.take().and_then(first_bytes);
-    kill_with_group(&mut child);
+    kill_group(&mut child);
     parse_commit(&String::from_utf8_lossy(&text?))
 }
 
@@ -95,17 +96,6 @@ fn first_bytes(output: ChildStdout) -> Option<Vec<u8>> {
     };
     std::thread::Builder::new().spawn(read).ok()?;
     receiver.recv_timeout(PATIENCE).ok()?
-}
-
-fn kill_with_group(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    {
-        // It may have ended.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    let _ = child.wait();
 }
 
 fn parse_commit(text: &str) -> Option<Commit> {

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use loadline_analysis::budget::HeapPolicy;
 use loadline_analysis::record::Configuration;
 use loadline_experiment::Experiment;
+use loadline_experiment::program::build_tool;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_protocol::RunRefusal;
 
-use crate::command::assemble;
+use crate::command::{assemble, is_java};
 
 /// Options that set the heap by a share of the memory limit.
 const SHARES: [&str; 4] = [
@@ -54,10 +55,19 @@ pub(crate) fn policy_of(experiment: &Experiment, base: &Configuration) -> HeapPo
         .chain(heap_words(&words, &SHARES))
         .next()
         .is_some();
+    let is_left = has_own || starts_jvms_itself(experiment, base);
     match experiment.search.heap {
-        HeapPolicy::Auto | HeapPolicy::Grow if has_own => HeapPolicy::Keep,
+        HeapPolicy::Auto | HeapPolicy::Grow if is_left => HeapPolicy::Keep,
         wanted => wanted,
     }
+}
+
+/// Whether a run starts its JVMs itself, without a JVM named for the options.
+fn starts_jvms_itself(experiment: &Experiment, base: &Configuration) -> bool {
+    let app = experiment.app_of(base);
+    let is_java = app.command.first().is_some_and(|program| is_java(program));
+    let is_told = base.options_variable.is_some();
+    app.run.is_some() && app.image.is_none() && !is_java && !is_told
 }
 
 /// Refuses heap options that contradict each other or the heap that is asked for, and a heap for a
@@ -100,6 +110,15 @@ pub fn check_heaps(
                 "the application sets its heap itself ({own}): it stays, and counts as its largest"
             );
             note.get_or_insert(text);
+        }
+        let tool = build_tool(&experiment.app_of(base).command);
+        let variable = tool.and_then(|tool| tool.options_variable);
+        if let (HeapPolicy::Auto | HeapPolicy::Grow, Some(variable), true) =
+            (wanted, variable, starts_jvms_itself(experiment, base))
+        {
+            note.get_or_insert(format!(
+                "the heaps of the build stay as they are: --options-to launcher chooses one for {variable}, --options-to all one for each JVM"
+            ));
         }
         if matches!(wanted, HeapPolicy::Fixed(_) | HeapPolicy::Grow)
             && !has_jvm(experiment, base, jdks, places)
@@ -180,6 +199,44 @@ mod tests {
             checked("\"sh\"", "auto"),
         ];
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_run_of_several_jvms_gets_a_heap_where_its_options_are_sent() {
+        let policy = |program: &str, more: &str| {
+            let text = format!(
+                "slo = \"exit=0\"\n[app]\ncommand = [\"{program}\"]\nends = true\n{more}\n"
+            );
+            let parsed = Experiment::from_file_text(&text, Path::new("x"), Path::new("/"));
+            let experiment = parsed.unwrap_or_else(|error| panic!("{error}"));
+            let bases = bases(&experiment);
+            let jdks = DetectedJdks {
+                jdks: Vec::new(),
+                unusable: Vec::new(),
+            };
+            let note = check_heaps(&experiment, &bases, &jdks, &JdkPlaces::of_process());
+            let note = note.unwrap_or_else(|refusal| panic!("{refusal}"));
+            format!(
+                "{}: {}",
+                policy_of(&experiment, &bases[0]),
+                note.unwrap_or_default()
+            )
+            .trim_end()
+            .to_owned()
+        };
+        insta::assert_snapshot!([
+            policy("java", ""),
+            policy("mvn", ""),
+            policy("make", ""),
+            policy("mvn", "options-to = \"launcher\""),
+            policy("mvn", "options-to = \"launcher\"\nenv = { MAVEN_OPTS = \"-Xmx1g\" }"),
+        ].join("\n"), @"
+        auto:
+        keep: the heaps of the build stay as they are: --options-to launcher chooses one for MAVEN_OPTS, --options-to all one for each JVM
+        keep:
+        auto:
+        keep: the application sets its heap itself (-Xmx1g): it stays, and counts as its largest
+        ");
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Where trials run: the seam between the runner and the machines.
 //!
-//! Owns the traits only. A host carries out orders in slots, each a whole trial with one clock; the
+//! Owns the traits, and how the log of a delivery is made. A host carries out orders in slots, each a whole trial with one clock; the
 //! runner fills the slots and stores what comes back. There are four: this machine, a container
 //! engine out of loadline's sight, a cluster, and a simulation with known truth and virtual time.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::record::MachineDescription;
+pub use loadline_cgroup::CpuUse;
 use loadline_protocol::{RunRefusal, TrialEvent, TrialOrder};
 
 pub trait TrialHost {
@@ -33,6 +36,19 @@ pub trait TrialHost {
 
     /// Now, on a clock of the host that never goes back, in ns: what [`TrialHost::wait_for_events`] waits by.
     fn host_clock_ns(&self) -> u64;
+
+    /// What the machine's CPUs do while no trial runs; asked again and again until it is known.
+    fn machine_use(&mut self) -> MachineUse {
+        MachineUse::Unknown
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum MachineUse {
+    /// This host cannot know.
+    Unknown,
+    NotYet,
+    Seen(CpuUse),
 }
 
 /// Where a host puts the output of a trial, on this machine. The files are complete at the trial's
@@ -43,6 +59,22 @@ pub struct Delivery {
     pub log: PathBuf,
     pub files: Vec<PathBuf>,
 }
+
+impl Delivery {
+    /// Makes the event log: to append to, and to read.
+    pub fn make_log(&self) -> Result<(File, File), RunRefusal> {
+        let mut options = File::options();
+        options.append(true).read(true).create_new(true).mode(0o600);
+        let log = options.open(&self.log);
+        let both = log.and_then(|log| Ok((log, File::open(&self.log)?)));
+        both.map_err(|error| {
+            let making = format!("making the event log {}", self.log.display());
+            RunRefusal::new(making, error, WRITABLE)
+        })
+    }
+}
+
+pub(crate) const WRITABLE: &str = "the state directory must be writable, on a disk with space";
 
 /// A trial that runs. Dropping it ends the trial and removes everything it left.
 pub trait TrialHandle {

@@ -6,11 +6,10 @@
 //! dependencies.
 
 use std::cell::RefCell;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::io::{self, Read, Write};
+use std::process::{Child, ChildStdin};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure};
@@ -19,7 +18,7 @@ use loadline_protocol::{
 };
 use loadline_trial::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
 use loadline_trial::part::PARENT;
-use loadline_trial::{Site, plain_text, spawn_command};
+use loadline_trial::{Site, part_command, plain_text, read_answers, spawn_command};
 
 use crate::host::TrialHandle;
 
@@ -49,29 +48,10 @@ pub(crate) struct KeeperProcess {
 
 impl KeeperProcess {
     pub(crate) fn start_process(site: &Site) -> io::Result<Self> {
-        let mut command = Command::new(&site.chosen_options().program);
-        command
-            .arg("keeper-part")
-            .env_clear()
-            .env(PARENT, std::process::id().to_string())
-            .current_dir("/")
-            // A Ctrl-C is for loadline, which ends it.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = part_command(&site.chosen_options().program, "keeper-part");
+        command.env(PARENT, std::process::id().to_string());
         let mut child = spawn_command(command)?;
-        let (told, answers) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            let read = move || {
-                let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-                let all = lines.map_while(|line| serde_json::from_str(&line).ok());
-                // Nobody who waits for an answer: loadline ends.
-                all.for_each(|answer| drop(told.send(answer)));
-            };
-            let thread = std::thread::Builder::new().name("keeper".to_owned());
-            thread.spawn(read)?;
-        }
+        let answers = read_answers(&mut child, "keeper")?;
         Ok(Self {
             site: site.clone(),
             requests: child.stdin.take(),
@@ -115,12 +95,10 @@ impl KeeperProcess {
             "" => String::new(),
             said => format!("; it said: {said}"),
         };
-        MeasurementFailure {
-            cause: InvalidReason::RuntimeLost,
-            detail: format!(
-                "the process that holds the dependencies of all trials was lost ({how}){said}"
-            ),
-        }
+        MeasurementFailure::new(
+            InvalidReason::RuntimeLost,
+            format!("the process that holds the dependencies of all trials was lost ({how}){said}"),
+        )
     }
 
     fn end_keeper(&mut self) {
@@ -283,10 +261,7 @@ impl Drop for JoiningTrial {
 }
 
 fn failed_ending(failure: MeasurementFailure) -> TrialEnding {
-    TrialEnding::Measured(Box::new(Evidence {
-        failure: Some(failure),
-        ..Evidence::default()
-    }))
+    TrialEnding::Measured(Box::new(Evidence::failed(failure)))
 }
 
 fn joined_dependencies(answer: KeeperAnswer) -> Result<SharedDependencies, TrialEnding> {
@@ -332,10 +307,10 @@ mod tests {
             name: name.to_owned(),
             how: "signal 9".to_owned(),
             last_output: vec!["no space".to_owned()],
-            failure: MeasurementFailure {
-                cause: InvalidReason::Dependency,
-                detail: format!("the dependency {name}: it ended, it said: no space"),
-            },
+            failure: MeasurementFailure::new(
+                InvalidReason::Dependency,
+                format!("the dependency {name}: it ended, it said: no space"),
+            ),
         }
     }
 
@@ -362,10 +337,7 @@ mod tests {
 
     #[test]
     fn a_failure_of_loadlines_own_stays() {
-        let own = MeasurementFailure {
-            cause: InvalidReason::DiskFull,
-            detail: "full".to_owned(),
-        };
+        let own = MeasurementFailure::new(InvalidReason::DiskFull, "full");
         let mut seen = evidence(Some(own.clone()));
         add_ended_dependencies(&mut seen, vec![ended("db")]);
         assert_eq!(seen.failure, Some(own));

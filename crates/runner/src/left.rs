@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TimeLeft {
     /// Trials it takes, as far as that is known: of a search, what half of such searches take.
     expected: Option<u32>,
@@ -23,11 +23,7 @@ impl TimeLeft {
         Self {
             expected,
             each,
-            attempts: 0,
-            measured: 0,
-            found: 0,
-            last_end: Duration::ZERO,
-            longest: Duration::ZERO,
+            ..Self::default()
         }
     }
 

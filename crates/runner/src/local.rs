@@ -6,19 +6,20 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{Evidence, InvalidReason, MachineDescription, MeasurementFailure};
+use loadline_cgroup::CpuWatch;
 use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_trial::part::PARENT;
-use loadline_trial::{Site, SiteOptions, monotonic_ns, plain_text, spawn_command};
+use loadline_trial::{Site, SiteOptions, monotonic_ns, part_command, plain_text, spawn_command};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::host::{Delivery, TrialHandle, TrialHost};
+use crate::host::{Delivery, MachineUse, TrialHandle, TrialHost, WRITABLE};
 use crate::keeper::{self, JoiningTrial, Place};
 
 const POLL: Duration = Duration::from_millis(25);
@@ -37,6 +38,7 @@ const LAST_WORDS: usize = 4096;
 pub struct LocalTrialHost {
     site: Site,
     keeper: Place,
+    cpus: CpuWatch,
 }
 
 impl LocalTrialHost {
@@ -46,6 +48,7 @@ impl LocalTrialHost {
         Site::detect_site(options).map(|site| Self {
             site,
             keeper: Place::default(),
+            cpus: CpuWatch::new(Path::new("/proc")),
         })
     }
 
@@ -73,22 +76,8 @@ impl TrialHost for LocalTrialHost {
         order: &TrialOrder,
         delivery: &Delivery,
     ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
-        let failed = |what: &str, error: io::Error| {
-            RunRefusal::new(
-                what,
-                error,
-                "the state directory must be writable, on a disk with space",
-            )
-        };
-        let making = format!("making the event log {}", delivery.log.display());
-        let log = File::options()
-            .append(true)
-            .read(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&delivery.log)
-            .map_err(|error| failed(&making, error))?;
-        let reading = File::open(&delivery.log).map_err(|error| failed(&making, error))?;
+        let failed = |what: &str, error: io::Error| RunRefusal::new(what, error, WRITABLE);
+        let (log, reading) = delivery.make_log()?;
         let (site, delivery) = (self.site.clone(), delivery.clone());
         let begin = move |order: &TrialOrder| {
             LocalTrialProcess::spawn_process(site, order, (log, reading), delivery)
@@ -111,6 +100,12 @@ impl TrialHost for LocalTrialHost {
     fn host_clock_ns(&self) -> u64 {
         monotonic_ns()
     }
+
+    fn machine_use(&mut self) -> MachineUse {
+        self.cpus
+            .look()
+            .map_or(MachineUse::NotYet, MachineUse::Seen)
+    }
 }
 
 impl LocalTrialProcess {
@@ -120,18 +115,11 @@ impl LocalTrialProcess {
         (log, reading): (File, File),
         delivery: Delivery,
     ) -> io::Result<Self> {
-        let mut command = Command::new(&site.chosen_options().program);
+        let mut command = part_command(&site.chosen_options().program, "trial-part");
         command
-            .arg("trial-part")
-            .env_clear()
             .env("LOADLINE_TRIAL", &order.trial)
             .env(PARENT, std::process::id().to_string())
-            .current_dir("/")
-            // A Ctrl-C is for loadline, which tells the trial.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::from(log))
-            .stderr(Stdio::piped());
+            .stdout(Stdio::from(log));
         let text = serde_json::to_vec(order)?;
         let mut child = spawn_command(command)?;
         if let Some(stderr) = &child.stderr {
@@ -259,20 +247,17 @@ impl LocalTrialProcess {
         }
         let said = self.last_words().unwrap_or_default();
         let failure = if status.signal().is_none() && is_disk_full(&self.delivery.log) {
-            MeasurementFailure {
-                cause: InvalidReason::DiskFull,
-                detail: format!("the disk of {} is full", self.delivery.log.display()),
-            }
+            MeasurementFailure::new(
+                InvalidReason::DiskFull,
+                format!("the disk of {} is full", self.delivery.log.display()),
+            )
         } else {
-            MeasurementFailure {
-                cause: InvalidReason::RuntimeLost,
-                detail: format!("the process of the trial was lost ({why}){said}"),
-            }
+            MeasurementFailure::new(
+                InvalidReason::RuntimeLost,
+                format!("the process of the trial was lost ({why}){said}"),
+            )
         };
-        TrialEvent::Ended(TrialEnding::Measured(Box::new(Evidence {
-            failure: Some(failure),
-            ..Evidence::default()
-        })))
+        TrialEvent::Ended(TrialEnding::Measured(Box::new(Evidence::failed(failure))))
     }
 
     fn last_words(&mut self) -> Option<String> {

@@ -7,12 +7,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 const POLL: Duration = Duration::from_millis(200);
@@ -78,14 +78,12 @@ impl MachineLock {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o644)
-            .custom_flags(libc_nofollow());
-        let mut file = match options.open(path) {
+            .mode(0o644);
+        let mut file = match open_plain(&mut options, path) {
             // Another user's file, left by an earlier loadline: it can be locked, not written.
             Err(denied) if denied.kind() == ErrorKind::PermissionDenied => {
-                let mut reading = OpenOptions::new();
-                reading.read(true).custom_flags(libc_nofollow());
-                let mut file = reading.open(path).map_err(|_| io(denied))?;
+                let reading = open_plain(OpenOptions::new().read(true), path);
+                let mut file = reading.map_err(|_| io(denied))?;
                 lock_file(&mut file, path)?;
                 return Ok(Self { _file: file });
             }
@@ -160,16 +158,14 @@ fn remove_dead(lock_path: &Path) {
 }
 
 fn is_meant(ticket: &Path) -> bool {
-    let mut options = OpenOptions::new();
-    let flags = libc_nofollow() | rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = options.read(true).custom_flags(flags).open(ticket);
+    let file = open_plain(OpenOptions::new().read(true), ticket);
     // Shared, so that two who look at once do not take each other for its holder.
     let tried = file.map(|file| flock(&file, FlockOperation::NonBlockingLockShared));
     matches!(tried, Ok(Err(Errno::WOULDBLOCK)))
 }
 
 fn held_by(ticket: &Path) -> LockError {
-    let file = File::open(ticket).ok();
+    let file = open_plain(OpenOptions::new().read(true), ticket).ok();
     LockError::Held {
         holder: file.and_then(|mut file| holder(&mut file)),
     }
@@ -206,8 +202,16 @@ fn lock_file(file: &mut File, path: &Path) -> Result<(), LockError> {
     }
 }
 
-fn libc_nofollow() -> i32 {
-    rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+/// A regular file, which every user may have put there: no link is followed, no FIFO waited for.
+fn open_plain(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = options
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file; remove it")),
+    }
 }
 
 fn holder(file: &mut File) -> Option<String> {
@@ -234,6 +238,29 @@ fn default_path() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_fifo_and_no_link_of_others_is_waited_for_or_followed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("loadline.lock");
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, mode, 0).expect("a FIFO");
+        let (sender, ended) = std::sync::mpsc::channel();
+        let there = path.clone();
+        std::thread::spawn(move || {
+            let held = held_by(&there).to_string();
+            let locked = MachineLock::acquire_at(&there);
+            sender.send((held, locked.map(drop).map_err(|e| e.to_string())))
+        });
+        let ended = ended.recv_timeout(Duration::from_secs(20));
+        let (held, locked) = ended.expect("it waits for nobody");
+        assert_eq!(held, "another loadline is measuring on this machine");
+        assert!(locked.is_err_and(|why| why.contains("it is no file")));
+        fs::remove_file(&path).expect("its own");
+        fs::write(directory.path().join("secret"), "hunter2").expect("a file");
+        std::os::unix::fs::symlink(directory.path().join("secret"), &path).expect("a link");
+        assert_eq!(held_by(&path).to_string(), held);
+    }
 
     #[test]
     fn the_second_is_told_who_holds_it() {

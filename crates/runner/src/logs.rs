@@ -1,7 +1,7 @@
 //! The raw evidence of a finished trial, read again: every figure of a record must be derivable from
 //! what the application wrote and the kernel counted.
 //!
-//! Owns the reading, from the event log of a trial; of trials of older versions, the packed GC log.
+//! Owns the reading, from the event log of a trial.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,16 +15,10 @@ use loadline_trial::samples::SampleRows;
 
 use crate::store::Store;
 
-/// Name of the GC log in the directory that older versions kept for each trial.
-const GC_LOG: &str = "gc.log.zst";
-
 const LARGEST: u64 = 256 << 20;
 
 pub fn gc_log(store: &Store, trial: &str) -> Option<String> {
-    gc_log_in(&store.trial_log_path(trial)).or_else(|| {
-        let packed = File::open(store.older_logs(trial).join(GC_LOG)).ok()?;
-        read_log_text(zstd::Decoder::new(packed).ok()?)
-    })
+    gc_log_in(&store.trial_log_path(trial))
 }
 
 pub(crate) fn gc_log_in(log: &Path) -> Option<String> {
@@ -188,7 +182,7 @@ garbage
     }
 
     #[test]
-    fn a_log_is_read_again_also_one_of_an_older_version() {
+    fn a_log_is_read_again() {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Store::open_or_create(directory.path()).expect("a store");
         assert_eq!(gc_log(&store, "none"), None);
@@ -200,11 +194,6 @@ garbage
         log.append_chunk(ChunkContent::GcLog, 1, b"another's");
         log.append_chunk(ChunkContent::GcLog, 0, b"lo");
         assert_eq!(gc_log(&store, "new").as_deref(), Some("hello"));
-        let older = store.older_logs("old");
-        std::fs::create_dir(&older).expect("a directory");
-        let packed = zstd::encode_all("hello".as_bytes(), 3).expect("it is packed");
-        std::fs::write(older.join(GC_LOG), packed).expect("it is written");
-        assert_eq!(gc_log(&store, "old").as_deref(), Some("hello"));
     }
 
     #[test]

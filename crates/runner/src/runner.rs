@@ -243,6 +243,9 @@ impl<'a> SearchRunner<'a> {
             let Some(slot) = self.free_slot(ask, &reserved) else {
                 continue;
             };
+            if self.must_wait(slot, ask, tried) {
+                continue;
+            }
             if self.begin_ask(slot, ask, tried)? {
                 return Ok(true);
             }

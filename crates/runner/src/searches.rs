@@ -9,7 +9,6 @@ use loadline_analysis::search::lattice::LatticeCell;
 use loadline_analysis::search::min_memory::MemoryParameters;
 use loadline_analysis::search::prices::PriceSearch;
 use loadline_analysis::search::purchase::{Purchase, Variant};
-use loadline_analysis::search::size::cpu::CpuRange;
 use loadline_analysis::search::size::{SizeSearch, SizedLevel, SmallestMemory};
 use loadline_analysis::warming::JvmQuestion;
 use loadline_experiment::{Experiment, ExperimentFactor, FIRST_MEMORY, PricingTerms};
@@ -18,7 +17,7 @@ use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, Vm};
 
 use crate::agenda::trial_length;
-use crate::command::{CommandError, assemble, is_java};
+use crate::command::{CommandError, assemble};
 use crate::heaps::policy_of;
 
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
@@ -73,10 +72,7 @@ pub fn load_memory(experiment: &Experiment) -> Bytes {
 pub fn size_search_on(experiment: &Experiment, machine: &MachineDescription) -> SizeSearch {
     let mut search = size_search(experiment, machine.memory);
     if experiment.searches_cpu() {
-        search.search_cpus(CpuRange::of_machine(
-            machine.cpus,
-            experiment.search.cpu_policy,
-        ));
+        search.search_cpus(machine.cpus, experiment.search.cpu_policy);
     }
     search
 }
@@ -90,13 +86,7 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
             && experiment.load.spec.command.is_empty()
             && !experiment.load.is_timed()
             && experiment.app.run.is_none(),
-        has_one_jvm: experiment.app.run.is_some()
-            && experiment
-                .app
-                .command
-                .first()
-                .is_some_and(|program| is_java(program)),
-        cpu: None,
+        cpus: Vec::new(),
         has_more_cpu: false,
         base: match base.cpu {
             Some(cpu) => experiment.search.cpu_policy.configure(base, cpu),

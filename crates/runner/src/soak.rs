@@ -73,10 +73,7 @@ fn salvage_record(
     soak.cut = Some("it was killed".to_owned());
     let evidence = Evidence {
         soak: Some(soak),
-        failure: Some(MeasurementFailure {
-            cause: InvalidReason::RuntimeLost,
-            detail,
-        }),
+        failure: Some(MeasurementFailure::new(InvalidReason::RuntimeLost, detail)),
         ..Evidence::default()
     };
     let judgement = judge_trial(

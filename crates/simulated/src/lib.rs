@@ -62,19 +62,14 @@ impl SimulatedHost {
 impl TrialHost for SimulatedHost {
     fn host_machine(&self) -> MachineDescription {
         MachineDescription {
-            version: None,
-            image: None,
-            level_images: Vec::new(),
-            cluster: None,
-            apart: None,
             kernel: "none (simulated)".to_owned(),
             cpu_model: "simulated".to_owned(),
             cpus: 64,
             memory: Some(Bytes::from_gib(256)),
             cgroup: "simulated".to_owned(),
-            architecture: String::new(),
             jdks: vec!["simulated".to_owned()],
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
+            ..MachineDescription::default()
         }
     }
 

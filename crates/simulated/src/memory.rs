@@ -20,6 +20,7 @@ use loadline_analysis::record::{
 };
 use loadline_analysis::search::TrialAsk;
 use loadline_analysis::slo::Slo;
+use loadline_analysis::verdict::lacked_memory;
 use loadline_sizing::{Bytes, Cpus};
 
 const SECOND: u64 = 1_000_000_000;
@@ -50,6 +51,8 @@ pub struct MemoryService {
     latency: (f64, f64),
     /// CPUs that its load burns; `None` where CPU is plenty.
     pub burned_cpus: Option<f64>,
+    /// How many times the CPU that it needs as a request it needs as a limit above one.
+    pub bursts: f64,
     /// Share of starts that miss whatever their memory.
     pub misses: f64,
     /// Share of trials that are voided, three times as often where they missed.
@@ -99,6 +102,7 @@ impl MemoryService {
                 random.uniform_between(0.03, 0.2),
             ),
             burned_cpus: None,
+            bursts: 1.0,
             misses: [0.0, 0.0, 0.0, 0.0, 0.01][random.uniform_below(5)],
             noise: [0.0, 0.05, 0.2][random.uniform_below(3)],
             kills: random.uniform_between(0.0, 0.03),
@@ -165,7 +169,13 @@ impl MemoryService {
 
     /// By how much waiting for CPU lengthens its latency.
     fn waiting(&self, ask: &TrialAsk) -> f64 {
-        let given = ask.configuration.sure_cpu().map(Cpus::as_f64);
+        let of = &ask.configuration;
+        let sure = of.sure_cpu().map(Cpus::as_f64);
+        let limit = of
+            .cpu_request
+            .and(of.cpu)
+            .map(|cpu| cpu.as_f64() / self.bursts);
+        let given = sure.map(|sure| limit.map_or(sure, |limit| sure.min(limit)));
         let Some((burned, given)) = self.burned_cpus.zip(given) else {
             return 1.0;
         };
@@ -185,12 +195,9 @@ impl MemoryService {
     pub fn trial(&mut self, ask: &TrialAsk, slo: &Slo) -> (TrialRecord, u32) {
         for attempt in 1..=3 {
             let record = self.attempt(ask, slo);
-            let more_often = if record.verdict == TrialVerdict::Pass {
-                1.0
-            } else {
-                3.0
-            };
-            if !self.random.chance(self.noise * more_often) {
+            // Noise excuses what it may have caused, and nothing else.
+            let counts = record.verdict == TrialVerdict::Pass || lacked_memory(&record);
+            if counts || !self.random.chance(3.0 * self.noise) {
                 return (record, attempt);
             }
             if attempt == 3 {
@@ -330,6 +337,7 @@ impl MemoryService {
         let after = |n: u64| HeapAfter {
             at_ns: (15 + n) * SECOND,
             bytes: mib((self.live + grown * n as f64 / 10.0).min(heap)),
+            committed: None,
             is_full: true,
         };
         let collections = (1..=10).map(after).collect();
@@ -413,23 +421,10 @@ fn mib(value: f64) -> Bytes {
 fn gc_of(heap_max: f64, measured: Duration, heaps_after: Vec<HeapAfter>) -> GcEvidence {
     GcEvidence {
         collector: "Serial".to_owned(),
-        jdk: None,
-        pauses: 0,
-        pause_sum: Duration::ZERO,
-        pause_max: Duration::ZERO,
-        full_gcs: 0,
-        gc_cpu: None,
         measure_gc_cpu: Some(measured),
-        measure_pauses: None,
-        measure_pause_sum: None,
-        measure_pause_max: None,
-        parallel_workers: None,
-        heap_after_max: None,
         heap_max: Some(mib(heap_max)),
-        allocated: None,
-        promoted: None,
         heaps_after,
-        pause_spans_ns: Vec::new(),
+        ..GcEvidence::default()
     }
 }
 

@@ -303,22 +303,13 @@ impl SimulatedService {
         GcEvidence {
             collector: "Serial".to_owned(),
             jdk: Some("simulated".to_owned()),
-            pauses: 0,
-            pause_sum: Duration::ZERO,
-            pause_max: Duration::ZERO,
-            full_gcs: 0,
             gc_cpu: Some(self.cpu.mul_f64(share)),
             measure_gc_cpu: cpu,
             measure_pauses: cpu.map(|_| 0),
             measure_pause_sum: cpu.map(|_| Duration::ZERO),
             measure_pause_max: cpu.map(|_| Duration::ZERO),
-            parallel_workers: None,
             heap_after_max: Some(Bytes::from_mib((self.fate.need / 3.0) as u64)),
-            heap_max: None,
-            allocated: None,
-            promoted: None,
-            heaps_after: Vec::new(),
-            pause_spans_ns: Vec::new(),
+            ..GcEvidence::default()
         }
     }
 

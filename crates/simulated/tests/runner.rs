@@ -18,7 +18,7 @@ use loadline_analysis::search::{Next, SeenTrials, TrialAsk, TrialSearch, WantedT
 use loadline_experiment::Experiment;
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_runner::agenda::Agenda;
-use loadline_runner::host::{Delivery, TrialHandle, TrialHost};
+use loadline_runner::host::{CpuUse, Delivery, MachineUse, TrialHandle, TrialHost};
 use loadline_runner::runner::{ATTEMPTS, RunError};
 use loadline_runner::store::StoreError;
 use loadline_simulated::{SimulatedHost, World};
@@ -33,6 +33,8 @@ struct Faulty {
     launched: BTreeMap<String, Vec<u64>>,
     /// The last order.
     last: Option<TrialOrder>,
+    /// Until when another program uses the CPUs, ns.
+    busy_until: u64,
 }
 
 impl Faulty {
@@ -42,6 +44,7 @@ impl Faulty {
             fault,
             launched: BTreeMap::new(),
             last: None,
+            busy_until: 0,
         }
     }
 }
@@ -113,17 +116,27 @@ impl TrialHost for Faulty {
     fn host_clock_ns(&self) -> u64 {
         self.inner.host_clock_ns()
     }
+
+    fn machine_use(&mut self) -> MachineUse {
+        let is_busy = self.inner.host_clock_ns() < self.busy_until;
+        MachineUse::Seen(CpuUse {
+            share: if is_busy { 0.31 } else { 0.0 },
+            busiest: None,
+        })
+    }
 }
 
 fn invalid(cause: InvalidReason) -> TrialEnding {
-    let failure = Some(MeasurementFailure {
-        cause,
-        detail: "as ordered".to_owned(),
-    });
+    let failure = Some(MeasurementFailure::new(cause, "as ordered"));
     TrialEnding::Measured(Box::new(Evidence {
         failure,
         ..Evidence::default()
     }))
+}
+
+/// The first trial, but not its last attempt.
+fn is_early(order: &TrialOrder, attempt: u32) -> bool {
+    is_first(order) && attempt < ATTEMPTS
 }
 
 fn is_first(order: &TrialOrder) -> bool {
@@ -170,20 +183,52 @@ fn repeated(fault: Fault) -> (Vec<u64>, Vec<u64>) {
 
 #[test]
 fn a_disturbed_trial_is_repeated_after_a_while_and_others_run_meanwhile() {
-    let (first, others) = repeated(|order, attempt| {
-        (is_first(order) && attempt < ATTEMPTS).then(|| invalid(InvalidReason::Noise))
-    });
+    let (first, others) =
+        repeated(|order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::Noise)));
     let is_between = |at: &u64| first[0] < *at && *at < first[1];
     assert!(others.iter().any(is_between), "{first:?} {others:?}");
 }
 
-#[test]
-fn a_lost_trial_is_repeated_at_once() {
-    let (first, others) = repeated(|order, attempt| {
-        (is_first(order) && attempt < ATTEMPTS).then_some(TrialEnding::Stopped)
+/// Seconds from the end of a disturbed trial to its second attempt, on a machine that is busy until then.
+fn waits(busy_until: u64) -> u64 {
+    let levels = "[[factor]]\nname = \"memory\"\nlevels = [\"512Mi\"]";
+    let experiment = rig::experiment(levels, "100/s");
+    let matrix = Agenda::new(&experiment).matrix;
+    let directory = rig::directory();
+    let (store, result) = rig::store(directory.path());
+    let mut host = Faulty::new(1, |_, attempt| {
+        (attempt == 1).then(|| invalid(InvalidReason::Noise))
     });
-    let is_between = |at: &u64| first[0] < *at && *at < first[2];
-    assert!(!others.iter().any(is_between), "{first:?} {others:?}");
+    host.busy_until = busy_until;
+    let at = (&store, result.as_str());
+    let records = rig::run(&mut host, &mut rig::watch(), at, &experiment, &matrix).unwrap();
+    assert_eq!(records[0].verdict, TrialVerdict::Pass);
+    let launched = &host.launched["512Mi"];
+    assert_eq!(launched.len(), 2);
+    (launched[1] - records[0].total_length().as_nanos() as u64) / 1_000_000_000
+}
+
+#[test]
+fn a_second_attempt_waits_for_a_quiet_machine_and_not_for_ever() {
+    let (quiet, busy, always) = (waits(0), waits(40_000_000_000), waits(u64::MAX));
+    assert!(quiet <= 4, "{quiet}");
+    assert!((30..=41).contains(&busy), "{busy}");
+    assert!((58..=64).contains(&always), "{always}");
+}
+
+#[test]
+fn a_trial_that_no_disturbance_voided_is_repeated_at_once() {
+    let faults: [Fault; 4] = [
+        |order, attempt| is_early(order, attempt).then_some(TrialEnding::Stopped),
+        |order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::Dependency)),
+        |order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::LoadCommand)),
+        |order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::Metrics)),
+    ];
+    for fault in faults {
+        let (first, others) = repeated(fault);
+        let is_between = |at: &u64| first[0] < *at && *at < first[2];
+        assert!(!others.iter().any(is_between), "{first:?} {others:?}");
+    }
 }
 
 /// The least busy slot's share of the time of a matrix of these levels of memory, ten trials for each
@@ -250,7 +295,7 @@ impl TrialSearch for WithGuess {
 /// Labels of all launches, when the first two attempts at a wanted trial are disturbed.
 fn launched_beside_a_back_off(slots: usize) -> Vec<String> {
     let mut host = Faulty::new(slots, |order, attempt| {
-        (is_first(order) && attempt < ATTEMPTS).then(|| invalid(InvalidReason::Noise))
+        is_early(order, attempt).then(|| invalid(InvalidReason::Noise))
     });
     let directory = rig::directory();
     let (store, result) = rig::store(directory.path());

@@ -6,30 +6,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::options::words::has_word;
+
 /// Files or directories that only OpenJ9 has below a JDK's home: its own library next to the
 /// launcher's, since JDK 9 and in JDK 8. Builds without a vendor and `jlink` runtimes have no other
 /// mark.
 pub const OPENJ9_FILES: [&str; 3] = ["lib/j9vm", "lib/default/libj9vm29.so", "jre/lib/amd64/j9vm"];
 
 /// Vendors of HotSpot builds, and other words before a version.
-const HOTSPOT_WORDS: [&str; 16] = [
-    "ce",
-    "community",
-    "corretto",
-    "debian",
-    "dragonwell",
-    "graalce",
-    "graalvm",
-    "java",
-    "jdk",
-    "liberica",
-    "microsoft",
-    "openjdk",
-    "oracle",
-    "sapmachine",
-    "temurin",
-    "zulu",
-];
+const HOTSPOT_WORDS: &str = "\
+    amazon azul bellsoft ce community corretto debian dragonwell eclipse graalce graalvm ibm \
+    java jdk liberica microsoft openjdk oracle sapmachine temurin zulu";
 
 fn starts_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
@@ -184,23 +171,24 @@ impl FromStr for JdkRelease {
     /// A version is HotSpot's, also behind a vendor (`temurin-21`, `graalvm-jdk-21`); `openj9-25` and `semeru-21` are
     /// OpenJ9's, as in experiment files.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (mut vm, mut rest) = (Vm::HotSpot, text.trim());
+        let lower = text.trim().to_ascii_lowercase();
+        let (mut vm, mut rest) = (Vm::HotSpot, lower.as_str());
+        let mut is_vendor = |word: &str| {
+            let is_openj9 = ["openj9", "semeru"].contains(&word);
+            vm = if is_openj9 { Vm::OpenJ9 } else { vm };
+            is_openj9 || has_word(HOTSPOT_WORDS, word)
+        };
         // GraalVM's own versions stand before the one of Java: 22.3.0-java17.
         if let Some((_, java)) = rest.rsplit_once("-java").filter(|(_, v)| starts_number(v)) {
             rest = java;
         }
-        while let Some((word, tail)) = rest.split_once('-') {
-            match word {
-                "openj9" | "semeru" => vm = Vm::OpenJ9,
-                _ if HOTSPOT_WORDS.contains(&word) => {}
-                _ => break,
-            }
+        while let Some((_, tail)) = rest.split_once('-').filter(|(word, _)| is_vendor(word)) {
             rest = tail;
         }
-        let joined = ["jdk", "java"]
-            .iter()
-            .find_map(|word| rest.strip_prefix(word));
-        let version = joined.filter(|v| starts_number(v)).unwrap_or(rest).parse();
+        let number = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+        let (word, joined) = rest.split_at(number);
+        let joined = is_vendor(word).then_some(joined);
+        let version = joined.unwrap_or(rest).parse();
         let version = version.map_err(|_| ParseVersionError {
             text: text.to_owned(),
         })?;
@@ -249,7 +237,9 @@ mod tests {
         let of = |text: &str| text.parse::<JdkRelease>().map(|jdk| jdk.to_string());
         assert_eq!(of("17.0.15").as_deref(), Ok("HotSpot 17.0.15"));
         assert_eq!(of("openj9-25").as_deref(), Ok("OpenJ9 25"));
-        assert_eq!(of("semeru-21").as_deref(), Ok("OpenJ9 21"));
+        for text in ["semeru-21", "ibm-semeru-21", "semeru21"] {
+            assert_eq!(of(text).as_deref(), Ok("OpenJ9 21"), "{text}");
+        }
         assert_eq!(of("temurin-21").as_deref(), Ok("HotSpot 21"));
         for text in [
             "graalvm-21",
@@ -257,6 +247,9 @@ mod tests {
             "jdk21",
             "java-21-openjdk",
             "21-graalce",
+            "temurin21",
+            "JDK21",
+            "amazon-corretto-21",
         ] {
             assert_eq!(of(text).as_deref(), Ok("HotSpot 21"), "{text}");
         }

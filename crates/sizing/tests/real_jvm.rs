@@ -37,6 +37,7 @@ const OPTIONS: &[&str] = &[
     "-XX:+NeverActAsServerClassMachine -XX:MaxRAMPercentage=50",
     "-XX:+UseZGC -Xmx51m -XX:ConcGCThreads=1",
     "-XX:+UseShenandoahGC -XX:ConcGCThreads=3",
+    "-XX:+UnlockExperimentalVMOptions -XX:+UseEpsilonGC -XX:MaxRAMPercentage=60",
     "-XX:+UseSerialGC -Xmn11m -Xmx50m",
 ];
 

@@ -179,123 +179,57 @@ pub fn fill_random(bytes: &mut [u8]) -> std::io::Result<()> {
     std::fs::File::open("/dev/urandom")?.read_exact(bytes)
 }
 
-fn refuse<T>(call: &str) -> std::result::Result<T, SysError> {
-    Err(SysError::Call {
-        call: call.to_owned(),
-        errno: Errno::NOSYS,
-    })
+/// Calls of this crate.
+macro_rules! refused_call {
+    ($($name:ident($($argument:ty),*) -> $result:ty: $call:literal;)*) => {
+        $(pub fn $name($(_: $argument),*) -> std::result::Result<$result, SysError> {
+            Err(SysError::Call {
+                call: $call.to_owned(),
+                errno: Errno::NOSYS,
+            })
+        })*
+    };
 }
 
-pub fn close_on_exec_from(_: u32) -> std::result::Result<(), SysError> {
-    refuse("close_range")
-}
-
-pub fn fork() -> std::result::Result<ForkSide, SysError> {
-    refuse("fork")
-}
-
-pub fn set_interface_up(_: &str) -> std::result::Result<(), SysError> {
-    refuse("ioctl(SIOCSIFFLAGS)")
-}
-
-pub fn new_session_keyring() -> std::result::Result<(), SysError> {
-    refuse("keyctl")
-}
-
-pub fn unshare(_: Namespaces) -> std::result::Result<(), SysError> {
-    refuse("unshare")
-}
-
-pub fn run_at_once() -> std::result::Result<(), SysError> {
-    refuse("sched_setscheduler")
+refused_call! {
+    close_on_exec_from(u32) -> (): "close_range";
+    fork() -> ForkSide: "fork";
+    set_interface_up(&str) -> (): "ioctl(SIOCSIFFLAGS)";
+    new_session_keyring() -> (): "keyctl";
+    unshare(Namespaces) -> (): "unshare";
+    run_at_once() -> (): "sched_setscheduler";
 }
 
 pub fn default_signals() {}
 
-pub fn fadvise(_: impl AsFd, _: u64, _: Option<NonZeroU64>, _: Advice) -> Result<()> {
-    Err(Errno::NOSYS)
+/// Calls that rustix offers on Linux only.
+macro_rules! without_call {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        $(pub fn $name($(_: $argument),*) -> Result<$result> {
+            Err(Errno::NOSYS)
+        })*
+    };
 }
 
-pub fn getxattr(_: impl Arg, _: impl Arg, _: &mut [u8]) -> Result<usize> {
-    Err(Errno::NOSYS)
-}
-
-pub fn timerfd_create(_: TimerfdClockId, _: TimerfdFlags) -> Result<OwnedFd> {
-    Err(Errno::NOSYS)
-}
-
-pub fn timerfd_settime(_: impl AsFd, _: TimerfdTimerFlags, _: &Itimerspec) -> Result<Itimerspec> {
-    Err(Errno::NOSYS)
-}
-
-pub fn memfd_create(_: impl Arg, _: MemfdFlags) -> Result<OwnedFd> {
-    Err(Errno::NOSYS)
-}
-
-pub fn openat2(_: impl AsFd, _: impl Arg, _: OFlags, _: Mode, _: ResolveFlags) -> Result<OwnedFd> {
-    Err(Errno::NOSYS)
-}
-
-pub fn pidfd_open(_: Pid, _: PidfdFlags) -> Result<OwnedFd> {
-    Err(Errno::NOSYS)
-}
-
-pub fn pidfd_send_signal(_: impl AsFd, _: Signal) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn prlimit(_: Option<Pid>, _: Resource, _: Rlimit) -> Result<Rlimit> {
-    Err(Errno::NOSYS)
-}
-
-pub fn set_parent_process_death_signal(_: Option<Signal>) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn capabilities(_: Option<Pid>) -> Result<CapabilitySets> {
-    Err(Errno::NOSYS)
-}
-
-pub fn set_capabilities(_: Option<Pid>, _: CapabilitySets) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn configure_capability_in_ambient_set(_: CapabilitySet, _: bool) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn move_into_link_name_space(_: BorrowedFd<'_>, _: Option<LinkNameSpaceType>) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn sched_getaffinity(_: Option<Pid>) -> Result<CpuSet> {
-    Err(Errno::NOSYS)
-}
-
-pub fn sched_setaffinity(_: Option<Pid>, _: &CpuSet) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn set_current_timer_slack(_: Option<NonZeroU64>) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn set_thread_groups(_: &[Gid]) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn set_thread_res_gid(
-    _: impl Into<Option<Gid>>,
-    _: impl Into<Option<Gid>>,
-    _: impl Into<Option<Gid>>,
-) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-pub fn set_thread_res_uid(
-    _: impl Into<Option<Uid>>,
-    _: impl Into<Option<Uid>>,
-    _: impl Into<Option<Uid>>,
-) -> Result<()> {
-    Err(Errno::NOSYS)
+without_call! {
+    fadvise(impl AsFd, u64, Option<NonZeroU64>, Advice) -> ();
+    getxattr(impl Arg, impl Arg, &mut [u8]) -> usize;
+    timerfd_create(TimerfdClockId, TimerfdFlags) -> OwnedFd;
+    timerfd_settime(impl AsFd, TimerfdTimerFlags, &Itimerspec) -> Itimerspec;
+    memfd_create(impl Arg, MemfdFlags) -> OwnedFd;
+    openat2(impl AsFd, impl Arg, OFlags, Mode, ResolveFlags) -> OwnedFd;
+    pidfd_open(Pid, PidfdFlags) -> OwnedFd;
+    pidfd_send_signal(impl AsFd, Signal) -> ();
+    prlimit(Option<Pid>, Resource, Rlimit) -> Rlimit;
+    set_parent_process_death_signal(Option<Signal>) -> ();
+    capabilities(Option<Pid>) -> CapabilitySets;
+    set_capabilities(Option<Pid>, CapabilitySets) -> ();
+    configure_capability_in_ambient_set(CapabilitySet, bool) -> ();
+    move_into_link_name_space(BorrowedFd<'_>, Option<LinkNameSpaceType>) -> ();
+    sched_getaffinity(Option<Pid>) -> CpuSet;
+    sched_setaffinity(Option<Pid>, &CpuSet) -> ();
+    set_current_timer_slack(Option<NonZeroU64>) -> ();
+    set_thread_groups(&[Gid]) -> ();
+    set_thread_res_gid(impl Into<Option<Gid>>, impl Into<Option<Gid>>, impl Into<Option<Gid>>) -> ();
+    set_thread_res_uid(impl Into<Option<Uid>>, impl Into<Option<Uid>>, impl Into<Option<Uid>>) -> ();
 }

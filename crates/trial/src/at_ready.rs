@@ -11,6 +11,8 @@ use loadline_analysis::record::StartEvidence;
 use loadline_jvm::hsperf::HsperfCounters;
 use loadline_sizing::Bytes;
 
+use crate::recording::kib_field;
+
 pub(crate) fn read(processes: &[u32]) -> StartEvidence {
     let texts = rollups(processes);
     let sum = |name| sum_field(&texts, name);
@@ -42,17 +44,11 @@ fn rollups(processes: &[u32]) -> Vec<String> {
 }
 
 fn sum_field(rollups: &[String], name: &str) -> Option<Bytes> {
-    let values = rollups.iter().filter_map(|text| rollup_field(text, name));
+    let values = rollups.iter().filter_map(|text| kib_field(text, name));
     values.reduce(Bytes::saturating_add)
 }
 
 /// `Pss:                9876 kB`.
-fn rollup_field(text: &str, name: &str) -> Option<Bytes> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let number = rest.trim().strip_suffix("kB")?.trim();
-    number.parse().ok().map(Bytes::from_kib)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,13 +66,13 @@ Private_Hugetlb:    2048 kB
 
     #[test]
     fn memory_is_what_the_kernel_says() {
-        assert_eq!(rollup_field(ROLLUP, "Rss:"), Some(Bytes::from_kib(91_580)));
-        assert_eq!(rollup_field(ROLLUP, "Pss:"), Some(Bytes::from_kib(89_155)));
+        assert_eq!(kib_field(ROLLUP, "Rss:"), Some(Bytes::from_kib(91_580)));
+        assert_eq!(kib_field(ROLLUP, "Pss:"), Some(Bytes::from_kib(89_155)));
         assert_eq!(
-            rollup_field(ROLLUP, "Private_Hugetlb:"),
+            kib_field(ROLLUP, "Private_Hugetlb:"),
             Some(Bytes::from_mib(2))
         );
-        assert_eq!(rollup_field(ROLLUP, "Swap:"), None);
+        assert_eq!(kib_field(ROLLUP, "Swap:"), None);
     }
 
     #[test]

@@ -1,24 +1,29 @@
 //! Copies of directories, so that each run starts from the same files and none changes the user's own.
 //!
-//! Owns how a tree is copied and what may be copied: links are copied as links, sockets and devices are left
-//! out. The kernel shares the blocks where the file system can (copy_file_range).
+//! Owns how a tree is copied and what may be copied: links are copied as links and never followed, sockets
+//! and devices are left out. The kernel shares the blocks where the file system can (copy_file_range).
 
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::program::ProgramSpec;
+use loadline_jvm::beneath;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::program::{ProgramSpec, end_within};
+
+const ENTER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 const LARGEST_TREE: u64 = 4 << 30;
 const MOST_FILES: u64 = 500_000;
 
 const RESET: Duration = Duration::from_secs(120);
-const TICK: Duration = Duration::from_millis(20);
 
 struct TreeCopy<'a> {
     /// The trial's own directory; it and those of other trials next to it are not copied.
@@ -42,30 +47,44 @@ pub(crate) fn copy_tree(
         bytes: 0,
         files: 0,
     };
-    copy.copy_directory(from, to)
+    let flags = ENTER.difference(OFlags::NOFOLLOW);
+    copy.copy_directory(from, &openat(CWD, from, flags, Mode::empty())?, to)
 }
 
 impl TreeCopy<'_> {
-    fn copy_directory(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+    fn copy_directory(&mut self, from: &Path, opened: &OwnedFd, to: &Path) -> io::Result<()> {
         fs::create_dir(to)?;
-        for entry in fs::read_dir(from)? {
+        let there = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        for entry in fs::read_dir(&there)? {
             let entry = entry?;
-            let (source, target) = (entry.path(), to.join(entry.file_name()));
+            let (name, source) = (entry.file_name(), from.join(entry.file_name()));
             if source == self.without || Some(source.as_path()) == self.without.parent() {
                 continue;
             }
-            self.copy_entry(&source, &target)?;
+            let found = fs::symlink_metadata(entry.path())?;
+            self.count_entry(&found)?;
+            let target = to.join(&name);
+            let (uid, gid) = self.owner;
+            if found.is_dir() {
+                let below = openat(opened, &name, ENTER, Mode::empty())?;
+                self.copy_directory(&source, &below, &target)?;
+            } else if found.is_symlink() {
+                symlink(fs::read_link(entry.path())?, &target)?;
+                lchown(&target, Some(uid), Some(gid))?;
+            } else if found.is_file() {
+                copy_file(opened, Path::new(&name), found.len(), &target)?;
+                chown(&target, Some(uid), Some(gid))?;
+            }
         }
-        let mode = fs::metadata(from)?.mode() & 0o7777;
+        let mode = fs::metadata(&there)?.mode() & 0o7777;
         // Its owner may always change it: a build writes where it reads.
         fs::set_permissions(to, Permissions::from_mode(mode | 0o700))?;
         chown(to, Some(self.owner.0), Some(self.owner.1))
     }
 
-    fn copy_entry(&mut self, source: &Path, target: &Path) -> io::Result<()> {
-        let metadata = fs::symlink_metadata(source)?;
+    fn count_entry(&mut self, found: &Metadata) -> io::Result<()> {
         self.files += 1;
-        self.bytes += metadata.len();
+        self.bytes += found.len();
         if self.files > MOST_FILES || self.bytes > LARGEST_TREE {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
@@ -75,19 +94,18 @@ impl TreeCopy<'_> {
                 ),
             ));
         }
-        let (uid, gid) = self.owner;
-        if metadata.is_dir() {
-            self.copy_directory(source, target)
-        } else if metadata.is_symlink() {
-            symlink(fs::read_link(source)?, target)?;
-            lchown(target, Some(uid), Some(gid))
-        } else if metadata.is_file() {
-            fs::copy(source, target)?;
-            chown(target, Some(uid), Some(gid))
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
+}
+
+/// Copies a regular file that had this length: whoever may write the directory may have put a link or
+/// a FIFO in its place since, and root would read what that leads to.
+fn copy_file(directory: &OwnedFd, name: &Path, length: u64, target: &Path) -> io::Result<()> {
+    let file = beneath::open_beneath(directory, name)?;
+    let permissions = file.metadata()?.permissions();
+    let mut copy = File::create_new(target)?;
+    io::copy(&mut file.take(length), &mut copy)?;
+    copy.set_permissions(permissions)
 }
 
 pub(crate) fn run_reset(
@@ -95,47 +113,19 @@ pub(crate) fn run_reset(
     directory: &Path,
     program: &ProgramSpec,
 ) -> io::Result<()> {
-    let Some((name, arguments)) = words.split_first() else {
+    let Some(mut command) = program.side_command(words) else {
         return Ok(());
     };
     // The account may not pass through the directories above: it enters by what root has opened.
-    let opened = fs::File::open(directory)?;
-    let mut command = Command::new(name);
-    command
-        .args(arguments)
-        .current_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()))
-        .env_clear()
-        .envs(&program.env)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0);
-    if rustix::process::geteuid().is_root() {
-        // Root's supplementary groups go with its id (std::process).
-        command.uid(program.uid).gid(program.gid);
-    }
-    let mut child = command.spawn()?;
-    let begin = Instant::now();
-    loop {
-        match child.try_wait()? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(io::Error::other(format!("it ended with {status}"))),
-            None if begin.elapsed() > RESET => {
-                let group = i32::try_from(child.id())
-                    .ok()
-                    .and_then(rustix::process::Pid::from_raw);
-                if let Some(group) = group {
-                    let _ =
-                        rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-                }
-                child.wait()?;
-                return Err(io::Error::other(format!(
-                    "it did not end within {} s",
-                    RESET.as_secs()
-                )));
-            }
-            None => std::thread::sleep(TICK),
-        }
+    let opened = File::open(directory)?;
+    command.current_dir(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    match end_within(&mut command.spawn()?, RESET)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(io::Error::other(format!("it ended with {status}"))),
+        None => Err(io::Error::other(format!(
+            "it did not end within {} s",
+            RESET.as_secs()
+        ))),
     }
 }
 
@@ -176,6 +166,30 @@ mod tests {
             !to.join("src/own").exists(),
             "the trial's own files are copied"
         );
+    }
+
+    #[test]
+    fn what_took_the_place_of_a_file_is_not_copied() {
+        let place = tempfile::tempdir().expect("a directory");
+        let secret = place.path().join("secret");
+        fs::write(&secret, "hunter2").expect("a file");
+        let from = place.path().join("from");
+        fs::create_dir(&from).expect("a directory");
+        symlink(&secret, from.join("was-a-file")).expect("a link");
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(CWD, from.join("was-one-too"), fifo, Mode::RUSR, 0).expect("a FIFO");
+        fs::write(from.join("grows"), "0123456789").expect("a file");
+        let opened = openat(CWD, &from, ENTER, Mode::empty()).expect("a directory");
+        let to = place.path().join("to");
+        for name in ["was-a-file", "was-one-too"] {
+            assert!(
+                copy_file(&opened, Path::new(name), 7, &to).is_err(),
+                "{name}"
+            );
+            assert!(!to.exists(), "{name}");
+        }
+        copy_file(&opened, Path::new("grows"), 7, &to).expect("a copy");
+        assert_eq!(fs::read(&to).expect("a file"), b"0123456");
     }
 
     #[test]

@@ -108,12 +108,14 @@ impl JoinedDependency {
     pub(crate) fn poll_failure(&self) -> Option<MeasurementFailure> {
         let processes = self.counted.group.process_ids();
         let is_gone = processes.map_or(true, |processes| processes.is_empty());
-        is_gone.then(|| MeasurementFailure {
-            cause: InvalidReason::Dependency,
-            detail: format!(
-                "the dependency {}: it ended during the trial",
-                self.counted.evidence.name
-            ),
+        is_gone.then(|| {
+            MeasurementFailure::new(
+                InvalidReason::Dependency,
+                format!(
+                    "the dependency {}: it ended during the trial",
+                    self.counted.evidence.name
+                ),
+            )
         })
     }
 

@@ -291,10 +291,10 @@ impl RunningDependency {
 
     fn dependency_failure(&self, why: &str) -> MeasurementFailure {
         let said = quote_lines(&self.process.output.last_lines());
-        MeasurementFailure {
-            cause: InvalidReason::Dependency,
-            detail: format!("the dependency {}: {why}{said}", self.counted.evidence.name),
-        }
+        MeasurementFailure::new(
+            InvalidReason::Dependency,
+            format!("the dependency {}: {why}{said}", self.counted.evidence.name),
+        )
     }
 }
 

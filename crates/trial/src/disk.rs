@@ -106,13 +106,13 @@ impl DiskRoom {
                 left,
             });
         } else {
-            evidence.failure = Some(MeasurementFailure {
-                cause: InvalidReason::DiskFull,
-                detail: format!(
+            evidence.failure = Some(MeasurementFailure::new(
+                InvalidReason::DiskFull,
+                format!(
                     "other programs filled the disk of {} to {left}",
                     self.place.display()
                 ),
-            });
+            ));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::probe::ProbeFinding;
 use crate::program::ProgramSpec;
 use crate::run_watch::OUT_OF_MEMORY;
 use crate::samples::{SampleRow, SampleRows};
-use crate::summary::{SummaryTimes, cpu_use, summarize_rows};
+use crate::summary::{SummaryTimes, summarize_rows};
 use crate::{sight, watching};
 
 const DUMP: Duration = Duration::from_secs(1);
@@ -259,11 +259,6 @@ fn evaluate_samples(
     );
     evidence.cgroup.cpus = u32::try_from(cpus).ok();
     evidence.cgroup.oom_kills = oom_kills(evidence.cgroup.oom_kills, recorded.has_end);
-    if let Some(measure) = state.measure.filter(|_| instance.is_never_throttled) {
-        let rows = log.open_reader().into_iter();
-        evidence.cgroup.measure_used =
-            cpu_use(rows.flat_map(|log| SampleRows::new(log, index)), measure);
-    }
     evidence.cgroup.peak_rss = recorded.peak_rss;
     (evidence.cgroup.loaded_rss, evidence.cgroup.loaded_pss) = state.loaded;
     evidence.warnings.extend(warnings);

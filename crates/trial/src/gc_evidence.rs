@@ -54,6 +54,7 @@ fn heaps_after(log: &GcLog) -> Vec<HeapAfter> {
         Some(HeapAfter {
             at_ns: pause.monotonic_span()?.1,
             bytes: Bytes::from_bytes(pause.heap?.after),
+            committed: pause.heap?.committed.map(Bytes::from_bytes),
             is_full: pause.name.is_full_collection(),
         })
     };

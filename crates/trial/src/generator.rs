@@ -4,9 +4,8 @@
 //! evidence, and the life of the process. `loadline-load` makes the load.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
@@ -17,7 +16,7 @@ use loadline_cgroup::ControlGroup;
 use loadline_load::part::{
     self, LoadMessage, LoadOrder, ObservedMessage, RequestMessage, ResultMessage, SecondMessage,
 };
-use loadline_load::remote::{GeneratorMessage, Generators, RemoteLoadFailure};
+use loadline_load::remote::{Generators, RemoteLoadFailure};
 use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, User, Users};
 use loadline_protocol::{LoadCommandSpec, LoadPhase};
 use loadline_sizing::Bytes;
@@ -106,16 +105,8 @@ impl GeneratorProcess {
         wanted: &GeneratorSetup<'_>,
         tell: NoteSender,
     ) -> Result<Self, HaltReason> {
-        let mut command = Command::new(wanted.loadline);
-        command
-            .arg("load-part")
-            .env_clear()
-            .env("LOADLINE_TRIAL", wanted.trial)
-            .current_dir("/")
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = spawner::part_command(wanted.loadline, "load-part");
+        command.env("LOADLINE_TRIAL", wanted.trial);
         let child = spawner::spawn_command(command)
             .map_err(halt::step_failed("starting the load generator"))?;
         let mut generator = Self {
@@ -312,15 +303,15 @@ impl GeneratorProcess {
         let sample = group.and_then(|group| group.read().ok());
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
         if kills.is_some_and(|kills| kills > 0) || complaint.contains(NO_MEMORY) {
-            return HaltReason::Failed(MeasurementFailure {
-                cause: InvalidReason::GeneratorSaturated,
-                detail: format!(
+            return HaltReason::Failed(MeasurementFailure::new(
+                InvalidReason::GeneratorSaturated,
+                format!(
                     "the load generator took more memory than it may have ({} for this load) and was \
                      killed; try fewer connections or streams (--connections, --streams), and please \
                      report it: no server should bring it there",
                     self.memory
                 ),
-            });
+            ));
         }
         halt::measurement_failed(format_args!("the load generator failed: {complaint}"))
     }
@@ -338,7 +329,7 @@ fn no_load_halt(how: RemoteLoadFailure, detail: String) -> HaltReason {
             );
         }
     };
-    HaltReason::Failed(MeasurementFailure { cause, detail })
+    HaltReason::Failed(MeasurementFailure::new(cause, detail))
 }
 
 pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
@@ -463,19 +454,7 @@ fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> Loa
     }
 }
 
-fn load_from(generators: Vec<GeneratorMessage>) -> Option<LoadFrom> {
-    let of = |of: GeneratorMessage| GeneratorEvidence {
-        name: of.name,
-        node: of.node,
-        scheduled: of.scheduled,
-        offset_ns: of.offset_ns,
-        offset_error: of.error,
-        drift_ns: of.drift_ns,
-        send_lag_p99: of.send_lag_p99,
-        cpu: of.cpu,
-        saturated: of.saturated,
-    };
-    let generators: Vec<_> = generators.into_iter().map(of).collect();
+fn load_from(generators: Vec<GeneratorEvidence>) -> Option<LoadFrom> {
     (!generators.is_empty()).then_some(LoadFrom::Generators { generators })
 }
 

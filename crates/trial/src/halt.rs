@@ -45,8 +45,5 @@ pub fn step_failed<E: Display>(step: &str) -> impl FnOnce(E) -> HaltReason + '_ 
 }
 
 pub fn own_failure(detail: impl Display) -> MeasurementFailure {
-    MeasurementFailure {
-        cause: InvalidReason::ToolError,
-        detail: detail.to_string(),
-    }
+    MeasurementFailure::new(InvalidReason::ToolError, detail.to_string())
 }

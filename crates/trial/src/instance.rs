@@ -33,7 +33,7 @@ use crate::probe::{ProbeFinding, ProbeMethod, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
-use crate::run_watch::{OUT_OF_MEMORY, RunWatch};
+use crate::run_watch::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY, RunWatch};
 use crate::site::Site;
 use crate::watching;
 
@@ -51,7 +51,6 @@ const START_HINT: &str =
 pub(crate) struct Instance {
     pub(crate) part: LoadPart,
     pub(crate) plan: CpuPlan,
-    pub(crate) is_never_throttled: bool,
     pub(crate) is_jvm: bool,
     pub(crate) pace: Pace,
     pub(crate) recording: Option<SampleRecording>,
@@ -182,8 +181,8 @@ impl Instance {
             "starting the thread that reads the output",
         ))?;
         if let Some(run) = &order.run {
-            let texts = [Some(OUT_OF_MEMORY.to_owned()), run.output.clone()];
-            output.look_for(texts.into_iter().flatten());
+            let lacks_heap = [OUT_OF_MEMORY, MAVEN_OUT_OF_MEMORY].map(str::to_owned);
+            output.look_for(lacks_heap.into_iter().chain(run.output.clone()));
         } else if order.is_timed() {
             output.look_for([OUT_OF_MEMORY.to_owned()]);
         }
@@ -223,8 +222,7 @@ impl Instance {
             part,
             // A start script has no JDK, but the caller may know it.
             is_jvm: container.jdk_path().is_some() || order.gc_log.is_some(),
-            pace: watching::sampling_pace(order, is_never_throttled),
-            is_never_throttled,
+            pace: watching::sampling_pace(order.sampling, configuration, is_never_throttled),
             recording: None,
             probing: None,
             container,
@@ -324,10 +322,10 @@ impl Instance {
         };
         match other {
             None => Ok(()),
-            Some(detail) => Err(HaltReason::Failed(MeasurementFailure {
-                cause: InvalidReason::OtherOptions,
+            Some(detail) => Err(HaltReason::Failed(MeasurementFailure::new(
+                InvalidReason::OtherOptions,
                 detail,
-            })),
+            ))),
         }
     }
 

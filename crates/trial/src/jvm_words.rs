@@ -5,12 +5,14 @@
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use loadline_jvm::detect::InstalledJdk;
 use loadline_jvm::detect::words::{ASK_OPENJ9, JavaProperties};
 use loadline_sizing::Vm;
+
+use crate::program::end_within;
 
 /// A JVM says it in half a second; on a loaded machine it takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,32 +36,16 @@ pub fn openj9_words(jdk: &InstalledJdk) -> Option<JavaProperties> {
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+        .stderr(Stdio::piped())
+        .process_group(0);
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
     let mut child = command.spawn().ok()?;
     // The answer is smaller than a pipe: a JVM that ends has written all its output.
-    let has_ended = wait_or_kill(&mut child);
+    let ended = end_within(&mut child, PATIENCE).ok()?;
     let mut text = Vec::new();
     let said = child.stderr.take()?;
     said.take(LARGEST).read_to_end(&mut text).ok()?;
-    has_ended.then(|| JavaProperties::from_output(&String::from_utf8_lossy(&text)))?
-}
-
-/// Waits for the exit; `false` when it had to be killed.
-fn wait_or_kill(child: &mut Child) -> bool {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait() {
-            Ok(Some(_)) => return true,
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            _ => {
-                // It may end just now.
-                let _ = child.kill();
-                let _ = child.wait();
-                return false;
-            }
-        }
-    }
+    ended.and_then(|_| JavaProperties::from_output(&String::from_utf8_lossy(&text)))
 }

@@ -373,10 +373,7 @@ fn tool_name(command: &LoadCommandSpec) -> &'static str {
 }
 
 fn command_failure(why: String) -> MeasurementFailure {
-    MeasurementFailure {
-        cause: InvalidReason::LoadCommand,
-        detail: why,
-    }
+    MeasurementFailure::new(InvalidReason::LoadCommand, why)
 }
 
 pub(crate) fn observed_share(

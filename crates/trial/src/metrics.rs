@@ -6,8 +6,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -22,7 +21,7 @@ use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 use crate::container::AppContainer;
 use crate::cpus;
 use crate::halt::{self, HaltReason};
-use crate::program::ProgramSpec;
+use crate::program::{ProgramSpec, end_within, kill_group};
 
 const PACE: Duration = Duration::from_secs(1);
 const SLICE: Duration = Duration::from_millis(20);
@@ -170,10 +169,15 @@ pub(crate) fn command_refusal(words: &[String], program: &ProgramSpec) -> Option
 fn end_well(words: &[String], program: &ProgramSpec) -> Result<Child, NoSample> {
     let command = words.join(" ");
     let wrong = |why: String| NoSample::Wrong(format!("`{command}` {why}"));
-    let mut child =
-        spawn_probe(words, program).map_err(|e| wrong(format!("could not be started: {e}")))?;
-    let ended = wait_for_probe(&mut child).map_err(|e| wrong(e.to_string()))?;
-    match ended {
+    let mut child = program
+        .side_command(words)
+        .ok_or(std::io::ErrorKind::NotFound.into())
+        .and_then(|mut command| command.stdout(Stdio::piped()).spawn())
+        .map_err(|e| wrong(format!("could not be started: {e}")))?;
+    let ended = end_within(&mut child, ANSWER);
+    // What it left running does not stay.
+    kill_group(&mut child);
+    match ended.map_err(|e| wrong(e.to_string()))? {
         None => {
             let why = format!("`{command}` did not end within {} s", ANSWER.as_secs());
             Err(NoSample::Late(why))
@@ -181,42 +185,6 @@ fn end_well(words: &[String], program: &ProgramSpec) -> Result<Child, NoSample> 
         Some(status) if !status.success() => Err(wrong(format!("ended with {status}"))),
         Some(_) => Ok(child),
     }
-}
-
-fn spawn_probe(words: &[String], program: &ProgramSpec) -> std::io::Result<Child> {
-    let (name, arguments) = words.split_first().ok_or(std::io::ErrorKind::NotFound)?;
-    let mut command = Command::new(name);
-    command
-        .args(arguments)
-        .current_dir(&program.directory)
-        .env_clear()
-        .envs(&program.env)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0);
-    if rustix::process::geteuid().is_root() {
-        // Root's supplementary groups go with its id (std::process).
-        command.uid(program.uid).gid(program.gid);
-    }
-    command.spawn()
-}
-
-/// `None` for a command that had to be killed. Its process group is gone afterwards.
-fn wait_for_probe(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
-    let begin = Instant::now();
-    let ended = loop {
-        match child.try_wait() {
-            Ok(None) if begin.elapsed() < ANSWER => std::thread::sleep(SLICE),
-            ended => break ended,
-        }
-    };
-    let group = i32::try_from(child.id()).ok();
-    if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    let _ = child.wait();
-    ended
 }
 
 /// The output so far, up to [`LONGEST_OUTPUT`]. A process that left the group may hold the pipe open, so
@@ -290,9 +258,11 @@ impl MetricReaders {
             match thread.join() {
                 Ok(Ok(series)) => {
                     for (metric, wrong) in series.metrics.into_iter().zip(series.wrong) {
-                        let void = wrong.map(|wrong| MeasurementFailure {
-                            cause: InvalidReason::Metrics,
-                            detail: format!("the metric {} has no sample: {wrong}", metric.name),
+                        let void = wrong.map(|wrong| {
+                            MeasurementFailure::new(
+                                InvalidReason::Metrics,
+                                format!("the metric {} has no sample: {wrong}", metric.name),
+                            )
                         });
                         failure = failure.or(void);
                         metrics.push(metric);
@@ -390,6 +360,8 @@ impl MetricSeries {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     fn program() -> ProgramSpec {

@@ -163,8 +163,8 @@ fn incomplete_failure(error: &io::Error) -> MeasurementFailure {
         io::ErrorKind::StorageFull => InvalidReason::DiskFull,
         _ => InvalidReason::ToolError,
     };
-    MeasurementFailure {
+    MeasurementFailure::new(
         cause,
-        detail: format!("the event log of the trial is not complete: {error}"),
-    }
+        format!("the event log of the trial is not complete: {error}"),
+    )
 }

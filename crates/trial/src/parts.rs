@@ -5,8 +5,7 @@
 //! proc_pid_smaps(5); `sun.gc.*` of hsperfdata; kernel Documentation/admin-guide/sysfs-rules and
 //! ABI/stable/sysfs-block (`read_ahead_kb`).
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::MemoryParts;
@@ -18,6 +17,7 @@ use loadline_sizing::Bytes;
 use loadline_sizing::options::JvmOptionSet;
 
 use crate::clock::monotonic_ns;
+use crate::process_text::{MOST_PROCESSES, read_bounded};
 use crate::soaking::{heap_committed, status_number};
 
 /// Most of smaps that is read, bytes, all processes together: a JVM with thousands of threads has some
@@ -26,8 +26,6 @@ const LARGEST_SMAPS: u64 = 64 << 20;
 
 /// Most of another file of /proc that is read, bytes.
 const LARGEST_TEXT: u64 = 1 << 20;
-
-const MOST_PROCESSES: usize = 512;
 
 /// Generations that tell a reserved size.
 const GENERATIONS: u32 = 3;
@@ -170,13 +168,6 @@ fn option_words(pid: u32) -> Vec<String> {
 /// Reads at most this many bytes of a process's smaps.
 fn read_smaps(pid: u32, most: u64) -> Option<String> {
     read_bounded(&format!("/proc/{pid}/smaps"), most).filter(|text| !text.is_empty())
-}
-
-fn read_bounded(path: &str, most: u64) -> Option<String> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).ok()?;
-    file.take(most).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Read-ahead of the disk under the application's files; `places` are directories of its container.

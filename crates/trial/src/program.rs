@@ -1,11 +1,19 @@
-//! The program of an order, as the modules that look at commands need it. Starts nothing.
+//! The program of an order, as the modules that look at commands need it, and short commands next to it.
+//!
+//! Owns how such a command gets the program's account, and how its process group is ended. Starts nothing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use loadline_protocol::{Account, AppSpec, TrialOrder};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+const TICK: Duration = Duration::from_millis(20);
 
 pub fn is_script(path: &Path) -> bool {
     let mut begin = [0; 2];
@@ -47,4 +55,47 @@ impl ProgramSpec {
             gid,
         }
     }
+
+    /// A command in a separate process group, with this program's account and environment; `None`
+    /// without words.
+    pub(crate) fn side_command(&self, words: &[String]) -> Option<Command> {
+        let (name, arguments) = words.split_first()?;
+        let mut command = Command::new(name);
+        command
+            .args(arguments)
+            .current_dir(&self.directory)
+            .env_clear()
+            .envs(&self.env)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
+        if rustix::process::geteuid().is_root() {
+            // Root's supplementary groups go with its id (std::process).
+            command.uid(self.uid).gid(self.gid);
+        }
+        Some(command)
+    }
+}
+
+/// Waits for the exit of a leader of a process group; `None` when the group had to be killed.
+pub(crate) fn end_within(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait()? {
+            None if begin.elapsed() < patience => std::thread::sleep(TICK),
+            None => break,
+            ended => return Ok(ended),
+        }
+    }
+    kill_group(child);
+    Ok(None)
+}
+
+pub fn kill_group(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
 }

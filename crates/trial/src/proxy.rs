@@ -4,10 +4,10 @@
 //! same weight: neither may wait for a dependency. `loadline-proxy` handles the bytes; its module
 //! `network` makes it listen at a dependency's address.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, ChildStdin};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use loadline_analysis::record::{LinkEvidence, OutageEvidence, ProxyEvidence, StubEvidence};
@@ -21,7 +21,6 @@ use loadline_proxy::{Toxic, ToxicSpan};
 use loadline_sizing::Bytes;
 use loadline_sys::set_parent_process_death_signal;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use std::os::unix::process::CommandExt;
 
 use crate::container::{ContainerNetwork, NetworkNamespace};
 use crate::cpus::{self, CpuPlan};
@@ -109,30 +108,12 @@ impl ProxyProcess {
         front: &ContainerNetwork,
     ) -> Result<Self, HaltReason> {
         let group = make_proxy_group(site, trial)?;
-        let mut command = Command::new(&site.options.program);
-        command
-            .arg("proxy-part")
-            .env_clear()
-            .env("LOADLINE_TRIAL", trial)
-            .current_dir("/")
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let mut command = spawner::part_command(&site.options.program, "proxy-part");
+        command.env("LOADLINE_TRIAL", trial);
         let mut child =
             spawner::spawn_command(command).map_err(halt::step_failed("starting the proxy"))?;
-        let (told, answers) = channel();
-        if let Some(stdout) = child.stdout.take() {
-            let read = move || {
-                let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-                let all = lines.map_while(|line| serde_json::from_str(&line).ok());
-                // Nobody who waits for an answer: the trial is over.
-                all.for_each(|answer| drop(told.send(answer)));
-            };
-            let thread = std::thread::Builder::new().name("proxy".to_owned());
-            let started = thread.spawn(read);
-            started.map_err(halt::step_failed("starting a thread"))?;
-        }
+        let answers = spawner::read_answers(&mut child, "proxy")
+            .map_err(halt::step_failed("starting a thread"))?;
         let orders = child.stdin.take();
         let own = &plan.generator;
         let mut proxy = Self {

@@ -38,7 +38,8 @@ struct RecordingState {
 
 pub struct RecordingResult {
     pub end_ns: u64,
-    /// Whether that was after the application ended. An engine may remove the group first.
+    /// Whether OOM kills were counted after the application ended. An engine may remove the group
+    /// first.
     pub has_end: bool,
     pub peak_rss: Option<Bytes>,
     pub report: SamplerReport,
@@ -121,7 +122,7 @@ impl SampleRecording {
         spool.flush_rows();
         RecordingResult {
             end_ns: spool.last_ns,
-            has_end: last.is_some(),
+            has_end: last.as_ref().is_some_and(CgroupSample::has_oom_kills),
             peak_rss: *lock_mutex(&self.shared.peak_rss),
             report,
         }
@@ -165,15 +166,16 @@ fn read_rss(pids: &[u32]) -> Option<Bytes> {
     let field = if pids.len() == 1 { "VmHWM:" } else { "VmRSS:" };
     let of = |pid: &u32| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        status_field(&status, field)
+        kib_field(&status, field)
     };
     // A kernel thread or zombie has no such line; an ended process has no file.
     pids.iter().filter_map(of).reduce(Bytes::saturating_add)
 }
 
 /// Source: proc_pid_status(5): `VmRSS:\t  1234 kB`.
-fn status_field(status: &str, name: &str) -> Option<Bytes> {
-    let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+/// A line of /proc in kB: `VmHWM:     1234 kB`.
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<Bytes> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     let number = rest.trim().strip_suffix("kB")?.trim();
     number.parse().ok().map(Bytes::from_kib)
 }
@@ -185,8 +187,8 @@ mod tests {
     #[test]
     fn memory_of_a_process_is_read_from_its_status() {
         let status = "Name:\tjava\nVmHWM:\t  2048 kB\nVmRSS:\t    1024 kB\n";
-        assert_eq!(status_field(status, "VmHWM:"), Some(Bytes::from_mib(2)));
-        assert_eq!(status_field(status, "VmSwap:"), None);
+        assert_eq!(kib_field(status, "VmHWM:"), Some(Bytes::from_mib(2)));
+        assert_eq!(kib_field(status, "VmSwap:"), None);
         assert!(read_rss(&[std::process::id()]).is_some_and(|rss| rss > Bytes::from_kib(100)));
         assert_eq!(read_rss(&[]), None);
     }

@@ -28,6 +28,9 @@ const OUTPUT: Duration = Duration::from_secs(1);
 /// By these words a JVM says that it ran out of memory, whatever becomes of the run.
 pub(crate) const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
+/// With `-q` Maven says no more than `Java heap space` and this end of a link.
+pub(crate) const MAVEN_OUT_OF_MEMORY: &str = "/MAVEN/OutOfMemoryError";
+
 #[derive(Debug, Default)]
 pub(crate) struct RunWatch {
     jvms: BTreeMap<u32, JvmProcess>,
@@ -41,8 +44,11 @@ impl RunWatch {
         if self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return;
         }
-        self.looked = Some(Instant::now());
-        for pid in processes() {
+        let begin = Instant::now();
+        self.looked = Some(begin);
+        // Each may have made its reading slow.
+        let in_time = processes().into_iter();
+        for pid in in_time.take_while(|_| begin.elapsed() < LOOK) {
             let Ok(counters) = HsperfCounters::for_jvm(pid) else {
                 continue;
             };
@@ -62,6 +68,7 @@ impl RunWatch {
                 until: elapsed,
                 heap_max: None,
                 heap_committed: None,
+                heap_after: None,
                 rss: Bytes::default(),
             });
             jvm.until = elapsed;
@@ -69,6 +76,7 @@ impl RunWatch {
             jvm.heap_committed = jvm
                 .heap_committed
                 .max(heap_committed(&counters).map(Bytes::from_bytes));
+            jvm.heap_after = jvm.heap_after.max(heap_after(&counters));
             jvm.rss = jvm.rss.max(rss.unwrap_or_default());
         }
     }
@@ -107,7 +115,9 @@ impl RunWatch {
         RunEvidence {
             expected_exit: spec.exit,
             reference: spec.reference,
-            out_of_memory: output.first_line_with(OUT_OF_MEMORY),
+            out_of_memory: output
+                .first_line_with(OUT_OF_MEMORY)
+                .or_else(|| output.first_line_with(MAVEN_OUT_OF_MEMORY)),
             missing: self.missing,
             jvms,
         }
@@ -153,4 +163,12 @@ fn heap_max(counters: &HsperfCounters) -> Option<Bytes> {
         false => sizes.into_iter().reduce(|a, b| a.saturating_add(b)),
     };
     bytes.map(Bytes::from_bytes)
+}
+
+/// What the last collection left: HotSpot writes these counters at its end. `None` before the first.
+fn heap_after(counters: &HsperfCounters) -> Option<Bytes> {
+    let spaces = ["0.space.1", "0.space.2", "1.space.0"];
+    let of = |space: &str| counters.counter_number(&format!("sun.gc.generation.{space}.used"));
+    let used: u64 = spaces.into_iter().filter_map(of).sum();
+    (used > 0).then(|| Bytes::from_bytes(used))
 }

@@ -43,9 +43,7 @@ impl SampleRow {
         Self {
             at_ns: sample.at_ns,
             cpu: cpu.usage,
-            per_cpu_ns: single
-                .map(|d| nanos_to_column(*d).cast_unsigned())
-                .collect(),
+            per_cpu_ns: single.map(|d| d.to_column().cast_unsigned()).collect(),
             nr_periods: cpu.nr_periods,
             nr_throttled: cpu.nr_throttled,
             throttled: cpu.throttled_time,
@@ -58,9 +56,9 @@ impl SampleRow {
     pub fn throttling_counters(&self) -> Option<estimate::CounterSample> {
         Some(estimate::CounterSample {
             at: self.at_ns,
-            usage: nanos_to_column(self.cpu?).cast_unsigned(),
+            usage: self.cpu?.to_column().cast_unsigned(),
             per_cpu: self.per_cpu_ns.clone(),
-            throttled: nanos_to_column(self.throttled?).cast_unsigned(),
+            throttled: self.throttled?.to_column().cast_unsigned(),
         })
     }
 }
@@ -72,22 +70,60 @@ struct SampleColumn {
     set: fn(&mut SampleRow, i64),
 }
 
+/// A number as a column has it.
+trait ColumnValue {
+    fn to_column(self) -> i64;
+    fn from_column(value: i64) -> Self;
+}
+
+impl ColumnValue for u64 {
+    fn to_column(self) -> i64 {
+        self.cast_signed()
+    }
+
+    fn from_column(value: i64) -> Self {
+        value.cast_unsigned()
+    }
+}
+
+impl ColumnValue for Bytes {
+    fn to_column(self) -> i64 {
+        self.as_bytes().cast_signed()
+    }
+
+    fn from_column(value: i64) -> Self {
+        Self::from_bytes(value.cast_unsigned())
+    }
+}
+
+impl ColumnValue for Duration {
+    fn to_column(self) -> i64 {
+        i64::try_from(self.as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    fn from_column(value: i64) -> Self {
+        Self::from_nanos(value.cast_unsigned())
+    }
+}
+
 macro_rules! memory {
-    ($name:literal, $field:ident, $from:expr, $to:expr) => {
+    ($name:literal, $field:ident) => {
         SampleColumn {
             name: $name,
-            get: |row| row.memory?.$field.map($to),
-            set: |row, value| row.memory.get_or_insert_default().$field = Some($from(value)),
+            get: |row| row.memory?.$field.map(ColumnValue::to_column),
+            set: |row, value| {
+                row.memory.get_or_insert_default().$field = Some(ColumnValue::from_column(value));
+            },
         }
     };
 }
 
 macro_rules! counter {
-    ($name:literal, $field:ident, $from:expr, $to:expr) => {
+    ($name:literal, $field:ident) => {
         SampleColumn {
             name: $name,
-            get: |row| row.$field.map($to),
-            set: |row, value| row.$field = Some($from(value)),
+            get: |row| row.$field.map(ColumnValue::to_column),
+            set: |row, value| row.$field = Some(ColumnValue::from_column(value)),
         }
     };
 }
@@ -95,78 +131,22 @@ macro_rules! counter {
 const COLUMNS: [SampleColumn; 13] = [
     SampleColumn {
         name: "at_ns",
-        get: |row| Some(row.at_ns.cast_signed()),
+        get: |row| Some(row.at_ns.to_column()),
         set: |row, value| row.at_ns = value.cast_unsigned(),
     },
-    counter!("cpu_ns", cpu, nanos_from_column, nanos_to_column),
-    counter!(
-        "nr_periods",
-        nr_periods,
-        i64::cast_unsigned,
-        u64::cast_signed
-    ),
-    counter!(
-        "nr_throttled",
-        nr_throttled,
-        i64::cast_unsigned,
-        u64::cast_signed
-    ),
-    counter!(
-        "throttled_ns",
-        throttled,
-        nanos_from_column,
-        nanos_to_column
-    ),
-    memory!("memory_bytes", usage, bytes_from_column, bytes_to_column),
-    memory!(
-        "memory_peak_bytes",
-        peak,
-        bytes_from_column,
-        bytes_to_column
-    ),
-    memory!("anon_bytes", anon, bytes_from_column, bytes_to_column),
-    memory!(
-        "anon_huge_bytes",
-        anon_huge,
-        bytes_from_column,
-        bytes_to_column
-    ),
-    memory!(
-        "inactive_file_bytes",
-        inactive_file,
-        bytes_from_column,
-        bytes_to_column
-    ),
-    memory!(
-        "refault_file",
-        refault_file,
-        i64::cast_unsigned,
-        u64::cast_signed
-    ),
-    memory!(
-        "pgmajfault",
-        pgmajfault,
-        i64::cast_unsigned,
-        u64::cast_signed
-    ),
-    memory!("oom_kill", oom_kill, i64::cast_unsigned, u64::cast_signed),
+    counter!("cpu_ns", cpu),
+    counter!("nr_periods", nr_periods),
+    counter!("nr_throttled", nr_throttled),
+    counter!("throttled_ns", throttled),
+    memory!("memory_bytes", usage),
+    memory!("memory_peak_bytes", peak),
+    memory!("anon_bytes", anon),
+    memory!("anon_huge_bytes", anon_huge),
+    memory!("inactive_file_bytes", inactive_file),
+    memory!("refault_file", refault_file),
+    memory!("pgmajfault", pgmajfault),
+    memory!("oom_kill", oom_kill),
 ];
-
-fn nanos_to_column(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
-fn nanos_from_column(nanos: i64) -> Duration {
-    Duration::from_nanos(nanos.cast_unsigned())
-}
-
-fn bytes_from_column(value: i64) -> Bytes {
-    Bytes::from_bytes(value.cast_unsigned())
-}
-
-fn bytes_to_column(bytes: Bytes) -> i64 {
-    bytes.as_bytes().cast_signed()
-}
 
 #[derive(Debug)]
 pub struct SampleRows<R> {

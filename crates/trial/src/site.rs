@@ -92,7 +92,6 @@ impl Site {
         let host = HostFacts::read(Path::new("/proc")).ok();
         let model = host.as_ref().and_then(|host| host.cpu_model.clone());
         MachineDescription {
-            version: None,
             kernel: host
                 .as_ref()
                 .map_or_else(String::new, |host| format!("Linux {}", host.kernel)),
@@ -101,12 +100,8 @@ impl Site {
             memory: host.map(|host| host.memory.total),
             cgroup: self.layout.mode().to_string(),
             architecture: uname().machine().to_string_lossy().into_owned(),
-            jdks: Vec::new(),
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
-            image: None,
-            level_images: Vec::new(),
-            cluster: None,
-            apart: None,
+            ..MachineDescription::default()
         }
     }
 
@@ -124,7 +119,8 @@ impl Site {
         let configuration = &order.configuration;
         let available = self.without_dependencies(order)?;
         let plan = |wanted: Option<&[u32]>| {
-            let quota = configuration.sure_cpu().max(configuration.start_cpu);
+            let most = configuration.cpu.max(configuration.cpu_request);
+            let quota = most.max(configuration.start_cpu);
             let instances = configuration.instances;
             let plan = CpuPlan::new(&available, quota, wanted, instances);
             match order.dependencies.iter().any(|d| d.cpuset.is_none()) {

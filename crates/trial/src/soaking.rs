@@ -23,6 +23,7 @@ use loadline_sizing::Bytes;
 use crate::clock::monotonic_ns;
 use crate::instance::Instance;
 use crate::parts::read_process;
+use crate::process_text::MOST_PROCESSES;
 
 /// Most descriptors of a process that are asked what they are; more are only counted.
 const MOST_ASKED: usize = 20_000;
@@ -196,7 +197,7 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
         statuses
             .iter()
             .filter_map(|s| status_number(s, name))
-            .reduce(|a, b| a + b)
+            .reduce(u64::saturating_add)
     };
     let kib = |name: &str| sum(name).map(Bytes::from_kib);
     let open: Vec<(u64, u64)> = processes
@@ -206,6 +207,7 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
     let counters: Vec<HsperfCounters> = processes
         .iter()
         .filter_map(|pid| HsperfCounters::for_jvm(*pid).ok())
+        .take(MOST_PROCESSES)
         .collect();
     let groups = instances
         .iter()
@@ -214,7 +216,7 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
         groups.filter_map(|sample| sample.memory.as_ref().and_then(MemorySample::working_set));
     let all = |of: fn(&HsperfCounters) -> Option<u64>| {
         let values = counters.iter().filter_map(of);
-        values.reduce(|a, b| a + b).map(Bytes::from_bytes)
+        values.reduce(u64::saturating_add).map(Bytes::from_bytes)
     };
     SoakPoint {
         at_ns: monotonic_ns(),
@@ -258,7 +260,7 @@ pub(crate) fn old_in_use(counters: &HsperfCounters) -> Option<Bytes> {
 
 pub(crate) fn heap_committed(counters: &HsperfCounters) -> Option<u64> {
     let of = |n| counters.counter_number(&format!("sun.gc.generation.{n}.capacity"));
-    (0..GENERATIONS).filter_map(of).reduce(|a, b| a + b)
+    (0..GENERATIONS).filter_map(of).reduce(u64::saturating_add)
 }
 
 /// Reads the mappings of a JVM, its live set after a collection, and the last time how much malloc gives
@@ -298,7 +300,7 @@ fn add_looks(a: SoakLook, b: SoakLook) -> SoakLook {
         live_heap: both(a.live_heap, b.live_heap),
         heap: a.heap.saturating_add(b.heap),
         direct: both(a.direct, b.direct),
-        direct_buffers: buffers.map(|(a, b)| a + b),
+        direct_buffers: buffers.map(|(a, b)| a.saturating_add(b)),
         stacks: a.stacks.saturating_add(b.stacks),
         metaspace: a.metaspace.saturating_add(b.metaspace),
         code_cache: a.code_cache.saturating_add(b.code_cache),

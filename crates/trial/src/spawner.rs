@@ -3,13 +3,16 @@
 //! Why: the kernel sends PR_SET_PDEATHSIG when the *thread* that started a process ends. Started
 //! from a thread of a pool, a trial would die in the middle. Facts: PR_SET_PDEATHSIG(2const).
 
-use std::io;
-use std::process::{Child, Command};
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use loadline_sys::set_parent_process_death_signal;
 use rustix::process::{Pid, Signal};
+use serde::de::DeserializeOwned;
 
 struct SpawnJob {
     command: Command,
@@ -27,6 +30,40 @@ pub enum ParentError {
     Orphan,
     #[error("asking the kernel for the end of the parent: {0}")]
     Signal(#[source] io::Error),
+}
+
+/// A part of loadline, without environment and with pipes. Its process group is separate, because a Ctrl-C
+/// is for loadline, which tells its parts.
+pub fn part_command(program: &Path, part: &str) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg(part)
+        .env_clear()
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// The answers of a part, a line of JSON each, until its output ends.
+pub fn read_answers<T: DeserializeOwned + Send + 'static>(
+    child: &mut Child,
+    thread: &str,
+) -> io::Result<Receiver<T>> {
+    let (told, answers) = channel();
+    if let Some(stdout) = child.stdout.take() {
+        let read = move || {
+            let lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            let all = lines.map_while(|line| serde_json::from_str(&line).ok());
+            // The asker waits no longer.
+            all.for_each(|answer| drop(told.send(answer)));
+        };
+        let thread = std::thread::Builder::new().name(thread.to_owned());
+        thread.spawn(read)?;
+    }
+    Ok(answers)
 }
 
 pub fn spawn_command(command: Command) -> io::Result<Child> {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use loadline_analysis::record::{CgroupEvidence, MOST_USE, SecondEvidence, USE_EVERY};
+use loadline_analysis::record::{CgroupEvidence, SecondEvidence};
 use loadline_cgroup::MemorySample;
 
 use crate::samples::SampleRow;
@@ -64,35 +64,6 @@ pub fn summarize_rows(
         .windows(2)
         .map(|pair| second_between(pair[1], at(pair[0]), at(pair[1])));
     (all, seconds.collect())
-}
-
-/// CPU time in each [`USE_EVERY`] of the measure phase, in thousandths of a CPU: between two samples
-/// it is taken as even. The first [`MOST_USE`].
-pub fn cpu_use(rows: impl Iterator<Item = SampleRow>, (begin, end): (u64, u64)) -> Vec<u16> {
-    let period = nanos_u64(USE_EVERY);
-    let mut used = Vec::new();
-    let mut counters = rows.filter_map(|row| Some((row.at_ns, nanos_u64(row.cpu?))));
-    let Some(mut from) = counters.next() else {
-        return used;
-    };
-    let (mut at, mut before) = (begin, None);
-    for to in counters {
-        while at <= to.0 && at <= end && used.len() < MOST_USE {
-            let share =
-                at.saturating_sub(from.0) as f64 / to.0.saturating_sub(from.0).max(1) as f64;
-            let now = from.1 as f64 + share * to.1.saturating_sub(from.1) as f64;
-            if let Some(before) = before.replace(now) {
-                used.push(((now - before) * 1000.0 / period as f64).round() as u16);
-            }
-            at = at.saturating_add(period);
-        }
-        from = to;
-    }
-    used
-}
-
-fn nanos_u64(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn add_row(all: &mut CgroupEvidence, row: &SampleRow) {

@@ -13,7 +13,7 @@ use loadline_analysis::record::Configuration;
 use loadline_analysis::span::{TimeSpan, TimeSpans};
 use loadline_cgroup::{Pace, SamplerOptions, SamplerReport};
 
-use loadline_protocol::{SamplingRate, TrialOrder};
+use loadline_protocol::SamplingRate;
 
 /// Distance of samples where nothing can be throttled, and of memory and PSI always.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -22,24 +22,22 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// pause, 100 ms: 19 to 22).
 const FLATLINE_UP_TO: Duration = Duration::from_millis(20);
 
-/// Distance for periods so long that one sample each would be too rare for memory and seconds, and
-/// where the use of the CPU shows what throttling would do elsewhere.
+/// Distance for periods so long that one sample each would be too rare for memory and seconds.
 const FINE: Duration = Duration::from_millis(10);
 
 const FLATLINE_PER_CPU: &str = "flatline-per-cpu";
 
-/// When the counters are read. Of a soak as rarely as can be: its samples are kept for a day.
-pub(crate) fn sampling_pace(order: &TrialOrder, is_never_throttled: bool) -> Pace {
-    let is_fine = is_never_throttled && order.soak.is_none();
-    at_pace(order.sampling, &order.configuration, is_fine)
-}
-
-fn at_pace(sampling: SamplingRate, configuration: &Configuration, is_fine: bool) -> Pace {
+pub(crate) fn sampling_pace(
+    sampling: SamplingRate,
+    configuration: &Configuration,
+    is_never_throttled: bool,
+) -> Pace {
     let period = configuration.cpu_period;
+    let is_free = is_never_throttled || configuration.cpu.is_none();
     match sampling {
         SamplingRate::Every(distance) => Pace::Every(distance),
-        SamplingRate::Period if configuration.cpu.is_none() => Pace::Every(INTERVAL),
-        SamplingRate::Period if period > INTERVAL || is_fine => Pace::Every(FINE),
+        SamplingRate::Period if is_free => Pace::Every(INTERVAL),
+        SamplingRate::Period if period > INTERVAL => Pace::Every(FINE),
         SamplingRate::Period => Pace::PhaseLocked(period),
     }
 }
@@ -189,17 +187,18 @@ mod tests {
 
     #[test]
     fn the_pace_follows_the_period_unless_one_is_asked_for() {
-        let fine = |sampling, cpu, is| at_pace(sampling, &configuration(cpu, 100), is);
-        let pace = |sampling, cpu, period| at_pace(sampling, &configuration(cpu, period), false);
+        let pace =
+            |sampling, cpu, period| sampling_pace(sampling, &configuration(cpu, period), false);
+        let free = |sampling, cpu| sampling_pace(sampling, &configuration(cpu, 100), true);
         let ms = Duration::from_millis;
         let period = SamplingRate::Period;
         assert_eq!(pace(period, None, 100), Pace::Every(ms(100)));
         assert_eq!(pace(period, Some("1"), 100), Pace::PhaseLocked(ms(100)));
         assert_eq!(pace(period, Some("1"), 20), Pace::PhaseLocked(ms(20)));
         assert_eq!(pace(period, Some("1"), 500), Pace::Every(ms(10)));
-        assert_eq!(fine(period, Some("1"), true), Pace::Every(ms(10)));
+        assert_eq!(free(period, Some("1")), Pace::Every(ms(100)));
         let every = SamplingRate::Every(ms(1));
-        assert_eq!(fine(every, Some("1"), true), Pace::Every(ms(1)));
+        assert_eq!(free(every, Some("1")), Pace::Every(ms(1)));
         assert_eq!(pace(every, Some("1"), 100), Pace::Every(ms(1)));
     }
 

@@ -12,7 +12,7 @@ use crate::{Settings, memory};
 /// each answer, `status` is the answer. With `calls` (a port) each request asks a server on the
 /// loopback for `/prices/7` first, up to `tries` times, and is answered 503 where that never works.
 /// With `answer` all but the first `good` requests are answered badly: [`badly`]. Each request takes
-/// `work_ms` of CPU; where `count` names a file, in every third start only. GET /metrics answers with the
+/// `work_us` of CPU; where `count` names a file, in every third start only. GET /metrics answers with the
 /// text `metrics`, in which `{n}` counts these requests.
 pub(crate) fn serve(settings: &Settings) -> u8 {
     let _held = memory::touch(settings.number("heap_mib", 0));
@@ -40,7 +40,7 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
         file if file.is_empty() => true,
         file => starts(&file).is_multiple_of(3),
     };
-    let work = settings.millis("work_ms") * u32::from(works);
+    let work = Duration::from_micros(settings.number("work_us", 0)) * u32::from(works);
     for stream in listener.incoming().flatten() {
         let course = Arc::clone(&course);
         // Without a thread the connection is closed: this is no server to rely on.

@@ -15,7 +15,7 @@ const ONE_WORD_FUNCTIONS: usize = 35;
 
 const DEFINITIONS: usize = 5;
 
-/// Names that the standard library or serde prescribes.
+/// Names that the standard library, serde or protox prescribes.
 const GIVEN: &[&str] = &[
     "new",
     "fmt",
@@ -40,6 +40,7 @@ const GIVEN: &[&str] = &[
     "clone",
     "source",
     "expecting",
+    "open_file",
     "visit_str",
     "run",
     "read",

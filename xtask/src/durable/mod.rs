@@ -15,7 +15,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::process::{output_of, stdout_of, text};
+use crate::process::{OWN_LOCK, output_of, stdout_of, text};
 
 /// A call that takes longer than this hangs. Seconds.
 const LONGEST: &str = "120";
@@ -119,11 +119,10 @@ struct Whole {
 /// Runs a command with a separate machine lock, so that several may run at once: durations do not
 /// matter here.
 fn call(directory: &Path, words: &[String]) -> Result<Ended, Error> {
-    let mut command = Command::new("unshare");
+    let mut command = Command::new(OWN_LOCK[0]);
     command
-        .args(["--mount", "timeout", "--kill-after=5", LONGEST, "sh", "-c"])
-        .arg("mount -t tmpfs none /run/lock && exec \"$@\"")
-        .arg("sh")
+        .args(&OWN_LOCK[1..])
+        .args(["timeout", "--kill-after=5", LONGEST])
         .args(words)
         .env_remove("LOADLINE_STATE")
         .current_dir(directory);

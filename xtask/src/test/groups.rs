@@ -15,6 +15,8 @@ const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
 
 /// What names of tests have that run real trials and judge no time of theirs; the binary has them all.
 const TRIALS: &str = "beside::";
+/// The same with images, which podman and docker keep for the whole machine.
+const ENGINES: &str = "engines::";
 const WITH_TRIALS: &str = "measure";
 
 /// The binary of crate trial's trials: judged by what happens, under any load of the machine.
@@ -31,6 +33,8 @@ pub enum Group {
     Guests,
     /// They run trials of loadline, which wait for each other, and no time matters to them.
     Trials,
+    /// The same, with images.
+    Engines,
     /// They run trials that wait for no lock, and no time matters to them.
     Contained,
     Untimed,
@@ -43,9 +47,14 @@ impl Group {
         let (libraries, names, own): (&[&str], _, &[&str]) = match self {
             Self::Guests => (&[], WITH_GUESTS.map(str::to_owned).into(), &[GUESTS]),
             Self::Trials => (&[], [WITH_TRIALS.to_owned()].into(), &[TRIALS]),
+            Self::Engines => (&[], [WITH_TRIALS.to_owned()].into(), &[ENGINES]),
             Self::Contained => (&[], [CONTAINED.to_owned()].into(), &["--skip", GUESTS]),
             Self::Untimed => (&["--lib"], untimed, &["--skip", GUESTS]),
-            Self::Timed => (&[], timed, &["--skip", GUESTS, "--skip", TRIALS]),
+            Self::Timed => (
+                &[],
+                timed,
+                &["--skip", GUESTS, "--skip", TRIALS, "--skip", ENGINES],
+            ),
         };
         let mut words = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
         words.extend(libraries);

@@ -10,6 +10,7 @@ mod audit;
 mod elsewhere;
 mod groups;
 pub mod output;
+mod room;
 mod site;
 mod steps;
 
@@ -35,6 +36,9 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
             "there is no step {name}\nhint: the steps are {known}"
         )));
     }
+    if names.is_empty() {
+        room::check_room(root)?;
+    }
     let logs = root.join("build/test");
     fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
     let begin = Instant::now();
@@ -50,7 +54,7 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
                 }
             }
             match steps[0].lane {
-                Lane::Guests | Lane::Trials => {
+                Lane::Guests | Lane::Trials | Lane::Engines => {
                     beside.push(scope.spawn(|| run_steps(steps, root, &logs)));
                 }
                 Lane::Main | Lane::Alone => done.extend(run_steps(steps, root, &logs)?),

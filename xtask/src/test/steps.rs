@@ -1,4 +1,4 @@
-//! The steps of a test run, in order, and their lanes: three in parallel, and at the end the timing
+//! The steps of a test run, in order, and their lanes: four in parallel, and at the end the timing
 //! tests, which have the machine to themselves.
 
 use std::ffi::OsStr;
@@ -16,6 +16,7 @@ use super::{answers, audit, elsewhere, joined, site};
 use crate::durable::failpoints;
 use crate::error::Error;
 use crate::fuzz;
+use crate::process::{OWN_LOCK, can_have_own_lock};
 use crate::release::step;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
@@ -28,6 +29,9 @@ pub struct Step {
     pub name: &'static str,
     pub what: &'static str,
     pub lane: Lane,
+    /// How far it steps back for what else runs, in steps of `nice`: an application that has no CPU is
+    /// never ready, a compiler is only later.
+    nice: i32,
     run: Run,
 }
 
@@ -37,21 +41,11 @@ pub enum Lane {
     /// Next to the main lane: separate machines, which have one slow CPU each, and then steps that
     /// neither disturb trials nor are disturbed.
     Guests,
-    /// Beside both: trials, of which a machine runs one at a time.
+    /// Beside both: trials, one at a time.
     Trials,
+    /// Next to these lanes: trials of images, also one at a time, under another machine lock.
+    Engines,
     Alone,
-}
-
-impl Lane {
-    /// How far it steps back for what else runs, in steps of `nice`: an application that has no CPU is
-    /// never ready, a compiler is only later.
-    fn niceness(self) -> i32 {
-        match self {
-            Self::Main => 10,
-            Self::Guests => 5,
-            Self::Trials | Self::Alone => 0,
-        }
-    }
 }
 
 enum Run {
@@ -65,66 +59,98 @@ pub const STEPS: &[Step] = &[
         name: "format",
         what: "sources are formatted",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Check(&["fmt", "--all", "--check", "--", "--color", "never", "-l"]),
     },
     Step {
         name: "invariants",
         what: "the rules of ARCHITECTURE.md hold",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Check(&["xtask", "check"]),
     },
     Step {
         name: "workloads",
         what: "the Java workloads build",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Check(&["xtask", "workloads"]),
     },
     Step {
         name: "build",
         what: "programs and tests build",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Check(&["test", "--workspace", "--locked", "--no-run"]),
     },
     Step {
         name: "guests",
         what: "the tests that boot a machine of their own (user-mode Linux)",
         lane: Lane::Guests,
+        nice: 5,
         run: Run::Tests(Group::Guests),
     },
     Step {
         name: "contained",
         what: "trials with hostile applications, judged by what happens and what is left",
         lane: Lane::Guests,
+        nice: 5,
         run: Run::Tests(Group::Contained),
     },
     Step {
         name: "answers",
         what: "the workloads start and answer as their READMEs say",
         lane: Lane::Guests,
+        nice: 5,
         run: Run::Own(answers::run),
     },
     Step {
         name: "release",
         what: "packages and images of what the tests built go in, work and go out",
         lane: Lane::Guests,
+        nice: 5,
         run: Run::Own(step::run),
     },
     Step {
         name: "trials",
         what: "tests that run real trials and judge no time of theirs",
         lane: Lane::Trials,
+        nice: 0,
         run: Run::Tests(Group::Trials),
     },
     Step {
         name: "failpoints",
         what: "some system calls of what the tests built are broken, and nothing is lost",
         lane: Lane::Trials,
+        nice: 0,
         run: Run::Own(failpoints::step),
+    },
+    Step {
+        name: "engines",
+        what: "the same with images, by podman and docker",
+        lane: Lane::Engines,
+        nice: 0,
+        run: Run::Tests(Group::Engines),
+    },
+    Step {
+        name: "fuzz",
+        what: "every parser against inputs that look for its branches, 10 s each",
+        lane: Lane::Engines,
+        nice: 10,
+        run: Run::Own(fuzz::step),
+    },
+    Step {
+        name: "elsewhere",
+        what: "the program is checked for macOS and FreeBSD, where it only reads",
+        lane: Lane::Engines,
+        nice: 10,
+        run: Run::Own(elsewhere::check_targets),
     },
     Step {
         name: "lints",
         what: "clippy has nothing to say",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Check(&[
             "clippy",
             "--workspace",
@@ -139,6 +165,7 @@ pub const STEPS: &[Step] = &[
         name: "documents",
         what: "API documentation builds without a warning",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Check(&[
             "doc",
             "--workspace",
@@ -151,47 +178,39 @@ pub const STEPS: &[Step] = &[
         name: "audit",
         what: "cargo deny: bans, licences, sources, advisories",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Own(audit::run),
-    },
-    Step {
-        name: "elsewhere",
-        what: "the program is checked for macOS and FreeBSD, where it only reads",
-        lane: Lane::Main,
-        run: Run::Own(elsewhere::check_targets),
     },
     Step {
         name: "tests",
         what: "unit, property and integration tests that measure no time",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Tests(Group::Untimed),
     },
     Step {
         name: "site",
         what: "the documents build as a site, and its links lead somewhere",
         lane: Lane::Main,
+        nice: 10,
         run: Run::Own(site::run),
-    },
-    Step {
-        name: "fuzz",
-        what: "every parser against inputs that look for its branches, 20 s each",
-        lane: Lane::Main,
-        run: Run::Own(fuzz::step),
     },
     Step {
         name: "measured",
         what: "tests that measure, with real JVMs and cgroups where they are, and nothing next to them",
         lane: Lane::Alone,
+        nice: 0,
         run: Run::Tests(Group::Timed),
     },
 ];
 
 impl Step {
-    /// Runs it; its output goes to the log file. It has a separate thread, with the niceness of its
-    /// lane: a program inherits it from the thread that starts it.
+    /// Runs it; its output goes to the log file. It has a separate thread with its niceness: a
+    /// program inherits it from the thread that starts it.
     pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
         let stepped_back = || {
             // On Linux the calling thread's. It cannot go below the user's own value.
-            let _ = setpriority_process(None, self.lane.niceness());
+            let _ = setpriority_process(None, self.nice);
             self.carry_out(root, log)
         };
         thread::scope(|scope| joined(scope.spawn(stepped_back)))
@@ -200,11 +219,15 @@ impl Step {
     fn carry_out(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
         match self.run {
             Run::Check(arguments) => {
-                let (is_success, text) = logged(root, arguments, log)?;
+                let (is_success, text) = logged(root, &[], arguments, log)?;
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Tests(group) => {
-                let (is_success, text) = logged(root, &group.arguments(root)?, log)?;
+                let before = match self.lane == Lane::Trials && can_have_own_lock() {
+                    true => &OWN_LOCK[..],
+                    false => &[],
+                };
+                let (is_success, text) = logged(root, before, &group.arguments(root)?, log)?;
                 Ok(self.verdict(is_success, output::count(&text), &text))
             }
             Run::Own(function) => {
@@ -275,7 +298,7 @@ fn have_passed_alone(
         let only = [name.clone(), "--exact".to_owned()];
         let words = [cargo, &only, own].concat();
         let log = log.with_extension(format!("again-{number}.log"));
-        let (is_success, text) = logged(root, &words, &log)?;
+        let (is_success, text) = logged(root, &[], &words, &log)?;
         let again = output::count(&text);
         if !is_success || again.passed == 0 {
             return Ok(false);
@@ -284,17 +307,20 @@ fn have_passed_alone(
     Ok(true)
 }
 
-/// Runs cargo with a time limit; stdout and stderr go, in order, to the log, and results of test
+/// Runs cargo with a time limit, behind other words; stdout and stderr go, in order, to the log, and results of test
 /// binaries to the terminal as they come. Gives whether it succeeded, and the text.
 fn logged(
     root: &Path,
+    before: &[&str],
     arguments: &[impl AsRef<OsStr>],
     log: &Path,
 ) -> Result<(bool, String), Error> {
     let (reader, writer) = std::io::pipe().map_err(Error::file("pipe"))?;
     let mut command = Command::new("timeout");
     command
-        .args(["--kill-after=10", LONGEST, "cargo"])
+        .args(["--kill-after=10", LONGEST])
+        .args(before)
+        .arg("cargo")
         .args(arguments)
         .current_dir(root)
         .env("CARGO_TERM_COLOR", "never")

@@ -12,7 +12,9 @@ use loadline_sizing::hotspot::collector::SERVER_CLASS_MEMORY;
 
 use super::answer::{ASSUMED_READ_AHEAD, start_room};
 use crate::price;
-use crate::record::{Configuration, Evidence, GcEvidence, JvmOption, TrialRecord, ValueProvenance};
+use crate::record::{
+    Configuration, Evidence, GcEvidence, JvmOption, TrialPhase, TrialRecord, ValueProvenance,
+};
 use crate::sli;
 
 /// Most of the heap that the live set may take. Measured on a Spring Boot service: from 0.65 on GC took
@@ -30,6 +32,10 @@ const HEAP_GRAIN: Bytes = Bytes::from_mib(4);
 const LEAST_BESIDE_HEAP: Bytes = Bytes::from_mib(16);
 /// Resolution of the CPU times in a GC log.
 const CPU_TICK_MS: u64 = 10;
+/// The flag that bounds direct memory; without it the heap does.
+pub const DIRECT_MEMORY: &str = "-XX:MaxDirectMemorySize=";
+/// What malloc holds in a small service without direct buffers (Tomcat: 25 MiB, records/endurance).
+const LEAST_MALLOC: Bytes = Bytes::from_mib(24);
 /// Less is not worth a question: a start alone needs more.
 const SMALLEST_HEAP: Bytes = Bytes::from_mib(16);
 
@@ -81,23 +87,62 @@ pub fn choose_heap(room: &Evidence) -> Option<Bytes> {
 fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
     let gc = room.gc.as_ref()?;
     let time = measured_seconds(room)?;
-    let cpus = collector_cpu(gc)?.as_secs_f64() / time;
+    let cpus = collector_cpu(gc, enlargements(room, gc))?.as_secs_f64() / time;
     let parts = room.memory.as_ref();
-    let heap = parts
-        .and_then(|parts| parts.heap_committed)
+    let heap = judged_heap(room, gc)
+        .or(parts.and_then(|parts| parts.heap_committed))
         .or(gc.heap_max)?;
     let free = heap.saturating_sub(live).as_gib();
     let more = (price::GIB_PER_CPU * cpus * free).max(0.0).sqrt();
     Some(live.saturating_add(Bytes::from_bytes((more * (1_u64 << 30) as f64) as u64)))
 }
 
+fn is_judged(room: &Evidence, at_ns: u64) -> bool {
+    let mut judged = (room.phases.iter()).filter(|span| span.phase == TrialPhase::Measure);
+    judged.any(|span| (span.start..span.end).contains(&at_ns))
+}
+
+/// The heap behind most collections of the judged phase: a heap that grows late was smaller until then.
+fn judged_heap(room: &Evidence, gc: &GcEvidence) -> Option<Bytes> {
+    let heaps = gc.heaps_after.iter();
+    let judged = heaps.filter(|heap| is_judged(room, heap.at_ns));
+    let mut sizes: Vec<Bytes> = judged.filter_map(|heap| heap.committed).collect();
+    sizes.sort_unstable();
+    sizes.get(sizes.len() / 2).copied()
+}
+
+/// Judged full collections that enlarged the heap, and their length. The heap that ships is large
+/// from the start: one of 77 ms in 10 s made it 100 MiB instead of 56.
+fn enlargements(room: &Evidence, gc: &GcEvidence) -> (u64, Duration) {
+    let (mut count, mut length) = (0, Duration::ZERO);
+    for pair in gc.heaps_after.windows(2) {
+        let after = &pair[1];
+        let is_larger = after.is_full && after.committed > pair[0].committed;
+        if is_larger && is_judged(room, after.at_ns) {
+            let span = gc.pause_spans_ns.iter().find(|span| span.1 == after.at_ns);
+            count += 1;
+            length += span.map_or(Duration::ZERO, |(start, end)| {
+                Duration::from_nanos(end.saturating_sub(*start))
+            });
+        }
+    }
+    (count, length)
+}
+
 /// A JVM logs CPU times in ticks, so short pauses have none or one each: two equal starts of a Spring
 /// Boot service had 0 and 40 ms for pauses of 19 and 22 ms. Those pauses are taken for one CPU.
-fn collector_cpu(gc: &GcEvidence) -> Option<Duration> {
-    let tick_each = |pauses: u64| Duration::from_millis(CPU_TICK_MS.saturating_mul(pauses));
+fn collector_cpu(gc: &GcEvidence, (left_out, length): (u64, Duration)) -> Option<Duration> {
+    let tick_each = |pauses: u64| {
+        let counted = pauses.saturating_sub(left_out);
+        Duration::from_millis(CPU_TICK_MS.saturating_mul(counted))
+    };
     let ticks = gc.measure_pauses.map(tick_each);
-    let logged = gc.measure_gc_cpu;
-    let pauses = gc.measure_pause_sum;
+    let pauses = (gc.measure_pause_sum).map(|sum| sum.saturating_sub(length));
+    let share = match (pauses, gc.measure_pause_sum) {
+        (Some(counted), Some(all)) if !all.is_zero() => counted.div_duration_f64(all),
+        _ => 1.0,
+    };
+    let logged = gc.measure_gc_cpu.map(|cpu| cpu.mul_f64(share));
     match (logged, ticks) {
         (Some(cpu), Some(ticks)) if cpu < ticks => pauses.or(logged),
         _ => logged.or(pauses),
@@ -126,11 +171,22 @@ pub fn heap_options(heap: Bytes, room: &Evidence, room_limit: Option<Bytes>) -> 
     if let (true, Some("Serial" | "Parallel" | "G1")) = (is_server, collector) {
         texts.push(format!("-XX:+Use{}GC", collector.unwrap_or_default()));
     }
+    texts.extend(direct_memory_option(heap, room));
     let option = |text| JvmOption {
         text,
         provenance: ValueProvenance::Measured,
     };
     texts.into_iter().map(option).collect()
+}
+
+/// A JVM allows itself as much direct memory as heap, and collects the whole heap whenever that is
+/// used up. So a smaller heap may not take direct memory away that the start with room had: what malloc
+/// held there. Fuseki at -Xmx56m held 222 MiB and spent 60 % of its CPU in such collections.
+fn direct_memory_option(heap: Bytes, room: &Evidence) -> Option<String> {
+    let malloc = room.memory.as_ref()?.malloc;
+    let is_possible = malloc > heap.saturating_add(LEAST_MALLOC);
+    let most = malloc.round_up(HEAP_GRAIN).to_jvm_size();
+    is_possible.then(|| format!("{DIRECT_MEMORY}{most}"))
 }
 
 pub fn named_heap(configuration: &Configuration) -> Option<Bytes> {
@@ -188,7 +244,7 @@ pub fn without_pretouch(mut configuration: Configuration) -> Configuration {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::MemoryParts;
+    use crate::record::{HeapAfter, MemoryParts, PhaseSpan};
 
     /// A start of 10 s with this live set, heap in use (of 256 MiB) and GC CPU time.
     fn room(live: u64, committed: u64, gc_ms: u64) -> Evidence {
@@ -245,6 +301,41 @@ mod tests {
     }
 
     #[test]
+    fn a_heap_that_grew_during_the_judged_phase_ships_no_larger_one() {
+        let mut steady = room(25, 43, 0);
+        steady.phases = vec![PhaseSpan {
+            phase: TrialPhase::Measure,
+            start: 0,
+            end: 10_000_000_000,
+        }];
+        let mut grown = steady.clone();
+        let pause = |at: u64, ms: u64, committed, is_full| {
+            let after = HeapAfter {
+                at_ns: at,
+                bytes: Bytes::from_mib(27),
+                committed: Some(Bytes::from_mib(committed)),
+                is_full,
+            };
+            (after, (at - ms * 1_000_000, at))
+        };
+        // Of a Spring Boot service: a young collection every half second, one full one.
+        let young = (1..=18).map(|n| pause(n * 500_000_000, 3, 43, false));
+        let full = [pause(9_100_000_000, 77, 67, true)];
+        for (evidence, all) in [
+            (&mut steady, young.clone().collect::<Vec<_>>()),
+            (&mut grown, young.chain(full).collect()),
+        ] {
+            let gc = evidence.gc.as_mut().expect("a log");
+            gc.measure_pauses = Some(all.len() as u64);
+            let length = |(start, end): &(u64, u64)| Duration::from_nanos(end - start);
+            (gc.heaps_after, gc.pause_spans_ns) = all.into_iter().unzip();
+            gc.measure_pause_sum = Some(gc.pause_spans_ns.iter().map(length).sum());
+        }
+        assert_eq!(choose_heap(&grown), choose_heap(&steady));
+        assert_eq!(choose_heap(&steady).map(Bytes::as_mib), Some(56.0));
+    }
+
+    #[test]
     fn what_ships_is_the_whole_heap_and_the_collector_of_a_server() {
         let texts = |evidence: &Evidence, limit| {
             let options = heap_options(Bytes::from_mib(96), evidence, Some(Bytes::from_mib(limit)));
@@ -260,6 +351,13 @@ mod tests {
         assert!(texts(&evidence, 2048).ends_with(" -XX:+UseG1GC"));
         evidence.gc.as_mut().expect("a log").collector = "Shenandoah".to_owned();
         assert!(texts(&evidence, 1024).ends_with(" -XX:-ShenandoahUncommit"));
+        let malloc = |mib| {
+            let mut evidence = room(25, 64, 0);
+            evidence.memory.as_mut().expect("parts").malloc = Bytes::from_mib(mib);
+            texts(&evidence, 1024)
+        };
+        assert!(malloc(120).ends_with("PreTouch"), "it may be all malloc");
+        assert!(malloc(121).ends_with(" -XX:MaxDirectMemorySize=124m"));
     }
 
     #[test]

@@ -238,6 +238,7 @@ fn heaps(after: impl Fn(u64) -> f64, is_full: bool) -> Evidence {
     let heap = |at: u64| HeapAfter {
         at_ns: at * 2 * SECOND,
         bytes: mib(after(at)),
+        committed: None,
         is_full,
     };
     let second = |n: u64| SecondEvidence {

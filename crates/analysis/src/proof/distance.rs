@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::MemoryWall;
 use crate::record::{STORM_REFAULTS, TrialPurpose, TrialRecord};
 use crate::slo::{Comparison, Objective};
+use crate::verdict::was_disturbed;
 
 /// Number of starts, and the standard deviations from their mean within which 95 % of all starts
 /// lie.
@@ -23,6 +24,14 @@ const FACTORS: [(u32, f64); 7] = [
     (15, 2.57),
     (20, 2.40),
 ];
+/// So many starts at less than this distance are given up, before they are as many as counting takes:
+/// 95 % of a normal distribution lie within 1.645 standard deviations of its mean.
+const NEAR_STARTS: usize = 5;
+const NEAR: f64 = 1.645;
+/// Fewer starts in a row differ less than all do, so that only latencies at this logarithm below their
+/// bound are far. Chosen as the search for the CPU was (`search::size::cpu`).
+const FEW_STARTS: u32 = 10;
+const AWAY: f64 = 0.4;
 const FARTHEST: f64 = 1000.0;
 /// No measured service varied more in anonymous memory from start to start, as a share. A known
 /// spread needs fewer starts than an unknown one.
@@ -49,11 +58,38 @@ struct Values {
 }
 
 pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec<Distance> {
-    let mut all = objectives(starts);
-    all.extend(start_times(starts));
+    // Other programs change times, and nothing else: how far those vary is then not the service's.
+    let mut quiet = starts.to_vec();
+    quiet.retain(|start| !was_disturbed(&start.evidence));
+    let mut all = Vec::new();
+    if quiet.len() == starts.len() || quiet.len() >= FACTORS[0].0 as usize {
+        all.extend(objectives(&quiet, |_| true));
+        all.extend(start_times(&quiet));
+    }
     all.extend(rereads(starts));
     all.extend(squeezed.and_then(|squeezed| memory(starts, squeezed)));
     all.iter().filter_map(Values::distance).collect()
+}
+
+/// Whether starts are too near the bound of a latency to say that 95 % of all keep it.
+pub fn are_near(starts: &[&TrialRecord]) -> bool {
+    let (_, far) = FACTORS[FACTORS.len() - 1];
+    let least = match starts.len() {
+        ..NEAR_STARTS => return false,
+        NEAR_STARTS..20 => NEAR,
+        _ => far,
+    };
+    let mut all = objectives(starts, Objective::is_time).into_iter();
+    all.any(|values| values.distance().is_some_and(|d| d.deviations < least))
+}
+
+/// Starts that latencies near their bound need, whatever their spread.
+pub fn starts_when_near(starts: &[&TrialRecord]) -> u32 {
+    let mut all = objectives(starts, Objective::is_time).into_iter();
+    match all.any(|values| values.bound - values.mean() < AWAY) {
+        true => FEW_STARTS,
+        false => 0,
+    }
 }
 
 pub fn squeezed<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<&'a TrialRecord> {
@@ -69,9 +105,12 @@ pub fn starts_by_distance(distances: &[Distance]) -> u32 {
 }
 
 impl Values {
+    fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+
     fn distance(&self) -> Option<Distance> {
-        let n = self.values.len() as f64;
-        let mean = self.values.iter().sum::<f64>() / n;
+        let (n, mean) = (self.values.len() as f64, self.mean());
         let squares = self.values.iter().map(|value| (value - mean).powi(2));
         let deviation = (squares.sum::<f64>() / (n - 1.0)).sqrt();
         let deviations = ((self.bound - mean) / deviation.max(1e-12)).min(FARTHEST);
@@ -108,13 +147,13 @@ fn scale(objective: Objective) -> Option<fn(f64) -> f64> {
     }
 }
 
-fn objectives(starts: &[&TrialRecord]) -> Vec<Values> {
+fn objectives(starts: &[&TrialRecord], is_wanted: fn(Objective) -> bool) -> Vec<Values> {
     let Some(first) = starts.first() else {
         return Vec::new();
     };
     let bounded = first.objectives.iter().enumerate();
     let of = |(index, result): (usize, &crate::record::ObjectiveResult)| {
-        let scale = scale(result.objective)?;
+        let scale = scale(result.objective).filter(|_| is_wanted(result.objective))?;
         let own = starts
             .iter()
             .map(|start| start.objectives.get(index)?.measured);
@@ -176,7 +215,11 @@ fn memory(starts: &[&TrialRecord], squeezed: &TrialRecord) -> Option<Values> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::fixture;
+    use crate::record::TrialVerdict;
 
     fn values(values: &[f64], bound: f64) -> Vec<Distance> {
         let values = Values {
@@ -186,6 +229,41 @@ mod tests {
             strays: None,
         };
         values.distance().into_iter().collect()
+    }
+
+    /// Starts at these latencies, of a bound of 1 s.
+    fn starts(seconds: &[f64]) -> Vec<TrialRecord> {
+        let slo: crate::slo::Slo = "p99<1s".parse().expect("an SLO");
+        let start = |seconds: &f64| {
+            let verdict = TrialVerdict::Pass;
+            let mut record = fixture::trial_record("t", TrialPurpose::Prove, 256, verdict);
+            record.objectives = vec![crate::record::ObjectiveResult {
+                request: None,
+                is_peak: false,
+                objective: slo.objectives[0],
+                measured: Some(*seconds),
+                met: *seconds < 1.0,
+            }];
+            record
+        };
+        seconds.iter().map(start).collect()
+    }
+
+    #[test]
+    fn starts_near_the_bound_are_given_up_or_become_more() {
+        let look = |seconds: &[f64]| {
+            let starts = starts(seconds);
+            let starts: Vec<&TrialRecord> = starts.iter().collect();
+            (are_near(&starts), starts_when_near(&starts))
+        };
+        assert_eq!(look(&[0.5, 0.99, 0.5, 0.99]), (false, FEW_STARTS), "four");
+        assert_eq!(look(&[0.5, 0.99, 0.5, 0.99, 0.99]), (true, FEW_STARTS));
+        assert_eq!(look(&[0.8, 0.81, 0.8, 0.81, 0.8]), (false, FEW_STARTS));
+        assert_eq!(look(&[0.1, 0.2, 0.1, 0.2, 0.2]), (false, 0));
+        // Two standard deviations away: enough for five starts to go on, and not for twenty.
+        let strays: Vec<f64> = (0..20).map(|n| [0.6, 0.82][n % 2]).collect();
+        assert_eq!(look(&strays[..6]), (false, FEW_STARTS));
+        assert_eq!(look(&strays), (true, FEW_STARTS));
     }
 
     #[test]
@@ -198,5 +276,32 @@ mod tests {
         assert_eq!(starts(&[2.0, 2.0, 2.0], 2.5), 3, "no spread");
         assert_eq!(starts_by_distance(&[]), 3);
         assert!(values(&[2.0], 3.0).is_empty(), "one start has no spread");
+    }
+
+    #[test]
+    fn other_programs_do_not_ask_for_more_starts() {
+        let start = |ready_ms, foreign| {
+            let mut record =
+                fixture::trial_record("1", TrialPurpose::Prove, 256, TrialVerdict::Pass);
+            record.evidence.start.ready = Some(Duration::from_millis(ready_ms));
+            record.evidence.start.deadline = Duration::from_secs(30);
+            record.evidence.noise.foreign_cpu = Some(foreign);
+            record
+        };
+        let of_start = |starts: &[TrialRecord]| {
+            let starts: Vec<&TrialRecord> = starts.iter().collect();
+            let all = distances(&starts, None);
+            all.into_iter().find(|distance| distance.of == "start")
+        };
+        let quiet: Vec<_> = [5000, 5100, 5200].map(|ms| start(ms, 0.0)).into();
+        let alone = of_start(&quiet).expect("a distance");
+        let disturbed = [start(9000, 0.6), start(20_000, 0.7)];
+        let mixed: Vec<_> = quiet.iter().cloned().chain(disturbed).collect();
+        assert_eq!(of_start(&mixed), Some(alone));
+        assert_eq!(
+            of_start(&mixed[1..]),
+            None,
+            "two quiet starts have no spread"
+        );
     }
 }

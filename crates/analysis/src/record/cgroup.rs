@@ -8,11 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire;
 
-pub const USE_EVERY: Duration = Duration::from_millis(10);
-
-/// Most values kept: 30 s.
-pub const MOST_USE: usize = 3000;
-
 /// Counters of the application's cgroup.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct CgroupEvidence {
@@ -52,11 +47,6 @@ pub struct CgroupEvidence {
     /// CPU time in the measure phase.
     #[serde(rename = "measure_cpu_ns", with = "wire::nanos_opt", default)]
     pub measure_cpu: Option<Duration>,
-    /// CPU time in each [`USE_EVERY`] of the measure phase, in thousandths of a CPU; at most the
-    /// first [`MOST_USE`] values. Only recorded if the quota covered all CPUs it could run on, so
-    /// that throttling was impossible.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub measure_used: Vec<u16>,
     /// Periods with runnable tasks in the measure phase.
     pub measure_nr_periods: Option<u64>,
     /// Of them, throttled.

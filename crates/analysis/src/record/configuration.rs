@@ -23,8 +23,8 @@ pub struct Configuration {
     /// The CPU limit; `None` is no limit.
     #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
     pub cpu: Option<Cpus>,
-    /// CPU that is promised and no limit (a Kubernetes request): its weight next to a neighbour that takes
-    /// all other CPU. `None` is the limit, or nothing.
+    /// CPU that is promised, at most `cpu` (a Kubernetes request): its weight next to a neighbour that
+    /// takes all other CPU. `None` is the limit, or nothing.
     #[serde(rename = "cpu_request_millicpus", with = "wire::cpus_opt", default)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_request: Option<Cpus>,
@@ -66,6 +66,10 @@ pub struct Configuration {
     /// JVM options added by the configuration, in order.
     #[serde(default)]
     pub jvm_options: Vec<JvmOption>,
+    /// The environment variable that takes them, of a run that starts its JVMs itself; `None` is straight
+    /// behind `java`, else `JAVA_TOOL_OPTIONS`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options_variable: Option<String>,
     /// Arguments appended to the command by the configuration.
     #[serde(default)]
     pub args: Vec<String>,
@@ -92,9 +96,9 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The CPU that it is sure to get: its limit, or what it requests.
+    /// The CPU that it is sure to get, and that is paid for: what it requests, or its limit.
     pub fn sure_cpu(&self) -> Option<Cpus> {
-        self.cpu.or(self.cpu_request)
+        self.cpu_request.or(self.cpu)
     }
 
     /// Makes a JVM count the CPUs that it has later: what it derives at its start stays when the
@@ -166,6 +170,7 @@ impl Default for Configuration {
             shm: None,
             jdk: None,
             jvm_options: Vec::new(),
+            options_variable: None,
             args: Vec::new(),
             env: BTreeMap::new(),
             rate: None,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire;
 
 /// Garbage collection, from the JVM's log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GcEvidence {
     /// `Serial`, `Parallel`, `G1`, `ZGC`, `Shenandoah`, ...
     pub collector: String,
@@ -75,6 +75,10 @@ pub struct HeapAfter {
     /// Heap in use.
     #[serde(with = "wire::bytes")]
     pub bytes: Bytes,
+    /// Committed heap after it; `None` where the log has none (ZGC).
+    #[serde(rename = "committed_bytes", with = "wire::bytes_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub committed: Option<Bytes>,
     /// Whether it was a full collection.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub is_full: bool,

@@ -139,13 +139,6 @@ pub enum SqueezeEnd {
     NotPossible(String),
 }
 
-impl SqueezeEvidence {
-    pub fn calm_step(&self) -> Option<&SqueezeStep> {
-        let steps = self.steps.iter().take_while(|step| step.is_calm());
-        steps.min_by_key(|step| step.limit)
-    }
-}
-
 /// File pages read again a second from which a step is a storm. Measured: 0 to single thousands in calm
 /// steps, 30,000 and more in the first second of a storm (8 MiB of read-ahead).
 pub const STORM_REFAULTS: f64 = 10_000.0;

@@ -60,6 +60,9 @@ pub struct JvmProcess {
     /// The most heap that it had committed.
     #[serde(rename = "heap_committed_bytes", with = "wire::bytes_opt", default)]
     pub heap_committed: Option<Bytes>,
+    /// The most heap that was in use after a collection.
+    #[serde(rename = "heap_after_bytes", with = "wire::bytes_opt", default)]
+    pub heap_after: Option<Bytes>,
     /// The most memory that was resident.
     #[serde(rename = "rss_bytes", with = "wire::bytes")]
     pub rss: Bytes,
@@ -68,13 +71,20 @@ pub struct JvmProcess {
 impl RunEvidence {
     /// The most that the heaps of JVMs alive at the same time allowed themselves together.
     pub fn heaps_together(&self) -> Option<Bytes> {
+        let heap = |jvm: &JvmProcess| jvm.heap_max.map_or(0, Bytes::as_bytes);
+        self.most_together(heap).map(Bytes::from_bytes)
+    }
+
+    /// The most JVMs that were alive at the same time.
+    pub fn jvms_together(&self) -> u64 {
+        self.most_together(|_| 1).unwrap_or_default()
+    }
+
+    fn most_together(&self, of: impl Fn(&JvmProcess) -> u64) -> Option<u64> {
         let alive = |at: Duration| {
-            let jvms = self
-                .jvms
-                .iter()
-                .filter(move |jvm| jvm.from <= at && at <= jvm.until);
-            jvms.filter_map(|jvm| jvm.heap_max)
-                .fold(Bytes::default(), Bytes::saturating_add)
+            let jvms = self.jvms.iter();
+            let alive = jvms.filter(|jvm| jvm.from <= at && at <= jvm.until);
+            alive.map(&of).fold(0, u64::saturating_add)
         };
         self.jvms.iter().map(|jvm| alive(jvm.from)).max()
     }

@@ -246,8 +246,7 @@ mod tests {
             warm_up: None,
             heap: Default::default(),
             is_squeezable: true,
-            has_one_jvm: false,
-            cpu: None,
+            cpus: Vec::new(),
             has_more_cpu: false,
         };
         SizeSearch {

@@ -77,8 +77,7 @@ impl Purchase {
             warm_up: None,
             heap: HeapPolicy::Keep,
             is_squeezable: false,
-            has_one_jvm: false,
-            cpu: None,
+            cpus: Vec::new(),
             has_more_cpu: false,
         };
         let searched = search.bisect(seen)?;

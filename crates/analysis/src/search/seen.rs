@@ -80,7 +80,9 @@ fn hash(ask: &TrialAsk) -> u64 {
     let configuration = &ask.configuration;
     (ask.purpose, ask.repeat, configuration.instances).hash(&mut hasher);
     configuration.memory.map(|m| m.as_bytes()).hash(&mut hasher);
-    configuration.cpu.map(|c| c.as_millis()).hash(&mut hasher);
+    for cpu in [configuration.cpu, configuration.cpu_request] {
+        cpu.map(|c| c.as_millis()).hash(&mut hasher);
+    }
     configuration.rate.map(f64::to_bits).hash(&mut hasher);
     configuration.warm_up.hash(&mut hasher);
     configuration.cpuset.hash(&mut hasher);

@@ -30,7 +30,7 @@ use crate::price;
 use crate::proof::{ProofCount, ProofStanding, judge_starts};
 use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
 use climb::{Climb, ProvedBase, conclude_climb};
-use cpu::CpuRange;
+use cpu::{CpuPolicy, CpuRange};
 
 const START_FACTOR: u32 = 4;
 
@@ -51,9 +51,9 @@ impl SizeSearch {
     }
 
     /// The same search where CPU limits are chosen too.
-    pub fn search_cpus(&mut self, range: CpuRange) {
+    pub fn search_cpus(&mut self, cpus: u32, policy: CpuPolicy) {
         for base in &mut self.bases {
-            base.cpu = Some(range);
+            base.cpus = CpuRange::all_of_machine(cpus, policy, base.base.cpu);
         }
     }
 }
@@ -271,10 +271,8 @@ pub struct SmallestMemory {
     pub heap: HeapPolicy,
     /// Whether the host can lower the limit of a running trial; a host that cannot records it.
     pub is_squeezable: bool,
-    /// Whether it is a run with one JVM, so that the heap shrinks with the limit.
-    pub has_one_jvm: bool,
-    /// The CPU limits to choose from, instead of that of the base.
-    pub cpu: Option<CpuRange>,
+    /// The CPU limits or requests to choose from, one range after the other.
+    pub cpus: Vec<CpuRange>,
     /// Whether a miss with memory to spare ends it, because more CPU can be tried.
     pub has_more_cpu: bool,
 }
@@ -609,8 +607,7 @@ mod tests {
             warm_up: None,
             heap: HeapPolicy::Auto,
             is_squeezable: true,
-            has_one_jvm: false,
-            cpu: None,
+            cpus: Vec::new(),
             has_more_cpu: false,
         };
         let mut seen = SeenTrials::default();

@@ -47,6 +47,25 @@ fn a_sound_trial_passes() {
 }
 
 #[test]
+fn a_load_has_missed_before_its_trial_ends() {
+    let load = MeasuredLoad::from_evidence(&passing_evidence());
+    let load = load.unwrap().expect("it was measured");
+    for (text, has_missed) in [
+        ("p99<50ms", false),
+        ("p99<15ms", true),
+        ("max<1ms", true),
+        // It is about the start.
+        ("start<1ms", false),
+    ] {
+        let slo: Slo = text.parse().unwrap();
+        assert_eq!(load_misses(&slo, &load), has_missed, "{text}");
+    }
+    let mut failed = load;
+    failed.ok -= failed.ok / 10;
+    assert!(load_misses(&slo(), &failed));
+}
+
+#[test]
 fn a_peak_is_judged_by_its_own_objectives_and_the_load_without_it() {
     let peak = |p99: u64, failed| {
         let mut histogram = empty_histogram();
@@ -309,6 +328,25 @@ fn an_application_that_answers_errors_does_not_hang() {
 }
 
 #[test]
+fn an_application_that_answers_errors_from_the_warm_up_on_does_not_hang() {
+    let mut evidence = hanging();
+    let measure = &mut evidence.load[0];
+    (measure.ok, measure.unfinished) = (0, 0);
+    measure.errors = [("grpc_not_found".to_owned(), 3000)].into();
+    let mut warm_up = measure.clone();
+    warm_up.phase = TrialPhase::WarmUp;
+    warm_up.errors = [("grpc_not_found".to_owned(), 300)].into();
+    let mut first = evidence.seconds[0].clone();
+    first.at_ns = 0;
+    evidence.seconds.insert(0, first);
+    evidence.load.insert(0, warm_up);
+    for second in &mut evidence.seconds {
+        (second.achieved, second.errors) = (Some(0), Some(300));
+    }
+    assert_eq!(judged(&evidence).verdict, TrialVerdict::SloMiss);
+}
+
+#[test]
 fn a_missed_slo_says_by_how_much_and_why() {
     let mut slow = passing_evidence();
     let mut histogram = empty_histogram();
@@ -447,10 +485,10 @@ fn gc(measure_cpu: Duration) -> GcEvidence {
 #[test]
 fn what_cannot_count_is_invalid_and_says_so() {
     let mut failed = passing_evidence();
-    failed.failure = Some(MeasurementFailure {
-        cause: InvalidReason::DiskFull,
-        detail: "writing samples.bin: no space left".to_owned(),
-    });
+    failed.failure = Some(MeasurementFailure::new(
+        InvalidReason::DiskFull,
+        "writing samples.bin: no space left",
+    ));
     let mut saturated = passing_evidence();
     saturated.load[0].saturated = Some("send lag above 1 ms in 4 of 10 seconds".to_owned());
     let mut lagging = passing_evidence();

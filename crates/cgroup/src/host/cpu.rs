@@ -65,7 +65,7 @@ impl MachineCpuTimes {
     }
 }
 
-fn from_ticks(ticks: u64) -> Duration {
+pub(crate) fn from_ticks(ticks: u64) -> Duration {
     let hz = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_secs(ticks / hz) + Duration::from_nanos(ticks % hz * 1_000_000_000 / hz)
 }

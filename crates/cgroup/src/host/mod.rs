@@ -19,7 +19,7 @@ use crate::sample::{self, PressureSample};
 
 pub use clock::ClockReading;
 pub use cpu::MachineCpuTimes;
-pub(crate) use cpu::process_time;
+pub(crate) use cpu::{from_ticks, process_time};
 pub(crate) use kernel::{KernelThreads, kernel_threads, work_between};
 pub use memory::MachineMemory;
 pub(crate) use memory::swapped_in;

@@ -221,3 +221,19 @@ fn a_second_group_of_the_same_name_is_refused_and_the_first_stays() {
     ControlGroup::create_group(&layout, group.0.group_name()).unwrap_err();
     assert!(group.0.hierarchy_dirs().all(Path::exists));
 }
+
+/// An engine removes its groups one hierarchy after the other.
+#[test]
+fn a_group_that_is_half_removed_has_no_oom_kills() {
+    let Some(layout) = layout("a_group_that_is_half_removed_has_no_oom_kills") else {
+        return;
+    };
+    let group = Scoped::new(&layout);
+    assert!(group.0.read().unwrap().has_oom_kills());
+    let (_, memory) = group.0.controller_dir(Controller::Memory).unwrap();
+    std::fs::remove_dir(memory).unwrap();
+    // Where one hierarchy holds all controllers, nothing is left to read.
+    if let Ok(sample) = group.0.read() {
+        assert!(!sample.has_oom_kills());
+    }
+}

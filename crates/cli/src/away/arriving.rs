@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::carried::{OF_FILES, strings, variable_names};
-use crate::error::{Error, FailureKind, experiment_refused};
+use crate::error::{Error, FailureKind};
 use crate::images;
 
 const SOURCE: &str = "the experiment of the result in the cluster";
@@ -35,8 +35,7 @@ pub fn accepted_row(row: &ResultRow, place: &AwayLocation) -> Result<ResultRow, 
 }
 
 fn accepted_text(text: &str, place: &AwayLocation) -> Result<String, Error> {
-    let mut file =
-        ExperimentFile::from_toml(text, Path::new(SOURCE)).map_err(|e| experiment_refused(&e))?;
+    let mut file = ExperimentFile::from_toml(text, Path::new(SOURCE))?;
     refuse_files(&file, text)?;
     let Some(table) = &mut file.kubernetes else {
         let problem = "has no [kubernetes] table: it would run on this machine";
@@ -61,7 +60,7 @@ fn accepted_text(text: &str, place: &AwayLocation) -> Result<String, Error> {
         .map_err(|e| Error::new(FailureKind::Internal, e))?;
     // No file is named any more: this reads none.
     let experiment = Experiment::from_file_text(&text, Path::new(SOURCE), Path::new("/"));
-    images::only_image(&experiment.map_err(|e| experiment_refused(&e))?)?;
+    images::only_image(&experiment?)?;
     Ok(text)
 }
 
@@ -128,8 +127,7 @@ pub struct AllowedNames {
 
 impl AllowedNames {
     pub fn of_experiment(text: &str) -> Result<Self, Error> {
-        let file = ExperimentFile::from_toml(text, Path::new(SOURCE))
-            .map_err(|e| experiment_refused(&e))?;
+        let file = ExperimentFile::from_toml(text, Path::new(SOURCE))?;
         Ok(Self {
             image: file.app.image.map(|image| image.inner_value().clone()),
             variables: referenced_variables(text)?,

@@ -13,7 +13,7 @@ use loadline_report::text::one_line;
 use loadline_runner::store::{ResultRow, Store};
 
 use super::arriving::referenced_variables;
-use crate::error::{Error, FailureKind, store_refused};
+use crate::error::{Error, FailureKind};
 use crate::images;
 use crate::measuring::{experiment_of, open_store};
 use crate::say::write_stderr;
@@ -32,7 +32,7 @@ pub struct ConsentFlags {
 /// the store; a workload that cannot be read.
 pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Result<(), Error> {
     let confirmed = store.is_confirmed(&row.id);
-    let Some(is_confirmed) = confirmed.map_err(|e| store_refused(&e))? else {
+    let Some(is_confirmed) = confirmed? else {
         return Ok(());
     };
     let experiment = experiment_of(row)?;
@@ -48,7 +48,7 @@ pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Resul
         return Ok(());
     }
     ask_user(flags)?;
-    store.set_confirmed(&row.id).map_err(|e| store_refused(&e))
+    store.set_confirmed(&row.id).map_err(Error::from)
 }
 
 /// The same for a command that reads a result and starts a new one with its experiment; opens its
@@ -59,7 +59,7 @@ pub fn confirm_experiment(
     (state, flags): (Option<&Path>, ConsentFlags),
 ) -> Result<(), Error> {
     let confirmed = reading.is_confirmed(&row.id);
-    match confirmed.map_err(|e| store_refused(&e))? {
+    match confirmed? {
         Some(false) => confirm_run(&open_store(state)?, row, flags),
         Some(true) | None => confirm_run(reading, row, flags),
     }
@@ -102,9 +102,8 @@ fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, Strin
             "the experiment in the cluster names no workload that can be read: begin a new result",
         )
     })?;
-    let object = workload::read(cluster, &name).map_err(|e| Error::from_refusal(&e))?;
-    let template = workload::extract_template(&name, &object, &from.container);
-    let template = template.map_err(|e| Error::from_refusal(&e))?;
+    let object = workload::read(cluster, &name)?;
+    let template = workload::extract_template(&name, &object, &from.container)?;
     let own = template.pod.get("serviceAccountName");
     let own = own.and_then(|name| name.as_str()).unwrap_or("default");
     let mut all = vec![(account, format!("{own}, as {name} has it"))];
@@ -124,7 +123,7 @@ fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
         return Ok(());
     }
     if !stdin().is_terminal() || !stderr().is_terminal() {
-        let problem = "nothing runs that came from a cluster before somebody has looked at it, and there is no terminal to ask on";
+        let problem = "an experiment from a cluster runs only after a confirmation, and there is no terminal to ask on";
         return Err(Error::new(FailureKind::Usage, problem)
             .with_hint("if the lines above are what you expect: the same command with --yes"));
     }

@@ -36,7 +36,7 @@ use loadline_sizing::cache::SharedCacheInfo;
 use loadline_trial::oci;
 
 use crate::called;
-use crate::error::{CommandOutcome, Error, FailureKind, cache_refused, command_refused};
+use crate::error::{CommandOutcome, Error, FailureKind, cache_refused};
 use crate::experiment::{
     ExperimentFlags, LoadedExperiment, app_table, check_file, factor, split_ready,
 };
@@ -44,7 +44,7 @@ use crate::extract::extract_command;
 use crate::images;
 use crate::measuring::{MeasureFlags, MeasuringSession, sudo_caller};
 use crate::output::{AnswerPrinter, OutputFlags};
-use crate::say::print_data;
+use crate::say::print_text;
 
 /// The directory of a shared class cache: OpenJ9 and `loadline-launch` both take a directory.
 const SHARED: &str = "scc";
@@ -226,7 +226,7 @@ fn verify_cache(
             None => use_it(&built, &there.file_path(&file), is_found),
             Some(image) => build_it(image, there, &dockerfile(built.manifest.kind, &file)),
         };
-        print_data(&summary(&built, &there.file_path(&file), &use_it, classes))?;
+        print_text(&summary(&built, &there.file_path(&file), &use_it, classes))?;
     }
     super::show::print_result(
         &measuring.store,
@@ -248,8 +248,7 @@ fn subject(experiment: &Experiment) -> Result<(InstalledJdk, JavaApplication), E
     let jdks = DetectedJdks::scan_places(&places);
     let configurations = experiment.configurations();
     let base = configurations.first().unwrap_or(&experiment.base);
-    let assembled = assemble(experiment, base, &jdks, &places);
-    let assembled = assembled.map_err(|e| command_refused(&e))?;
+    let assembled = assemble(experiment, base, &jdks, &places)?;
     if let (Some(image), None) = (&experiment.app.image, &assembled.jdk) {
         let what = format!("the image {}: there is no JVM in it", image.reference);
         return Err(Error::new(FailureKind::Usage, what)
@@ -258,8 +257,7 @@ fn subject(experiment: &Experiment) -> Result<(InstalledJdk, JavaApplication), E
     let no_jdk = || CacheError::NoJdk {
         program: experiment.app.command.first().cloned().unwrap_or_default(),
     };
-    let jdk = assembled.jdk.clone().ok_or_else(no_jdk);
-    let jdk = jdk.map_err(|e| cache_refused(&e))?;
+    let jdk = assembled.jdk.clone().ok_or_else(no_jdk)?;
     let application = application_of_command(&experiment.app, assembled.command_line())
         .map_err(|e| cache_refused(&CacheError::Application(e)))?;
     Ok((jdk, application))

@@ -90,7 +90,7 @@ enum EmitTarget {
 }
 
 /// Write the files that ship a recommendation
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct EmitArguments {
     #[command(flatten)]
     result: ResultFlags,
@@ -124,6 +124,9 @@ pub struct EmitArguments {
     /// Most pods of an autoscaler; without it there is none
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_replicas: Option<u32>,
+    /// Of a job that ends: when it runs, as cron says it, in a CronJob: '0 3 * * *'
+    #[arg(long, value_name = "CRON", value_parser = parse_schedule)]
+    schedule: Option<String>,
     /// Start java directly, without loadline-launch
     #[arg(long)]
     plain: bool,
@@ -166,6 +169,19 @@ fn parse_image_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// The form alone: the cluster knows the ranges.
+fn parse_schedule(text: &str) -> Result<String, String> {
+    let is_field = |c: char| c.is_ascii_alphanumeric() || "*/,-?".contains(c);
+    let has_fields = text.split(' ').filter(|field| !field.is_empty()).count() == 5;
+    match has_fields && text.chars().all(|c| c == ' ' || is_field(c)) {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "it is no schedule; write minute, hour, day, month and day of the week: '0 3 * * *'"
+                .to_owned(),
+        ),
+    }
+}
+
 impl EmitArguments {
     pub fn for_patch(
         (id, state): (String, Option<PathBuf>),
@@ -176,19 +192,9 @@ impl EmitArguments {
         Self {
             result: ResultFlags { id, state },
             to: Some(to),
-            rbac: None,
-            purposes: Vec::new(),
-            name: None,
-            image: None,
-            base_image: None,
-            replicas: None,
-            max_rate: None,
-            max_replicas: None,
-            plain: false,
-            cache: None,
-            node: None,
             existing: PatchFlags::for_container(manifest, workload, container),
             force: true,
+            ..Self::default()
         }
     }
 }
@@ -211,6 +217,11 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
     }
     if experiment.app.run.is_some() {
         return run::write_run(&arguments, &to, (&view, &experiment), out);
+    }
+    if arguments.schedule.is_some() {
+        let refusal = "--schedule: the application is a service, which runs all the time";
+        return Err(Error::new(FailureKind::Usage, refusal)
+            .with_hint("leave it out, or size a job that ends: --job"));
     }
     let application = build_application(&arguments, &view, &experiment)?;
     refuse_cache_of_image(&application)?;

@@ -18,9 +18,9 @@ use loadline_report::format;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
-use crate::say::{one_line_json, print_data, width};
+use crate::say::{one_line_json, print_text, width};
 
 /// Which workloads to measure first, by what their Prometheus knows; reads only
 #[derive(Args)]
@@ -136,7 +136,7 @@ pub enum FleetDocument {
         /// Pods of jobs and nodes that were left out.
         left_out_pods: usize,
         /// Requests a second in series without a pod name.
-        nobodys_requests_per_second: f64,
+        unattributed_requests_per_second: f64,
     },
     /// Promises held against production (--measured).
     Held {
@@ -206,7 +206,7 @@ fn rank_workloads(
     let FleetView {
         workloads,
         left_out,
-        nobodys,
+        unattributed,
     } = fleet;
     let mut workloads: Vec<RankedWorkload> = workloads
         .into_iter()
@@ -232,7 +232,7 @@ fn rank_workloads(
         prices: format!("{} of {}", offer.name, offer.price.date),
         workloads,
         left_out_pods: left_out,
-        nobodys_requests_per_second: nobodys,
+        unattributed_requests_per_second: unattributed,
     };
     let text = match arguments.json {
         true => one_line_json(&document)?,
@@ -268,8 +268,7 @@ fn write_experiments<'a>(
 }
 
 fn access(arguments: &FleetArguments) -> Result<PrometheusAccess, Error> {
-    let authorization = authorization(arguments.basic.as_deref(), arguments.bearer.as_deref())
-        .map_err(load_error)?;
+    let authorization = authorization(arguments.basic.as_deref(), arguments.bearer.as_deref())?;
     Ok(PrometheusAccess {
         url: arguments.prometheus.clone(),
         authorization,
@@ -298,7 +297,7 @@ fn no_container_error(arguments: &FleetArguments, window: &QueryWindow) -> Error
 fn write_output(arguments: &FleetArguments, text: &str) -> Result<(), Error> {
     match &arguments.output {
         Some(path) if !files::is_standard(path) => files::write(path, text),
-        _ => print_data(text),
+        _ => print_text(text),
     }
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
-use crate::say::{one_line_json, print_data};
+use crate::say::{one_line_json, print_text};
 
 /// The file has about 2 KB.
 const RELEASE_LIMIT: u64 = 64 << 10;
@@ -51,7 +51,7 @@ pub fn run(arguments: &FootprintArguments) -> Result<CommandOutcome, Error> {
         true => one_line_json(&footprint_document(&seen))?,
         false => footprint_text(&seen),
     };
-    print_data(&text)?;
+    print_text(&text)?;
     if let Some(output) = &arguments.output {
         let mut profile = seen.footprint.profile(seen.live_heap);
         profile.jdk = process_jdk(pid).map(|jdk| jdk.version);

@@ -6,7 +6,7 @@ use clap::Args;
 use loadline_experiment::project::{Project, ProjectOverrides, StartMethod};
 
 use crate::called;
-use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::say::print_data;
 
@@ -119,5 +119,5 @@ fn check_experiment(text: &str, directory: &Path) -> Result<(), Error> {
     let path = directory.join(FILE);
     let here = called::working_directory()?;
     let parsed = loadline_experiment::Experiment::from_file_text(text, &path, &here);
-    parsed.map(|_| ()).map_err(|e| experiment_refused(&e))
+    parsed.map(|_| ()).map_err(Error::from)
 }

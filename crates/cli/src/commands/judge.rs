@@ -117,7 +117,7 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
         );
         Some(PaperCheck::check_manifests(
             &arguments.manifest,
-            figures,
+            (figures, None),
             offer,
         )?)
     };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use loadline_sizing::Bytes;
 
 use super::judge::paper::PaperCheck;
 use super::judge::{measured_figures, measured_view, offer};
@@ -13,9 +14,15 @@ use crate::say::one_line_json;
 /// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
 #[derive(Args)]
 pub struct LintArguments {
-    /// Kubernetes manifests: files, directories, or - for standard input
+    /// Kubernetes manifests: files, directories, or - for standard input; with --memory also
+    /// gradle.properties, jvm.config and pom.xml
     #[arg(value_name = "FILE", required = true)]
     manifest: Vec<PathBuf>,
+
+    /// Memory of the runner or container in which a build runs: the heaps in gradle.properties,
+    /// .mvn/jvm.config and pom.xml are added up against it
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
 
     /// A result of this application, or a file that `export` wrote: its start time and memory are
     /// held against the manifest
@@ -41,7 +48,8 @@ pub fn run(arguments: LintArguments, out: &mut AnswerPrinter) -> Result<CommandO
         measured_figures(measured.as_ref()),
         offer(&arguments.prices)?,
     );
-    let paper = PaperCheck::check_manifests(&arguments.manifest, figures, offer)?;
+    let given = (figures, arguments.memory);
+    let paper = PaperCheck::check_manifests(&arguments.manifest, given, offer)?;
     out.print_answer(&if arguments.json {
         one_line_json(&paper.to_document())?
     } else {

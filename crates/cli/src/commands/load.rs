@@ -18,7 +18,7 @@ use loadline_load::{LoadError, LoadPart, LoadPlan, LoadSpec, LoadTarget, clock_n
 
 use self::files::LoadFiles;
 use self::texts::{CpuList, parse_cpus};
-use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::grpc;
 use crate::load_flags::{LoadFlags, report_bodiless};
 use crate::output::AnswerPrinter;
@@ -89,7 +89,7 @@ pub fn run_load(
         return max_rate::run(arguments, &plan, &signals, out);
     }
     // A plan that cannot be run leaves the files of the last one alone.
-    plan.check_plan().map_err(load_error)?;
+    plan.check_plan()?;
     let mut files = LoadFiles::create_all(arguments)?;
     let is_watched = std::io::stderr().is_terminal() && !crate::say::is_quiet();
     let mut study = WarmUpStudy::new(&plan);
@@ -100,8 +100,7 @@ pub fn run_load(
             write_stderr(format_args!("\r\x1b[K{}", in_one_line(&line)));
         }
         files.write_second(second);
-    })
-    .map_err(load_error)?;
+    })?;
     if is_watched {
         write_stderr(format_args!("\r\x1b[K"));
     }
@@ -138,7 +137,7 @@ pub(super) fn print_summary(
     if as_json {
         out.print_answer(&pretty_json(summary)?)?;
     } else {
-        out.print_answer(&summary.summary_text())?;
+        out.print_answer(&summary.to_string())?;
     }
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's limit is an answer too, and the
@@ -180,14 +179,12 @@ fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {
 }
 
 fn plan_load(arguments: &LoadArguments) -> Result<LoadPlan, Error> {
-    let targets = targets(&arguments.urls).map_err(load_error)?;
+    let targets = targets(&arguments.urls)?;
     let load = spec(arguments, targets[0].clone())?;
     // Wrong flags are reported before any address is resolved.
     let addresses = targets.iter().map(LoadTarget::resolve_address);
     let addresses = addresses.collect::<Result<Vec<SocketAddr>, _>>();
-    let plan = load
-        .to_plan(addresses.map_err(load_error)?)
-        .map_err(load_error)?;
+    let plan = load.to_plan(addresses?)?;
     Ok(LoadPlan {
         cpus: arguments.cpus.clone().unwrap_or_default().0,
         seed: arguments.seed,
@@ -205,8 +202,8 @@ fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error
         ..LoadSpec::default()
     };
     arguments.load.overlay(&mut load);
-    load.resolve_files(Path::new("")).map_err(load_error)?;
-    grpc::encode_calls(&mut load).map_err(load_error)?;
+    load.resolve_files(Path::new(""))?;
+    grpc::encode_calls(&mut load)?;
     if arguments.max_rate {
         // The search makes its own models; the closed one is its probe.
         load.closed = Some(true);
@@ -216,7 +213,7 @@ fn spec(arguments: &LoadArguments, target: LoadTarget) -> Result<LoadSpec, Error
         load.duration.get_or_insert(DURATION);
     }
     load.warm_up.get_or_insert(TimeOrNone(Duration::ZERO));
-    load.check_spec().map_err(load_error)?;
+    load.check_spec()?;
     load.loaded_profile().into_iter().for_each(report_bodiless);
     Ok(load)
 }

@@ -3,10 +3,10 @@
 
 use loadline_trial::run_load_process;
 
-use crate::error::{CommandOutcome, Error, load_error};
+use crate::error::{CommandOutcome, Error};
 
 pub fn run() -> Result<CommandOutcome, Error> {
     run_load_process(std::io::stdin().lock(), std::io::stdout().lock())
         .map(|()| CommandOutcome::Done)
-        .map_err(load_error)
+        .map_err(Error::from)
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use loadline_load::parts::{PartFile, merge};
 
 use super::load::print_summary;
-use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::output::AnswerPrinter;
 
@@ -24,7 +24,7 @@ pub struct MergeArguments {
 pub fn run(arguments: &MergeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let parts: Result<Vec<PartFile>, Error> =
         arguments.files.iter().map(|path| read(path)).collect();
-    print_summary(arguments.json, &merge(&parts?).map_err(load_error)?, out)
+    print_summary(arguments.json, &merge(&parts?)?, out)
 }
 
 fn read(path: &Path) -> Result<PartFile, Error> {

@@ -73,7 +73,7 @@ fn plan_text(given: &LoadedExperiment, arguments: &PlanArguments) -> Result<Stri
             false => Ok(outlook::search_text(experiment, &told)),
         };
     }
-    let agenda = Agenda::new(experiment).on_machine(trial_cpus(experiment));
+    let agenda = Agenda::new(experiment).on_machine(enough::trial_cpus(experiment));
     match arguments.json {
         true => one_line_json(&json::PlanDocument::for_matrix(&agenda)),
         false => Ok(agenda_text(&agenda)),
@@ -82,14 +82,8 @@ fn plan_text(given: &LoadedExperiment, arguments: &PlanArguments) -> Result<Stri
 
 /// What is asked for and is not here; a trial would refuse it, or measure something else.
 fn beyond_this_machine(experiment: &Experiment) -> Vec<String> {
-    let here = trial_cpus(experiment);
+    let cpus = enough::missing_cpus(experiment);
     let configurations = experiment.configurations();
-    let cpus = configurations.iter().filter_map(|c| c.cpu).max();
-    let cpus = cpus.filter(|cpus| cpus.ceil() > here).map(|cpus| {
-        format!(
-            "the CPU limit of {cpus} is more than the {here} of this machine: no trial can use it"
-        )
-    });
     let most = configurations.iter().filter_map(|c| c.memory);
     let most = most.chain(experiment.search.max_memory).max();
     let total = MachineMemory::read(Path::new("/proc"))
@@ -115,17 +109,6 @@ fn is_search(given: &LoadedExperiment) -> bool {
     let configurations = experiment.configurations();
     let is_one = matches!(configurations.as_slice(), [one] if one.memory.is_none());
     given.file.search != Default::default() || (is_one && experiment.repeats == 1)
-}
-
-/// CPUs that trials can use: those of this machine. A cluster's nodes are not looked at by a plan, so there
-/// every size may have room.
-fn trial_cpus(experiment: &Experiment) -> u32 {
-    let here = std::thread::available_parallelism().map(|n| u32::try_from(n.get()));
-    match (&experiment.cluster, here) {
-        (None, Ok(cpus)) => cpus.unwrap_or(u32::MAX),
-        (None, Err(_)) => 1,
-        (Some(_), _) => u32::MAX,
-    }
 }
 
 fn agenda_text(agenda: &Agenda) -> String {
@@ -183,7 +166,13 @@ fn deployments(
     as_json: bool,
 ) -> Result<String, Error> {
     let variants = bases(experiment);
-    let ground = lattice_on_machine(experiment, pricing, &variants, trial_cpus(experiment), None);
+    let ground = lattice_on_machine(
+        experiment,
+        pricing,
+        &variants,
+        enough::trial_cpus(experiment),
+        None,
+    );
     let parameters = &pricing.parameters;
     let each = trial_length(experiment);
     let guess = each * TRIALS_OF_A_SEARCH * variants.len() as u32;

@@ -87,9 +87,9 @@ pub fn inspect_image(arguments: PodLookArguments) -> Result<CommandOutcome, Erro
     if arguments.fill {
         return pod::fill_memory()
             .map(|()| CommandOutcome::Done)
-            .map_err(|refusal| Error::from_refusal(&refusal));
+            .map_err(Error::from);
     }
-    let seen = pod::probe_from_inside().map_err(|refusal| Error::from_refusal(&refusal))?;
+    let seen = pod::probe_from_inside()?;
     print_data(&one_line_json(&seen)?)?;
     Ok(CommandOutcome::Done)
 }
@@ -114,5 +114,5 @@ pub fn generate(arguments: PodGeneratorArguments) -> Result<CommandOutcome, Erro
     let idle = Duration::from_secs(arguments.idle);
     pod::generate_load(secret, port, idle, signals.flag())
         .map(|()| CommandOutcome::Done)
-        .map_err(|refusal| Error::from_refusal(&refusal))
+        .map_err(Error::from)
 }

@@ -1,10 +1,12 @@
 //! `loadline predict`: the JVM's choices in a container of this size.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use clap::Args;
+use loadline_sizing::hotspot::heap::idle_percentage;
 use loadline_sizing::hotspot::node::MeasuredContainer;
-use loadline_sizing::hotspot::{self, HotSpotErgonomics, MachineSize, PrintedValue};
+use loadline_sizing::hotspot::{self, CollectorKind, HotSpotErgonomics, MachineSize, PrintedValue};
 use loadline_sizing::openj9::{self, IgnoredOption};
 use loadline_sizing::options::{OptionOrigin, words};
 use loadline_sizing::sight::{blind_places, without_container_support};
@@ -55,6 +57,9 @@ pub struct PredictArguments {
 const SMALLEST: Bytes = Bytes::from_mib(1);
 
 const LEAST: Cpus = Cpus::from_millis(10);
+
+/// Heaps in which uncompressed references cost more room than they bring.
+const UNCOMPRESSED: Range<Bytes> = Bytes::from_gib(30)..Bytes::from_gib(48);
 
 fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
     let cpu: Cpus = text.parse().map_err(|e| format!("{e}"))?;
@@ -128,10 +133,24 @@ fn of_hotspot(
             "warning: {option} is less than one percent of the memory: it is a percentage, write {meant}"
         );
     }
+    if let Some((idle, other)) = idle_percentage(jdk, machine.memory, &limited) {
+        say!(
+            "warning: {idle} has no effect on a heap in {}: {other} counts there",
+            machine.memory.to_short()
+        );
+    }
+    let heap = prediction.heap;
+    let is_chosen = options.is_set("UseCompressedOops") || prediction.collector == CollectorKind::Z;
+    if UNCOMPRESSED.contains(&heap.max) && !heap.compressed_oops && !is_chosen {
+        let max = heap.max;
+        say!(
+            "warning: references in a heap of {max} are not compressed, so its objects are larger: -Xmx31g holds more"
+        );
+    }
     let unknown = hotspot::refusal::unknown_flags(options).join(" ");
     if !unknown.is_empty() {
         talk!(
-            "note: not looked at: {unknown}; whether a JVM starts with it says `java {unknown} -version`"
+            "note: not looked at: {unknown}; whether a JVM starts with it says `java OPTIONS -version`"
         );
     }
     Ok((

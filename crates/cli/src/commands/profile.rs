@@ -18,7 +18,7 @@ use loadline_load::profile::{
 };
 
 use self::input::{OpenedLog, cannot_read};
-use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::say::{one_line_json, print_data};
 
@@ -33,7 +33,7 @@ pub struct ProfileArguments {
     /// not
     #[arg(long, value_enum)]
     server: Option<LogServer>,
-    /// Format of the lines: common, combined, json, alb, haproxy, istio, envoy, ingress-nginx,
+    /// Format of the lines: common, combined, json, ltsv, alb, haproxy, istio, envoy, ingress-nginx,
     /// traefik, vhost_combined, or the server's own text, such as '%h %l %u %t "%r" %s %b %D' or
     /// '$remote_addr ... $request_time' [default: what the first lines are in]
     #[arg(long)]
@@ -143,7 +143,7 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     let seen = profile.observed.clone().unwrap_or_default();
     say::report_observed(&seen, &profile);
     if arguments.sessions {
-        profile = profile.with_sessions().map_err(load_error)?;
+        profile = profile.with_sessions()?;
     }
     write_profile(arguments, profile)
 }
@@ -154,8 +154,8 @@ fn write_profile(
 ) -> Result<CommandOutcome, Error> {
     match &arguments.output {
         _ if arguments.json => print_data(&one_line_json(&json::profile_document(profile))?)?,
-        Some(path) => files::write(path, &profile.toml_text().map_err(load_error)?)?,
-        None => print_data(&profile.toml_text().map_err(load_error)?)?,
+        Some(path) => files::write(path, &profile.toml_text()?)?,
+        None => print_data(&profile.toml_text()?)?,
     }
     Ok(CommandOutcome::Done)
 }
@@ -236,7 +236,7 @@ fn templates(arguments: &ProfileArguments) -> Result<RequestTemplates, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| cannot_read(path, &error))?;
     let folder = |file: &Path| file.parent().map(Path::to_owned).unwrap_or_default();
     let beside = arguments.output.as_deref().map(folder).unwrap_or_default();
-    RequestTemplates::parse_templates(&text, &folder(path), &beside).map_err(load_error)
+    RequestTemplates::parse_templates(&text, &folder(path), &beside).map_err(Error::from)
 }
 
 fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogFormat, Error> {
@@ -253,7 +253,7 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
                 .with_hint(format!("--format also takes {}", NAMES.join(", ")))
         });
     }
-    let Some(log) = logs.iter().find(|log| !log.head.is_empty()) else {
+    let Some(log) = logs.iter().find(|log| !log.head.trim_ascii().is_empty()) else {
         return Err(Error::new(FailureKind::Usage, "the logs have no line").with_hint(input::LOGS));
     };
     let found = detect_format(&log.head, source).map_err(|unknown| {

@@ -8,7 +8,7 @@ use loadline_kubernetes::in_cluster::inside::ControllerPod;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{self, ConsentFlags, TakeoverOutcome};
-use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::ClusterFlags;
 use crate::measuring::{MeasuringSession, open_store, open_store_to_read};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -66,19 +66,14 @@ pub fn run(
     }
     // Creates no store if there is nothing to resume.
     let looked = open_store_to_read(arguments.state.as_deref())?;
-    let row = looked
-        .result_by_prefix(&arguments.id)
-        .map_err(|e| store_refused(&e))?;
+    let row = looked.result_by_prefix(&arguments.id)?;
     drop(looked);
     if row.kind == ResultKind::Verify {
         let what = "a verify takes a few starts and begins again";
         return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
     }
     let store = open_store(arguments.state.as_deref())?;
-    if let Some(place) = store
-        .away_location(&row.id)
-        .map_err(|e| store_refused(&e))?
-    {
+    if let Some(place) = store.away_location(&row.id)? {
         let how = (arguments.fetch, arguments.consent);
         let here = away::take_over(&store, &row, &place, how)?;
         if let TakeoverOutcome::Over(end) = here {
@@ -92,9 +87,7 @@ pub fn run(
     } else {
         away::confirm_run(&store, &row, arguments.consent)?;
     }
-    let row = store
-        .result_by_prefix(&row.id)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&row.id)?;
     run_rest(&row, store, &arguments, out)
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use loadline_report::ResultView;
 use loadline_runner::store::Store;
 
-use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::measuring::open_store_to_read;
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -44,9 +44,7 @@ pub fn run(arguments: ShowArguments, out: &mut AnswerPrinter) -> Result<CommandO
 
 fn show_trial(flags: &ResultFlags, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(flags.state.as_deref())?;
-    let record = store
-        .trial_by_prefix(&flags.id)
-        .map_err(|e| store_refused(&e))?;
+    let record = store.trial_by_prefix(&flags.id)?;
     let text =
         serde_json::to_string_pretty(&record).map_err(|e| Error::new(FailureKind::Internal, e))?;
     out.print_answer(&text)?;
@@ -59,7 +57,7 @@ pub fn print_result(
     output: &OutputFlags,
     out: &mut AnswerPrinter,
 ) -> Result<(), Error> {
-    let row = store.result_by_prefix(id).map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(id)?;
     print_view(&result::stored_view(store, &row)?, short(id), output, out)
 }
 

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use clap::Args;
 use loadline_analysis::budget::SoakOutcome;
 use loadline_analysis::growth::GrowthVerdict;
+use loadline_analysis::offer::Offer;
 use loadline_analysis::recommend::{Conclusion, LevelSize, NoAnswer, Recommendation, recommend};
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{InvalidReason, TrialRecord, TrialVerdict};
 use loadline_analysis::search::size::{
     IncomparableBases, SearchedBase, SizeAnswer, SizeEnd, check_comparable,
 };
@@ -94,6 +95,7 @@ fn size_one(
         check_comparable(&bases(&given.experiment)).map_err(incomparable_error)?;
     }
     enough::check_request_count(&given.experiment)?;
+    enough::refuse_missing_cpus(&given.experiment)?;
     for note in enough::notes(&given, TOGETHER) {
         talk!("{note}");
     }
@@ -157,7 +159,8 @@ fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion,
     let mut raises = 0;
     loop {
         let sized = measuring.search(&search, Some(starts))?;
-        let mut concluded = search_conclusion(&sized, question, prove);
+        let offer = measuring.experiment.search.run_offer.as_ref();
+        let mut concluded = search_conclusion(&sized, (question, prove), offer);
         if let SearchConclusion::Found(best, Ok(CommandOutcome::Done)) = &mut concluded
             && let Some(boosted) = start_cpu::choose_start_cpu(measuring, &best.configuration)?
         {
@@ -222,7 +225,11 @@ enum SearchConclusion {
     },
 }
 
-fn search_conclusion(sized: &SizeAnswer, question: JvmQuestion, prove: u32) -> SearchConclusion {
+fn search_conclusion(
+    sized: &SizeAnswer,
+    (question, prove): (JvmQuestion, u32),
+    offer: Option<&Offer>,
+) -> SearchConclusion {
     let Some(best) = &sized.best else {
         return SearchConclusion::None {
             left: NoAnswer::default(),
@@ -234,6 +241,9 @@ fn search_conclusion(sized: &SizeAnswer, question: JvmQuestion, prove: u32) -> S
     let mut recommendation = recommend(configuration, &best.answer, &trials, &others);
     recommendation.by_level = sized.by_level.iter().map(LevelSize::for_level).collect();
     recommendation.question = question;
+    if let Some(offer) = offer {
+        recommendation.price_runs(offer, &trials);
+    }
     let ended = how_it_stands(&recommendation, prove);
     SearchConclusion::Found(Box::new(recommendation), ended)
 }
@@ -266,7 +276,7 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<CommandOutcome, E
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
 fn why_none(searched: &[SearchedBase]) -> Option<Error> {
     let could_not = searched.iter().find_map(|s| match &s.end {
-        SizeEnd::CouldNotMeasure { size, reason } => Some((size, reason)),
+        SizeEnd::CouldNotMeasure { size, reason } => Some((size, reason, hint_for_invalid(s))),
         SizeEnd::Found(_) | SizeEnd::Infeasible { .. } | SizeEnd::Refused { .. } => None,
     });
     let refused = searched.iter().find_map(|s| match &s.end {
@@ -278,11 +288,22 @@ fn why_none(searched: &[SearchedBase]) -> Option<Error> {
     if refused.is_some() {
         return refused;
     }
-    could_not.map(|(size, reason)| {
+    could_not.map(|(size, reason, hint)| {
         Error::new(
             FailureKind::Invalid,
             format!("could not measure at {size}: {reason}"),
         )
-        .with_hint(quieter())
+        .with_hint(hint)
     })
+}
+
+/// A start script that sets options does so on a quiet machine too.
+fn hint_for_invalid(searched: &SearchedBase) -> String {
+    let last = searched.trials.last().map(|trial| trial.verdict);
+    match last {
+        Some(TrialVerdict::Invalid(InvalidReason::OtherOptions)) => {
+            "set the script's own variable for JVM options, so that it adds none (--env NAME=VALUE), or leave the heap to it: --heap keep".to_owned()
+        }
+        _ => quieter(),
+    }
 }

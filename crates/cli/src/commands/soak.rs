@@ -12,9 +12,7 @@ use loadline_runner::soak;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{ConsentFlags, confirm_experiment};
-use crate::error::{
-    CommandOutcome, Error, FailureKind, experiment_refused, not_measured, store_refused,
-};
+use crate::error::{CommandOutcome, Error, FailureKind, not_measured};
 use crate::experiment::experiment_over;
 use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store_to_read};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -44,16 +42,13 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
         return Err(Error::new(FailureKind::Usage, what).with_hint("write 30m or 4h"));
     }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let row = store
-        .result_by_prefix(&arguments.id)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&arguments.id)?;
     let answer = soaked_configuration(&row)?;
     let flags = (arguments.measure.state.as_deref(), arguments.consent);
     confirm_experiment(&store, &row, flags)?;
     let experiment = experiment_of(&row)?;
     let name = std::path::Path::new("stored experiment");
-    let mut file =
-        ExperimentFile::from_toml(&row.experiment, name).map_err(|e| experiment_refused(&e))?;
+    let mut file = ExperimentFile::from_toml(&row.experiment, name)?;
     file.search.soak = Some(ValueWithOrigin::from_flag(
         "--for",
         arguments.length.clone(),
@@ -61,7 +56,7 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
     // Its text is checked where all others are: with the flag in its place.
     let here = &row.directory;
     let checked = loadline_experiment::Experiment::from_flags(&file, None, here);
-    let length = checked.map_err(|e| experiment_refused(&e))?.search.soak;
+    let length = checked?.search.soak;
     drop(store);
     let mut given = experiment_over(
         file,
@@ -118,8 +113,7 @@ pub fn soak_configuration(
     match measuring.search(&search, None) {
         Ok(record) => Ok(record),
         Err(error) => {
-            let trials = measuring.store.finished_trials(&measuring.result);
-            let trials = trials.map_err(|e| store_refused(&e))?;
+            let trials = measuring.store.finished_trials(&measuring.result)?;
             let seen = trials.into_iter().rev().find(|t| t.evidence.soak.is_some());
             let Some(seen) = seen else { return Err(error) };
             talk!("stopped: what the soak has seen until now is kept and judged");
@@ -130,7 +124,7 @@ pub fn soak_configuration(
 
 pub fn salvage_records(store: &Store, row: &ResultRow) -> Result<(), Error> {
     let experiment = experiment_of(row)?;
-    let saved = soak::salvage(store, &row.id, &experiment).map_err(|e| store_refused(&e))?;
+    let saved = soak::salvage(store, &row.id, &experiment)?;
     if saved > 0 {
         talk!("the soak was killed: what it had written is kept and judged");
     }

@@ -14,7 +14,7 @@ use loadline_runner::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::measuring::open_store_to_read;
 use crate::output::AnswerPrinter;
@@ -126,8 +126,8 @@ pub fn list_results(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(arguments.state.as_deref())?;
-    let mut rows = store.all_results().map_err(|e| store_refused(&e))?;
-    let left_out = store.unreadable_results().map_err(|e| store_refused(&e))?;
+    let mut rows = store.all_results()?;
+    let left_out = store.unreadable_results()?;
     if left_out > 0 {
         say!(
             "left out: {} of another version of loadline",
@@ -141,9 +141,7 @@ pub fn list_results(
         talk!("no result in {place} fits these flags; without them there are {all}");
     }
     let rows = rows.into_iter().map(|row| {
-        let away = store
-            .away_location(&row.id)
-            .map_err(|e| store_refused(&e))?;
+        let away = store.away_location(&row.id)?;
         Ok((row, away))
     });
     let rows: Vec<_> = rows.collect::<Result<_, Error>>()?;

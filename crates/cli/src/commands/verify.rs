@@ -9,6 +9,7 @@ use clap::Args;
 use loadline_analysis::baseline::{Baseline, MeasurementConditions, SCHEMA};
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::verify::{FIRST, VerifyOutcome, VerifySearch};
+use loadline_report::content::groups::size_words;
 use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 use loadline_runner::baseline::{self, BaselineLocation};
 use loadline_runner::store::ResultKind;
@@ -16,7 +17,7 @@ use loadline_runner::store::ResultKind;
 use super::drill;
 use super::init::FILE;
 use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind, not_measured, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind, not_measured};
 use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
 use crate::files;
 use crate::measuring::{MeasureFlags, MeasuringSession};
@@ -139,7 +140,7 @@ fn verify_shipped(
     arguments: &VerifyArguments,
 ) -> Result<VerifyComparison, Error> {
     let row = measuring.store.result_by_prefix(&measuring.result);
-    let machine = row.map_err(|e| store_refused(&e))?.machine;
+    let machine = row?.machine;
     let load = crate::result::load_words(&measuring.experiment);
     let ground = MeasurementConditions::new(&machine, &shipped, load);
     let baseline = place.read(&ground);
@@ -168,8 +169,7 @@ fn verify_shipped(
     );
     if let Some(path) = &arguments.output.report {
         let row = measuring.store.result_by_prefix(&measuring.result);
-        let view =
-            crate::result::stored_view(&measuring.store, &row.map_err(|e| store_refused(&e))?)?;
+        let view = crate::result::stored_view(&measuring.store, &row?)?;
         files::write(path, &loadline_report::render_html(&view))?;
         talk!("report: {}", path.display());
     }
@@ -180,10 +180,6 @@ fn verify_shipped(
         verified,
         statement,
     })
-}
-
-fn size_words(configuration: &Configuration) -> String {
-    loadline_report::content::groups::size_words(configuration)
 }
 
 fn print_statement(

@@ -9,6 +9,7 @@ use loadline_kubernetes::workload;
 use loadline_protocol::RunRefusal;
 
 use crate::error::{Error, FailureKind};
+use crate::load_flags::set_if_given;
 
 const EXPERIMENT: &str = "Experiment";
 const KUBERNETES: &str = "Kubernetes";
@@ -113,12 +114,6 @@ impl ClusterFlags {
     fn fill_table(&self, table: &mut KubernetesTable) {
         set_if_given(&mut table.context, &self.context);
         set_if_given(&mut table.namespace, &self.namespace);
-    }
-}
-
-fn set_if_given(to: &mut Option<String>, flag: &Option<String>) {
-    if flag.is_some() {
-        to.clone_from(flag);
     }
 }
 

@@ -87,8 +87,12 @@ pub struct ExperimentFlags {
     )]
     pub file: Option<PathBuf>,
 
-    /// What "it works" means, as p99<50ms,errors<0.1%; of one request of a mix
-    /// 'POST /orders: p99<200ms'
+    /// What "it works" means, as p99<50ms,errors<0.1%
+    ///
+    /// Also max<1s, start<20s, heap<80%, gc<10%; of one request of a mix 'POST /orders: p99<200ms', of a
+    /// metric 'lag: max<1000', of an outage recovers<10s and 'errors<5% during', of a peak 'peak
+    /// p99<500ms', of a load command 'load passes', of a run that ends time<60s, cpu<300s, slower<10%,
+    /// exit=0.
     #[arg(long, value_name = "SLO", help_heading = EXPERIMENT)]
     pub slo: Option<String>,
 
@@ -147,6 +151,12 @@ pub struct ExperimentFlags {
     /// for several [default: the working directory of Maven, Gradle and the like, and with --reset]
     #[arg(long, value_name = "DIR", help_heading = APPLICATION)]
     pub fresh: Vec<PathBuf>,
+
+    /// Of a --job that starts its JVMs itself: where loadline's JVM options go, with a heap that it then
+    /// chooses: launcher (MAVEN_OPTS, GRADLE_OPTS, SBT_OPTS, ANT_OPTS), all (JAVA_TOOL_OPTIONS), or a
+    /// variable [default: the heaps stay as they are]
+    #[arg(long, value_name = "WHERE", help_heading = APPLICATION)]
+    pub options_to: Option<String>,
 
     /// Of a --job: text that a line of its output contains when it went well
     #[arg(long, value_name = "TEXT", help_heading = APPLICATION)]
@@ -329,9 +339,10 @@ pub struct SearchFlags {
     #[arg(long, value_name = "auto|keep|grow|SIZE", help_heading = SEARCH)]
     pub heap: Option<String>,
 
-    /// How the pod gets its CPU: limit, with a request of the same size; or request, without a limit,
-    /// measured next to a neighbour that takes all other CPU [default: limit]
-    #[arg(long, value_name = "limit|request", help_heading = SEARCH)]
+    /// How the pod gets its CPU: limit, with a request of the same size; request, without a limit,
+    /// measured next to a neighbour that takes all other CPU; or both, a request measured next to it
+    /// and a limit that is no smaller [default: limit]
+    #[arg(long, value_name = "limit|request|both", help_heading = SEARCH)]
     pub cpu_policy: Option<String>,
 
     /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,

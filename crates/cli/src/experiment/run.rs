@@ -1,11 +1,12 @@
 //! The flags of a job (a program that ends), laid over a file.
 
+use loadline_experiment::ValueWithOrigin;
 use loadline_experiment::wire::AppTable;
 
 use super::flags::{CommandWords, ExperimentFlags};
 
+/// Whether such a flag is given.
 pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) -> bool {
-    let before = app.clone();
     if flags.job {
         app.ends = Some(true);
     }
@@ -15,16 +16,15 @@ pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) -> bool {
     if !flags.fresh.is_empty() {
         app.fresh = Some(flags.fresh.clone());
     }
-    if flags.expect_output.is_some() || flags.expect_file.is_some() {
+    if let Some(to) = &flags.options_to {
+        app.options_to = Some(ValueWithOrigin::from_flag("--options-to", to.clone()));
+    }
+    let has_expected = flags.expect_output.is_some() || flags.expect_file.is_some();
+    if has_expected {
         let expect = app.expect.get_or_insert_default();
         expect.output = flags.expect_output.clone().or(expect.output.take());
         expect.file = flags.expect_file.clone().or(expect.file.take());
     }
-    (before.ends, before.reset, before.fresh, before.expect)
-        != (
-            app.ends,
-            app.reset.clone(),
-            app.fresh.clone(),
-            app.expect.clone(),
-        )
+    let has_files = flags.reset.is_some() || !flags.fresh.is_empty();
+    flags.job || has_files || flags.options_to.is_some() || has_expected
 }

@@ -18,7 +18,7 @@ use crate::signals::Signals;
 /// Without root trials need a user namespace, and only a process with one thread can enter one:
 /// this comes first.
 pub(super) fn enter_namespace() -> Result<(), Error> {
-    rootless::enter_user_namespace().map_err(|e| Error::from_refusal(&e))
+    rootless::enter_user_namespace().map_err(Error::from)
 }
 
 pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
@@ -55,9 +55,8 @@ pub(super) fn prepare_host(
         scratch_root: Some(store.scratch_root()),
         ..SiteOptions::default()
     };
-    let host = LocalTrialHost::new(options).map_err(|e| Error::from_refusal(&e))?;
-    let swept = host.site().sweep_with(&images::engines(experiment));
-    let swept = swept.map_err(|e| Error::from_refusal(&e))?;
+    let host = LocalTrialHost::new(options)?;
+    let swept = host.site().sweep_with(&images::engines(experiment))?;
     for failure in &swept.failures {
         say!("warning: left over from an earlier trial and not removed: {failure}");
     }
@@ -72,7 +71,7 @@ pub(super) fn prepare_engine_apart(
     let Some(images) = images::images_apart(experiment) else {
         return Ok(None);
     };
-    let (host, swept) = ApartHost::new(&images).map_err(|e| Error::from_refusal(&e))?;
+    let (host, swept) = ApartHost::new(&images)?;
     for failure in &swept.failures {
         say!("warning: left over from an earlier trial and not removed: {failure}");
     }

@@ -9,7 +9,7 @@ use loadline_report::{redact, text};
 use loadline_runner::cache::application_of_command;
 use loadline_runner::command::{AssembledCommand, assemble};
 
-use crate::error::{Error, FailureKind, command_refused, load_error};
+use crate::error::{Error, FailureKind, command_refused};
 
 pub(super) fn preflight(
     experiment: &Experiment,
@@ -24,8 +24,7 @@ pub(super) fn preflight(
     }
     // What the load names must be there, too: bodies, credentials.
     let first = Configuration::default();
-    let phases = experiment.load.phases(&first, None, 0);
-    phases.map_err(load_error)?;
+    experiment.load.phases(&first, None, 0)?;
     experiment
         .check_surroundings(places)
         .map_err(|e| match &e {
@@ -34,8 +33,7 @@ pub(super) fn preflight(
             other => Error::new(FailureKind::Usage, other),
         })?;
     for configuration in &configurations {
-        let assembled = assemble(experiment, configuration, jdks, places);
-        let assembled = assembled.map_err(|e| command_refused(&e))?;
+        let assembled = assemble(experiment, configuration, jdks, places)?;
         detail!("{}", started_command(configuration, &assembled));
     }
     if let Some(warning) = nested_jars(experiment, jdks, places) {

@@ -17,7 +17,11 @@ use loadline_runner::runner::TrialWatcher;
 
 use super::colour;
 use super::text::{format_latency, format_span};
+use crate::say::{is_quiet, write_stderr};
 use crate::signals::Signals;
+
+/// A wait for a quiet machine is said this often.
+const SAY_AGAIN: Duration = Duration::from_secs(30);
 
 pub struct ProgressDisplay {
     signals: Signals,
@@ -25,6 +29,7 @@ pub struct ProgressDisplay {
     running: BTreeMap<usize, SlotLine>,
     began: Instant,
     left: TimeLeft,
+    said_waiting: Option<Instant>,
 }
 
 struct SlotLine {
@@ -41,11 +46,12 @@ impl ProgressDisplay {
             running: BTreeMap::new(),
             began: Instant::now(),
             left: TimeLeft::new(expected, each),
+            said_waiting: None,
         }
     }
 
     fn begin_line(&mut self, slot: usize, head: String) {
-        let is_shown = stderr().is_terminal() && !crate::say::is_quiet();
+        let is_shown = stderr().is_terminal() && !is_quiet();
         let bar = is_shown.then(|| {
             let bar = self.screen.add(ProgressBar::new_spinner());
             // The template is a constant; a wrong one would be seen in the first run.
@@ -63,8 +69,9 @@ impl ProgressDisplay {
     fn print_line(&self, line: &str) {
         // `suspend` panics where the terminal is gone.
         let line = colour::paint_for(&stderr(), line);
-        if self.screen.clear().is_ok() {
-            self.screen.suspend(|| talk!("{line}"));
+        if !is_quiet() && self.screen.clear().is_ok() {
+            self.screen
+                .suspend(|| write_stderr(format_args!("{line}\n")));
         }
     }
 
@@ -97,6 +104,13 @@ impl TrialWatcher for ProgressDisplay {
 
     fn slot_waits(&mut self, slot: usize, why: &str) {
         let Some(line) = self.running.get(&slot) else {
+            if self
+                .said_waiting
+                .is_none_or(|said| said.elapsed() > SAY_AGAIN)
+            {
+                self.print_line(&format!("waiting: {}", safe(why)));
+                self.said_waiting = Some(Instant::now());
+            }
             return;
         };
         let text = format!("{} waits: {}", line.head, safe(why));

@@ -1,6 +1,6 @@
 //! `loadline explain`, text and JSON, for a trial with known causes.
 
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use loadline_analysis::record::{
     CgroupEvidence, Configuration, Evidence, MachineDescription, PhaseSpan, SCHEMA, TrialPhase,
     TrialPurpose, TrialRecord, TrialVerdict,
 };
+use loadline_protocol::log::{ChunkContent, EventLog};
 use loadline_runner::store::{NewResult, ResultKind, Store, TrialKey};
 
 use crate::{assert_follows, loadline};
@@ -111,10 +112,11 @@ pub fn store(directory: &Path) -> String {
     };
     store.finish_trial(&record).expect("a record");
     let log = "[110000000ns][info][gc          ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 19M->11M(256M) 99.205ms\n";
-    let kept = store.older_logs(&id);
-    fs::create_dir_all(&kept).expect("a directory");
-    let packed = zstd::encode_all(log.as_bytes(), 3).expect("it is packed");
-    fs::write(kept.join("gc.log.zst"), packed).expect("it is written");
+    let mut file = File::options();
+    file.read(true).append(true).create(true);
+    let file = file.open(store.trial_log_path(&id)).expect("a file");
+    let events = EventLog::begin_log(file).expect("it is empty");
+    events.append_whole_chunk(ChunkContent::GcLog, 0, log.as_bytes());
     id
 }
 

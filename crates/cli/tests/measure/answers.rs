@@ -23,13 +23,14 @@ pub const CASES: [Case; 6] = [
 ];
 
 /// They judge by latency, so other programs would disturb them.
-pub const TIMED: [Case; 3] = [
+pub const TIMED: [Case; 4] = [
     (
         "what_memory_does_not_cure_is_tried_once",
         what_memory_does_not_cure_is_tried_once,
     ),
     ("the_smallest_cpu_is_found", the_smallest_cpu_is_found),
     ("a_request_needs_no_limit", a_request_needs_no_limit),
+    ("a_request_has_a_limit_above", a_request_has_a_limit_above),
 ];
 
 fn a_search_finds_the_size() -> Outcome {
@@ -139,6 +140,13 @@ fn an_slo_that_cannot_be_met() -> Outcome {
         .says(&["SLO_MISS", "p50 was"])
         .prints(&["96Mi", "the SLO allows 500ms"]);
     assert_eq!(lab.results()[0]["status"], "done");
+    let result = lab.result("last");
+    let trials = result["trials"].as_array().expect("trials");
+    assert_eq!(trials[0]["purpose"], "room", "{result:#}");
+    for trial in trials {
+        let phases = trial["evidence"]["phases"].to_string();
+        assert!(!phases.contains("age"), "what missed is not aged: {phases}");
+    }
     None
 }
 
@@ -182,7 +190,7 @@ fn what_memory_does_not_cure_is_tried_once() -> Outcome {
         .args(&["--warm-up=0s", "--measure=1s", "--cpu=200m", "--prove=3"])
         .args(&["--min-memory=32Mi", "--max-memory=64Mi", "--try"])
         .arg("--url=http://localhost:8080/")
-        .zoo(&lab, &["serve", "work_ms=6", &count])
+        .zoo(&lab, &["serve", "work_us=6000", &count])
         .into_end();
     ended.expect_code(1).prints(&[
         "Behind the misses: a CPU limit that was all used",
@@ -192,17 +200,18 @@ fn what_memory_does_not_cure_is_tried_once() -> Outcome {
     None
 }
 
-/// A search for the CPU of a server that burns 6 ms for each of 50 requests a second: 300m.
+/// A search for the CPU of a server that burns 0.4 ms, and what serving takes, for each of 600 requests
+/// a second: above 240m. At such a rate its starts age within seconds.
 /// Errors: Other programs held the CPUs, and the search says so.
 fn size_cpu(lab: &Lab, flags: &[&str]) -> Result<serde_json::Value, String> {
     let ended = lab
         .call("size")
         .args(&["--wait", "--json", "--accept-noise", "--slo=p50<100ms"])
-        .args(&["--rate=50/s", "--warm-up=0s", "--measure=2s", "--prove=1"])
+        .args(&["--rate=600/s", "--warm-up=0s", "--measure=2s", "--prove=1"])
         .args(&["--min-memory=32Mi", "--max-memory=64Mi", "--step=32Mi"])
         .arg("--url=http://localhost:8080/")
         .args(flags)
-        .zoo(lab, &["serve", "work_ms=6"])
+        .zoo(lab, &["serve", "work_us=400"])
         .into_end();
     if ended.code == Some(4) {
         return Err("others held the CPUs: the search could not measure".to_owned());
@@ -219,7 +228,7 @@ fn the_smallest_cpu_is_found() -> Outcome {
     let given = result["recommendation"]["configuration"]["cpu_millicpus"].as_u64();
     // Other programs may slow it down; less than it burns never suffices.
     assert!(
-        given.is_some_and(|cpu| (300..1000).contains(&cpu)),
+        given.is_some_and(|cpu| (240..1000).contains(&cpu)),
         "{result:#}"
     );
     lab.call("show")
@@ -242,6 +251,24 @@ fn a_request_needs_no_limit() -> Outcome {
         configuration["jvm_options"][0]["text"], "-XX:ActiveProcessorCount=1",
         "{result:#}"
     );
+    None
+}
+
+fn a_request_has_a_limit_above() -> Outcome {
+    let lab = Lab::new();
+    let result = match size_cpu(&lab, &["--cpu-policy=both"]) {
+        Ok(result) => result,
+        Err(reason) => return Some(reason),
+    };
+    let configuration = &result["recommendation"]["configuration"];
+    let millis = |key: &str| configuration[key].as_u64().unwrap_or_default();
+    let (request, limit) = (millis("cpu_request_millicpus"), millis("cpu_millicpus"));
+    // Less than it burns never suffices.
+    assert!(request >= 168 && limit >= request, "{result:#}");
+    lab.call("show")
+        .into_end()
+        .expect_code(0)
+        .prints(&["a CPU request of "]);
     None
 }
 

@@ -1,7 +1,7 @@
 //! Dependencies of an application, with programs of the zoo: reached on localhost, watched, never
 //! the application's fault, and gone with the trial. With a real database: [`crate::postgresql`].
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ fn stubbed() -> Outcome {
     );
     // Every request is tried three times, and fails.
     assert!(stock["requests"].as_u64() >= Some(150), "{stock}");
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -152,7 +152,7 @@ fn retried() -> Outcome {
         .iter()
         .filter(|s| s["threads"].is_u64() && s["sockets"].is_u64());
     assert!(seen.count() >= 7, "{trial}");
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -198,7 +198,7 @@ fn spring_retried() -> Outcome {
     let trial = first_trial(&lab);
     let stub = &trial["evidence"]["dependencies"][0]["stub"];
     assert_eq!(stub["unanswered"], Value::Null, "{stub}");
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -222,7 +222,7 @@ fn reached() -> Outcome {
         assert!(db[figure].as_u64().is_some_and(|n| n > 0), "{figure}: {db}");
     }
     assert_eq!(db["memory_limit_bytes"], 64 << 20, "{db}");
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -250,7 +250,7 @@ fn redis() -> Outcome {
         assert!(cache["seed_ns"].as_u64() > Some(0), "{cache}");
         assert!(cache["ended"].is_null(), "{cache}");
     }
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -310,7 +310,7 @@ fn seed_fails() -> Outcome {
         "the dependency db: its seed: exit code 7, it said: no such table",
         "hint: run it by hand",
     ]);
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 

@@ -10,7 +10,7 @@ use crate::lab::{Lab, recommended};
 use crate::process::{Call, Ended};
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     (
         "a_run_is_restored_before_and_changes_nothing",
         a_run_is_restored_before_and_changes_nothing,
@@ -27,6 +27,10 @@ pub const CASES: [Case; 5] = [
     (
         "a_batch_is_sized_with_its_heap",
         a_batch_is_sized_with_its_heap,
+    ),
+    (
+        "a_build_is_sized_with_the_heap_of_its_launcher",
+        a_build_is_sized_with_the_heap_of_its_launcher,
     ),
 ];
 
@@ -87,12 +91,18 @@ fn a_run_is_restored_before_and_changes_nothing() -> Outcome {
 
 fn failed_runs_are_told_apart() -> Outcome {
     // (script, flags, verdict, what the reason says)
-    let cases: [(&str, &[&str], &str, &str); 4] = [
+    let cases: [(&str, &[&str], &str, &str); 5] = [
         (
             "echo 'java.lang.OutOfMemoryError: Java heap space'; seq 1 20000; echo BUILD FAILED; exit 1",
             &[],
             "java_oom",
             "a JVM of the run ran out of heap, and the run ended with exit code 1",
+        ),
+        (
+            "echo '[ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/OutOfMemoryError'; exit 1",
+            &[],
+            "java_oom",
+            "a JVM of the run ran out of memory",
         ),
         (
             "echo 'Error: no such goal'; exit 2",
@@ -179,38 +189,37 @@ public class Batch {
 }
 ";
 
-fn a_batch_is_sized_with_its_heap() -> Outcome {
-    let lab = Lab::new();
-    let project = project(&lab);
+/// A search of the batch in the lab's project, without its command; `None` without a compiler.
+fn batch_search(lab: &Lab) -> Option<Call> {
+    let project = project(lab);
     fs::write(project.join("Batch.java"), BATCH).expect("a file");
     let compiled = Command::new("javac")
         .arg("Batch.java")
         .current_dir(&project)
         .status();
     if !compiled.is_ok_and(|status| status.success()) {
-        return Some("no javac".into());
+        return None;
     }
-    let call = job(&lab, "size", "exit=0")
-        .args(&[
-            "--accept-noise",
-            "--cpu",
-            "1",
-            "--max-memory",
-            "256Mi",
-            "--step",
-            "16Mi",
-        ])
-        .args(&["--confirm", "1", "--prove", "2", "--margin", "10%"])
-        .args(&["--expect-output", "done", "--fresh", "."])
-        .args(&[
-            "--",
-            "java",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            ".",
-            "Batch",
-        ]);
+    let call = job(lab, "size", "exit=0").args(&["--accept-noise", "--cpu", "1"]);
+    let call = call.args(&["--max-memory", "256Mi", "--step", "16Mi"]);
+    let call = call.args(&["--confirm", "1", "--prove", "2", "--margin", "10%"]);
+    Some(call.args(&["--expect-output", "done"]))
+}
+
+fn a_batch_is_sized_with_its_heap() -> Outcome {
+    let lab = Lab::new();
+    let Some(call) = batch_search(&lab) else {
+        return Some("no javac".into());
+    };
+    let call = call.args(&["--fresh", "."]).args(&[
+        "--",
+        "java",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        ".",
+        "Batch",
+    ]);
     call.into_end().expect_code(0).prints(&[
         "CPU and",
         "with -Xm",
@@ -238,5 +247,48 @@ fn a_batch_is_sized_with_its_heap() -> Outcome {
     ] {
         assert!(job.contains(part), "{part}: {job}");
     }
+    None
+}
+
+/// Maven's start script reads MAVEN_OPTS as this one does.
+fn a_build_is_sized_with_the_heap_of_its_launcher() -> Outcome {
+    let lab = Lab::new();
+    let Some(call) = batch_search(&lab) else {
+        return Some("no javac".into());
+    };
+    let launcher = lab.path().join("project/mvn");
+    let script =
+        "#!/bin/sh\nexec java $MAVEN_OPTS -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp . Batch\n";
+    fs::write(&launcher, script).expect("a file");
+    fs::set_permissions(&launcher, Permissions::from_mode(0o755)).expect("the lab is its own");
+    let call = call.args(&["--options-to", "launcher", "--", "./mvn"]);
+    // It chose a heap, so the JVM's log arrived, and that was asked for in the same variable.
+    call.into_end()
+        .expect_code(0)
+        .prints(&["in MAVEN_OPTS", "2 of 2 runs", "A run costs $"]);
+    let result = lab.result("last");
+    let recommendation = &result["recommendation"];
+    assert_eq!(
+        recommendation["configuration"]["options_variable"],
+        "MAVEN_OPTS"
+    );
+    assert_eq!(recommendation["run_prices"][0]["offer"], "fargate");
+    let out = lab.path().join("deploy");
+    let emit = lab.call("emit").args(&["last", "--to"]).arg(&out);
+    emit.args(&["--schedule", "0 3 * * *"])
+        .into_end()
+        .expect_code(0);
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect("a file");
+    assert!(
+        read("jvm.config").contains("-Xmx"),
+        "{}",
+        read("jvm.config")
+    );
+    let job = read("job.yaml");
+    for part in ["kind: CronJob\n", "name: MAVEN_OPTS\n", "-Xmx"] {
+        assert!(job.contains(part), "{part}: {job}");
+    }
+    let lint = lab.call("lint").arg(out.join("job.yaml"));
+    lint.into_end().expect_code(0);
     None
 }

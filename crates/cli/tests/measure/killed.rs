@@ -4,7 +4,7 @@
 //! exports, and soaks of an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -37,9 +37,6 @@ const LATEST_IN_TRIAL_MS: u64 = 250;
 /// Time for loadline to notice that its trial is dead, and to clean up after it.
 const FOUND_OUT: Duration = Duration::from_millis(500);
 
-/// Longest time between the start of a command that only writes and the kill: about its length.
-const LATEST_WRITING_MS: u64 = 150;
-
 /// A result as `export` wrote it.
 const KEPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -52,7 +49,7 @@ type Printed = BTreeMap<String, BTreeSet<String>>;
 fn killed_at_random_times() -> Outcome {
     let kills = kills();
     let lab = Lab::new();
-    let (mut owners, mut spaces) = (Vec::new(), BTreeSet::new());
+    let (mut owners, mut spaces) = (Vec::new(), BTreeMap::new());
     let (mut printed, mut finished, mut in_trial) = (Printed::new(), 0, 0);
     let (mut alone, mut generators) = (0, 0);
     let mut random = Random::from_environment();
@@ -172,13 +169,15 @@ fn what_writes_is_killed_at_random_times() -> Outcome {
             let call = lab.call(subcommand).arg(of).args(more);
             call.arg(flag).arg(to)
         };
+        let begin = Instant::now();
         write(&whole).into_end().expect_code(0);
+        let length = begin.elapsed().as_millis().max(1) as u64;
         // Every second kill meets a file of the same name, which is then one of the two.
         if kill % 2 == 1 {
             copy(&whole, &place);
         }
         let mut victim = write(&place).start();
-        std::thread::sleep(random.millis(LATEST_WRITING_MS));
+        std::thread::sleep(random.millis(length));
         victim.kill();
         in_time += u32::from(victim.end().signal.is_some());
         // Temporary files of a killed writer are removed by the next.
@@ -203,7 +202,7 @@ fn what_writes_is_killed_at_random_times() -> Outcome {
     }
     assert_eq!(lab.result(&search), before, "the search is as it was");
     lab.call("clean").into_end().expect_code(0);
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     println!("{kills} kills, {in_time} while it wrote, {soaks} of a soak");
     assert!(in_time * 3 >= kills, "a third at least is killed in time");
     None

@@ -123,20 +123,19 @@ fn a_jar_an_image_and_a_native_server_are_one_experiment() -> Outcome {
     None
 }
 
-/// A jar, an image, the same image with a native server in it, and that server alone: whichever is
-/// the answer, its files are its own, or the output says why there are none.
+/// A jar, an image, and the same image with a native server in it: whichever is the answer, its files
+/// are its own. That server without its image has none, and the output says why.
 fn what_won_among_several_applications_is_shipped() -> Outcome {
     let (engine, jar) = match Engine::podman().and_then(|engine| Ok((engine, ping()?))) {
         Ok(found) => found,
         Err(reason) => return Some(reason),
     };
     let lab = Lab::new();
-    let server = lab.application(&["serve"]);
     let file = format!(
-        "slo = 'errors<99%'\n[app]\ncommand = ['java', '-jar', {jar:?}]\n[limits]\ncpu = '1'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\n[search]\nmin-memory = '96Mi'\nmax-memory = '128Mi'\nstep = '32Mi'\nconfirm = 1\nprove = 1\n[[factor]]\nname = 'application'\nlevels = [{{ label = 'jar', jvm = ['-Xmx24m'] }}, {{ label = 'image', image = '{IMAGE}', engine = 'podman', jvm = ['-Xmx16m'] }}, {{ label = 'native', image = '{IMAGE}', engine = 'podman', command = ['/bin/measure', 'zoo', 'serve'] }}, {{ label = 'server', command = {server:?} }}]\n"
+        "slo = 'errors<99%'\n[app]\ncommand = ['java', '-jar', {jar:?}]\n[limits]\ncpu = '1'\n[load]\nurl = 'http://localhost:8080/'\nrate = '50/s'\nmeasure = '300ms'\nwarm-up = '0s'\n[run]\naccept-noise = true\n[search]\nmin-memory = '96Mi'\nmax-memory = '128Mi'\nstep = '32Mi'\nconfirm = 1\nprove = 1\n[[factor]]\nname = 'application'\nlevels = [{{ label = 'jar', jvm = ['-Xmx24m'] }}, {{ label = 'image', image = '{IMAGE}', engine = 'podman', jvm = ['-Xmx16m'] }}, {{ label = 'native', image = '{IMAGE}', engine = 'podman', command = ['/bin/measure', 'zoo', 'serve'] }}]\n"
     );
-    fs::write(lab.path().join("four.toml"), file).expect("a file");
-    let call = lab.call("size").args(&["--wait", "--file=four.toml"]);
+    fs::write(lab.path().join("three.toml"), file).expect("a file");
+    let call = lab.call("size").args(&["--wait", "--file=three.toml"]);
     let ended = engine.environment(call).into_end().expect_code(0);
     ended.prints(&["Which application needs how much?"]);
     let result = lab.result("last");
@@ -195,7 +194,11 @@ fn what_won_among_several_applications_is_shipped() -> Outcome {
         "{manifest}"
     );
 
-    let won = answered_by(&result, "server", &exported);
+    let mut bare = result.clone();
+    let level = level_of(&mut bare, "native");
+    level["configuration"]["application"] =
+        serde_json::json!({ "command": lab.application(&["serve"]) });
+    let won = answered_by(&bare, "native", &exported);
     let call = lab.call("emit").arg("--to").arg(lab.path().join("server"));
     let ended = call.arg(won).into_end().expect_code(2);
     ended.says(&[
@@ -218,13 +221,19 @@ impl Emitted {
     }
 }
 
+/// The answer of one of its applications.
+fn level_of<'a>(result: &'a mut Value, label: &str) -> &'a mut Value {
+    let levels = &mut result["recommendation"]["by_level"];
+    let mut levels = levels.as_array_mut().expect("several").iter_mut();
+    let level = levels.find(|level| level["application"] == label);
+    level.expect("it was searched")
+}
+
 /// The result with the size that was found for one of its applications as its answer.
 fn answered_by<'a>(result: &Value, label: &str, to: &'a Path) -> &'a Path {
     let mut result = result.clone();
-    let answer = &mut result["recommendation"];
-    let levels = answer["by_level"].as_array().expect("several").clone();
-    let level = levels.iter().find(|level| level["application"] == label);
-    answer["configuration"] = level.expect("it was searched")["configuration"].clone();
+    let won = level_of(&mut result, label)["configuration"].clone();
+    result["recommendation"]["configuration"] = won;
     fs::write(to, result.to_string()).expect("a file");
     to
 }

@@ -193,7 +193,7 @@ fn a_load_command_is_judged_by_its_exit_code() -> Outcome {
     ] {
         let script = script(&lab, "users.py", &exits_with(code));
         let load = format!("{python} {}", script.display());
-        let ended = run_with_load(&lab, &load, "2s", &["--slo", slo]);
+        let ended = run_with_load(&lab, &load, "1s", &["--slo", slo]);
         let trial = &lab.result("last")["trials"][0];
         assert_eq!(trial["verdict"]["class"], class, "{trial} {ended}");
         assert!(trial["reason"].to_string().contains(said), "{trial}");

@@ -10,6 +10,7 @@ mod answers;
 mod apart;
 mod applications;
 mod caches;
+mod calls;
 mod compose;
 mod denied;
 mod dependencies;
@@ -44,6 +45,7 @@ mod soaks;
 mod starts;
 mod tls;
 mod traces;
+mod tutorial;
 mod uml;
 mod verifies;
 #[path = "../../../../tests/wanted.rs"]

@@ -32,13 +32,13 @@ pub const CASES: [Case; 5] = [
 
 const METRIC: &str = "lag=records_lag{topic=\"orders\"}";
 
-/// One trial of a service with these metrics.
-fn run_with(lab: &Lab, metrics: &str, slo: &str, more: &[&str]) -> Ended {
+/// One trial of a service with these metrics, judged for so long.
+fn run_with(lab: &Lab, metrics: &str, (slo, duration): (&str, &str), more: &[&str]) -> Ended {
     let metrics = format!("metrics={metrics}");
     lab.call("run")
         .args(&["--wait", "--accept-noise", "--cpu", "1", "--slo", slo])
         .args(&["--url", "http://localhost:8080/", "--rate", "20/s"])
-        .args(&["--warm-up", "0s", "--duration", "9s", "--full"])
+        .args(&["--warm-up", "0s", "--duration", duration, "--full"])
         .args(&[
             "--metrics",
             "http://localhost:8080/metrics",
@@ -64,7 +64,7 @@ fn metrics_of_an_endpoint_and_a_command_are_judged() -> Outcome {
         "--probe",
         "depth=/bin/echo depth 12",
     ];
-    let ended = run_with(&lab, text, slo, &more).expect_code(0);
+    let ended = run_with(&lab, text, (slo, "9s"), &more).expect_code(0);
     ended.prints(&["lag: max<=7"]);
     let trial = trial(&lab);
     assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
@@ -88,7 +88,7 @@ fn metrics_of_an_endpoint_and_a_command_are_judged() -> Outcome {
 fn a_metric_that_grows_keeps_no_bound() -> Outcome {
     let lab = Lab::new();
     let text = "records_lag{topic=\"orders\"} {n}";
-    run_with(&lab, text, "errors<50%, lag: max<50", &[]).expect_code(1);
+    run_with(&lab, text, ("errors<50%, lag: max<50", "9s"), &[]).expect_code(1);
     let trial = trial(&lab);
     assert_eq!(trial["verdict"]["class"], "slo_miss", "{trial}");
     let reason = trial["reason"].to_string();
@@ -117,7 +117,7 @@ fn a_metric_that_is_not_there_is_void() -> Outcome {
     ];
     for (metrics, class, said) in cases {
         let lab = Lab::new();
-        run_with(&lab, metrics, "errors<50%, lag: max<50", &[]);
+        run_with(&lab, metrics, ("errors<50%, lag: max<50", "3s"), &[]);
         let trial = trial(&lab);
         assert_eq!(trial["verdict"]["class"], class, "{trial}");
         let reason = trial["reason"].to_string();
@@ -172,18 +172,27 @@ public class Consumer {
 }
 ";
 
+/// Its command, the SLO, and how long it is judged.
+type Drive<'a> = (&'a str, &'a str, &'a str);
+
 /// Sends 500 messages a second.
 const PRODUCER: &str =
     "exec 3<>/dev/tcp/127.0.0.1/9600; while head -c 50 /dev/zero >&3; do sleep 0.1; done; exit 4";
 
-/// One trial of a consumer with these JVM options and drive; `None` without a compiler.
-fn consume(lab: &Lab, jvm: &[&str], ready: &[&str], drive: &str, slo: &str) -> Option<Ended> {
+/// A lab with the consumer; `None` without a compiler.
+fn consumer_lab() -> Option<Lab> {
+    let lab = Lab::new();
     std::fs::write(lab.path().join("Consumer.java"), CONSUMER).expect("a file");
     let mut compiler = std::process::Command::new("javac");
     compiler.arg("Consumer.java").current_dir(lab.path());
     compiler.status().ok().filter(|status| status.success())?;
     let open = Permissions::from_mode(0o755);
     std::fs::set_permissions(lab.path(), open).expect("the lab is its own");
+    Some(lab)
+}
+
+/// One trial of a consumer with these JVM options and drive, judged for so long.
+fn consume(lab: &Lab, jvm: &[&str], ready: &[&str], (drive, slo, duration): Drive<'_>) -> Ended {
     let call = lab.call("run").in_directory(lab.path());
     let call = call.args(&[
         "--wait",
@@ -197,20 +206,20 @@ fn consume(lab: &Lab, jvm: &[&str], ready: &[&str], drive: &str, slo: &str) -> O
     let call = call.args(&["--metric", "lag=lag", "--metric", "done=done_total"]);
     let drive = format!("bash -c '{drive}'");
     let call = call.args(&["--slo", slo, "--drive", &drive, "--full"]);
-    let call = call.args(&["--warm-up", "1s", "--duration", "6s"]);
+    let call = call.args(&["--warm-up", "1s", "--duration", duration]);
     let call = call.args(ready).args(&["--", "java", "-XX:+UseSerialGC"]);
-    Some(call.args(jvm).args(&["-cp", ".", "Consumer"]).into_end())
+    call.args(jvm).args(&["-cp", ".", "Consumer"]).into_end()
 }
 
 fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
-    let lab = Lab::new();
-    let slo = "lag: max<100000, done: rate>10/s, heap<95%";
-    let listens = "command:/bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/9600'";
-    let ready = ["--ready", listens];
-    let Some(ended) = consume(&lab, &["-Xmx96m"], &ready, PRODUCER, slo) else {
+    let Some(lab) = consumer_lab() else {
         return Some("no javac".into());
     };
-    let ended = ended.expect_code(0);
+    let slo = "lag: max<100000, done: rate>10/s, heap<95%";
+    let drive = (PRODUCER, slo, "6s");
+    let listens = "command:/bin/bash -c 'exec 3<>/dev/tcp/127.0.0.1/9600'";
+    let ready = ["--ready", listens];
+    let ended = consume(&lab, &["-Xmx96m"], &ready, drive).expect_code(0);
     ended.prints(&["under the work of `bash", "What did the metrics show?"]);
     let trial_of_first = trial(&lab);
     assert_eq!(
@@ -228,7 +237,7 @@ fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
         &["-Xmx24m"][..],
         &["-Xmx24m", "-XX:-ExitOnOutOfMemoryError"],
     ] {
-        consume(&lab, jvm, &["--ready", "log:consuming"], PRODUCER, slo);
+        consume(&lab, jvm, &["--ready", "log:consuming"], drive);
         let trial = trial(&lab);
         assert_eq!(trial["verdict"]["cause"], "java_oom", "{trial}");
     }
@@ -236,20 +245,20 @@ fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
 }
 
 fn a_drive_that_ends_early_is_void() -> Outcome {
-    // (drive, SLO, verdict)
+    let Some(lab) = consumer_lab() else {
+        return Some("no javac".into());
+    };
     let once = "head -c 3000 /dev/zero > /dev/tcp/127.0.0.1/9600";
-    let cases = [
-        (once, "lag: max<100000", "invalid"),
-        ("exit 4", "lag: max<100000, lag: drains<6s", "invalid"),
-        (once, "lag: max<100000, lag: drains<6s", "pass"),
+    let drains = "lag: max<100000, lag: drains<6s";
+    let cases: [(Drive<'_>, &str); 3] = [
+        ((once, "lag: max<100000", "2s"), "invalid"),
+        (("exit 4", drains, "6s"), "invalid"),
+        ((once, drains, "6s"), "pass"),
     ];
-    for (drive, slo, class) in cases {
-        let lab = Lab::new();
-        if consume(&lab, &["-Xmx96m"], &[], drive, slo).is_none() {
-            return Some("no javac".into());
-        }
+    for (drive, class) in cases {
+        consume(&lab, &["-Xmx96m"], &[], drive);
         let trial = trial(&lab);
-        assert_eq!(trial["verdict"]["class"], class, "{drive}, {slo}: {trial}");
+        assert_eq!(trial["verdict"]["class"], class, "{drive:?}: {trial}");
         if class == "invalid" {
             assert_eq!(trial["verdict"]["cause"], "load_command", "{trial}");
         }

@@ -1,7 +1,7 @@
 //! The Spring Boot workload with a real PostgreSQL as its dependency, over JDBC: sized, slowed down,
 //! killed. Debian's server, never as root, a new cluster for each trial.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ fn sized() -> Outcome {
     let reset = "reset = [\"psql\", \"-h\", \"localhost\", \"-U\", \"owners\", \"-c\", \"drop schema public cascade; create schema public\"]";
     let toxic = "port = 5432\n[[dependency.toxic]]\ntype = \"latency\"\nlatency = \"20ms\"";
     let db = format!("scope = \"result\"\n{reset}\n{toxic}");
-    write(&lab, &db, "rate = \"20/s\"\nduration = \"5s\"");
+    write(&lab, &db, "rate = \"40/s\"\nduration = \"3s\"");
     call(&lab, "size").into_end().expect_code(0).prints(&[
         "On the way to db (latency 20ms downstream), as the experiment wants it.",
         "The trials share db: seeded once, reset between two of them",
@@ -153,7 +153,7 @@ fn sized() -> Outcome {
             .any(|part| part == SECRET.as_bytes());
         assert!(!holds, "{} holds the password", file.display());
     }
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -195,7 +195,7 @@ fn drilled() -> Outcome {
     let link = &evidence["dependencies"][0]["link"]["total"];
     assert!(link["reset"].as_u64() >= Some(1), "{link}");
     assert!(link["refused"].as_u64() >= Some(1), "{link}");
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -221,7 +221,7 @@ fn starved() -> Outcome {
     // It would be tried twice more.
     running.signal(rustix::process::Signal::INT);
     running.end();
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 

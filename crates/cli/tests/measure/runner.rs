@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use crate::lab::Lab;
 use crate::wanted::Wanted;
 use crate::{
-    answers, apart, applications, caches, compose, denied, dependencies, disk, forms,
+    answers, apart, applications, caches, calls, compose, denied, dependencies, disk, forms,
     hostile_images, images, instances, interrupted, jobs, killed, levels, load_commands, metrics,
     mixes, notified, openj9, ports, postgresql, refused, scripts, serving, shared_classes,
-    shared_dependencies, soaks, starts, tls, uml, verifies,
+    shared_dependencies, soaks, starts, tls, tutorial, uml, verifies,
 };
 
 /// A test: its name, and a function that panics when it fails and gives the reason when this
@@ -21,26 +21,19 @@ pub type Outcome = Option<String>;
 
 /// Their trials are judged by what happens and by no time, so that others may use the machine
 /// meanwhile. Their names begin with [`BESIDE`].
-const OF_NO_TIME: [&[Case]; 32] = [
+const OF_NO_TIME: [&[Case]; 24] = [
     &refused::CASES,
     &answers::CASES,
-    &apart::CASES,
     &applications::CASES,
     &caches::CASES,
-    &shared_classes::CASES,
-    &compose::CASES,
-    &denied::CASES,
+    &calls::CASES,
     &dependencies::CASES,
     &shared_dependencies::CASES,
     &ports::CASES,
     &postgresql::CASES,
-    &disk::CASES,
     &forms::CASES,
-    &images::CASES,
-    &levels::CASES,
     &jobs::CASES,
     &load_commands::CASES,
-    &hostile_images::CASES,
     &instances::CASES,
     &interrupted::CASES,
     &killed::CASES,
@@ -51,20 +44,34 @@ const OF_NO_TIME: [&[Case]; 32] = [
     &scripts::CASES,
     &serving::CASES,
     &soaks::CASES,
-    &starts::CASES,
     &verifies::CASES,
     &tls::CASES,
 ];
 
-/// What the names of those begin with: whoever has these words skips the others, or these.
+/// The same, with images: they share podman's and docker's.
+const OF_ENGINES: [&[Case]; 9] = [
+    &apart::CASES,
+    &compose::CASES,
+    &denied::CASES,
+    &disk::CASES,
+    &hostile_images::CASES,
+    &images::CASES,
+    &levels::CASES,
+    &shared_classes::CASES,
+    &starts::CASES,
+];
+
+/// What the names of both begin with: whoever has these words skips the others, or these.
 const BESIDE: &str = "beside::";
+const ENGINES: &str = "engines::";
 
 /// A separate machine, or tests that a busy machine would fail.
-const OF_TIME: [&[Case]; 5] = [
+const OF_TIME: [&[Case]; 6] = [
     &answers::TIMED,
     &applications::TIMED,
     &dependencies::TIMED,
     &postgresql::TIMED,
+    &tutorial::TIMED,
     &uml::CASES,
 ];
 
@@ -76,8 +83,9 @@ pub fn run(wanted: &Wanted) -> ExitCode {
     let named =
         |path: &'static str| move |(name, test): Case| -> Named { (format!("{path}{name}"), test) };
     let beside = OF_NO_TIME.concat().into_iter().map(named(BESIDE));
+    let engines = OF_ENGINES.concat().into_iter().map(named(ENGINES));
     let of_time = OF_TIME.concat().into_iter().map(named(""));
-    let mut cases: Vec<Named> = beside.chain(of_time).collect();
+    let mut cases: Vec<Named> = beside.chain(engines).chain(of_time).collect();
     cases.retain(|case| wanted.has(&case.0));
     println!("running {} tests", cases.len());
     let missing = missing();

@@ -160,5 +160,14 @@ fn other_scripts() -> Outcome {
             "-Xmx64m, not with -Xmx160m",
             "the start script sets it itself",
         ]);
+    let own = script(&lab, &own);
+    let flags = "--wait --accept-noise --cpu 1 --slo errors<99% --rate 20/s --warm-up 0s --duration 300ms --max-memory 512Mi --ready /health --url http://localhost:8080/ --";
+    let flags: Vec<&str> = flags.split(' ').chain([own.as_str()]).collect();
+    let sized = lab.call("size").args(&flags).into_end();
+    sized.expect_code(4).says(&[
+        "INVALID other_options",
+        "hint: set the script's own variable",
+        "--heap keep",
+    ]);
     None
 }

@@ -1,7 +1,7 @@
 //! Dependencies that the trials of a result share: seeded once, reset between trials, restarted
 //! when they end, and gone with loadline.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::Value;
@@ -46,7 +46,7 @@ fn redis() -> Outcome {
         "the dependency cache: its reset: exit code 7, it said: reset number 3",
         "hint: run it by hand",
     ]);
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     let seen = shared(&lab);
     assert_eq!(seen.len(), 3, "two resets passed");
     for (index, cache) in seen.iter().enumerate() {
@@ -68,7 +68,7 @@ fn redis() -> Outcome {
     assert_eq!(seen.len(), 4);
     assert_eq!(seen[3]["shared"]["trials"], 0, "{}", seen[3]);
     assert_ne!(seen[3]["seed_ns"], seen[0]["seed_ns"]);
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 
@@ -92,7 +92,7 @@ fn ends() -> Outcome {
             _ => assert_eq!(anew, "db had ended (exit code 3)", "{db}"),
         }
     }
-    assert_nothing_left(&lab, &[], &BTreeSet::new());
+    assert_nothing_left(&lab, &[], &BTreeMap::new());
     None
 }
 

@@ -1,6 +1,6 @@
 //! What loadline and its trials could leave on this machine, found by the lab's name.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -63,12 +63,38 @@ pub fn parts(lab: &Lab, part: &str) -> Vec<u32> {
     trials.filter_map(pid).collect()
 }
 
+/// Network namespaces, and when they were last seen (clock ticks since boot): the kernel gives the number of
+/// a namespace that is gone to the next.
+pub type SeenNetworks = BTreeMap<PathBuf, u64>;
+
 /// Network namespaces of the lab's processes but the one of this test.
-pub fn networks(lab: &Lab) -> BTreeSet<PathBuf> {
+pub fn networks(lab: &Lab) -> SeenNetworks {
     let own = fs::read_link("/proc/self/ns/net").ok();
-    let mut found: BTreeSet<PathBuf> = processes(lab).into_iter().filter_map(network).collect();
-    found.retain(|namespace| Some(namespace) != own.as_ref());
+    let found = processes(lab).into_iter();
+    let found = found.filter_map(|process| network(&process));
+    let now = ticks_since_start();
     found
+        .filter(|namespace| Some(namespace) != own.as_ref())
+        .map(|namespace| (namespace, now))
+        .collect()
+}
+
+fn ticks_since_start() -> u64 {
+    let uptime = fs::read_to_string("/proc/uptime").expect("a clock");
+    let seconds: f64 = uptime
+        .split(' ')
+        .next()
+        .expect("seconds")
+        .parse()
+        .expect("a number");
+    (seconds * 100.0) as u64 + 1
+}
+
+/// When a process started, in the same ticks (proc(5): 100 a second).
+fn started(process: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
 }
 
 /// Kills a loadline in the middle of a trial: its processes die with it, and after `clean` no
@@ -86,15 +112,18 @@ pub fn assert_killed_whole(lab: &Lab, mut victim: Running) {
 /// Asserts that the lab has left nothing: processes, mounts, these network namespaces, files of
 /// running trials, and the groups of these owners.
 #[track_caller]
-pub fn assert_nothing_left(lab: &Lab, owners: &[u32], networks: &BTreeSet<PathBuf>) {
+pub fn assert_nothing_left(lab: &Lab, owners: &[u32], networks: &SeenNetworks) {
     assert_dead(lab, Duration::from_secs(10));
     let table = fs::read_to_string("/proc/self/mountinfo").expect("a mount table");
     let name = lab.path().display().to_string();
     assert!(!table.contains(&name), "mounts are left:\n{table}");
-    let mut alive = all_processes().into_iter().filter_map(network);
-    let held = alive.find(|namespace| networks.contains(namespace));
+    let holds = |process: &PathBuf| {
+        let seen = network(process).and_then(|namespace| networks.get(&namespace));
+        seen.is_some_and(|seen| started(process).is_some_and(|at| at <= *seen))
+    };
+    let held = all_processes().into_iter().find(holds);
     assert_eq!(held, None, "a network namespace is left");
-    for namespace in networks {
+    for namespace in networks.keys() {
         let is_mounted = table.contains(&namespace.display().to_string());
         assert!(!is_mounted, "{} is mounted", namespace.display());
     }
@@ -117,7 +146,7 @@ pub fn groups(owners: &[u32]) -> Vec<PathBuf> {
     below.chain(top.iter().cloned()).filter(is_ours).collect()
 }
 
-fn network(process: PathBuf) -> Option<PathBuf> {
+fn network(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("ns/net")).ok()
 }
 

@@ -50,6 +50,36 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "size",
+        "--cpu 1 --cpu-policy request --start-cpu 2",
+        USAGE,
+        &[
+            "with cpu-policy request there is no CPU limit to go back to",
+            "hint: cpu-policy = \"both\" (--cpu-policy both) gives a limit too",
+        ],
+    ),
+    (
+        "size",
+        "--cpu auto --cpu-policy request --start-cpu 2",
+        USAGE,
+        &["with cpu-policy request there is no CPU limit to go back to"],
+    ),
+    (
+        "size",
+        "--cpu 4096",
+        ENVIRONMENT,
+        &[
+            "the CPU limit of 4096 is more than the",
+            "hint: give it at most",
+        ],
+    ),
+    (
+        "size",
+        "--cpu 500m --start-cpu 4096",
+        ENVIRONMENT,
+        &["the CPU limit of 4096 is more than the"],
+    ),
+    (
+        "size",
         "--start-cpu auto",
         USAGE,
         &[

@@ -29,6 +29,19 @@ pub const LOADS: &[Row] = &[
         ],
     ),
     (
+        "load http://localhost:2/a.B/C --rate 1/s --proto http://localhost:1",
+        USAGE,
+        &[
+            "proto: http://localhost:1: Connection refused",
+            "hint: check that one instance listens there, or name its .proto file",
+        ],
+    ),
+    (
+        "load http://localhost:2/a.B/C --rate 1/s --proto localhost:1",
+        USAGE,
+        &["localhost:1: No such file", "begins with http://"],
+    ),
+    (
         "load http://localhost:1/ --rate 5/q",
         USAGE,
         &["`5/q` is not a rate", "did you mean 5/s?"],

@@ -29,10 +29,11 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 47] = [
+const FILES: [(&str, &str); 53] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
+    ("gradle.properties", "org.gradle.jvmargs=-Xmx2g\n"),
     ("brace.json", "{}"),
     ("helm.yaml", "a: {{ .Values.b }}\n"),
     ("words.toml", "app.command = \"java -jar x\"\n"),
@@ -102,6 +103,23 @@ const FILES: [(&str, &str); 47] = [
     (
         "cassandra.yaml",
         "kind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: o, env: [{name: MAX_HEAP_SIZE, value: 1G}]}]}}}\n",
+    ),
+    (
+        "cronjob.yaml",
+        "kind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: o, image: o, command: [java, -jar, a.jar]}]}}}}}\n",
+    ),
+    (
+        "kustomization.yaml",
+        "kind: Kustomization\nresources: [deploy.yaml]\n",
+    ),
+    (
+        "postman.json",
+        "{\"info\": {\"schema\": \"https://schema.getpostman.com/json/collection/v2.1.0/collection.json\"}}",
+    ),
+    ("openapi.json", "{\"openapi\": \"3.0.1\", \"paths\": {}}"),
+    (
+        "collectors.yaml",
+        "kind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: o, env: [{name: JAVA_OPTS, value: '-XX:+UseG1GC -XX:+UseZGC'}]}]}}}\n",
     ),
     (
         "command.yaml",
@@ -241,6 +259,33 @@ fn a_plan_says_what_this_machine_lacks() {
     assert_eq!(ended.status.code(), Some(0), "{said}");
     for wanted in ["CPU limit of 9000 is more", "900Ti is more than"] {
         assert!(said.contains(wanted), "{said}");
+    }
+}
+
+#[test]
+fn a_plan_says_which_cpu_is_searched() {
+    let place = place();
+    let cases = [
+        ("--cpu auto", "the smallest CPU limit, and there"),
+        (
+            "--cpu auto --cpu-policy request",
+            "the smallest CPU request, and there",
+        ),
+        (
+            "--cpu-policy both",
+            "the smallest CPU request, the limit above it, and there",
+        ),
+        (
+            "--cpu 1 --cpu-policy both",
+            "the smallest CPU request, and there",
+        ),
+    ];
+    for (flags, wanted) in cases {
+        let row =
+            format!("plan {flags} --slo p95<1s --rate 100/s --url http://localhost:1/ -- sleep 9");
+        let ended = loadline(place.path(), &row);
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(said.contains(wanted), "{flags}: {said}");
     }
 }
 

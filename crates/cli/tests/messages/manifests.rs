@@ -60,6 +60,14 @@ pub const MANIFESTS: &[Row] = &[
     ),
     ("lint", USAGE, &["<FILE>...", "hint: usage: loadline lint"]),
     (
+        "lint gradle.properties",
+        USAGE,
+        &[
+            "gradle.properties: how much memory the build has is not said",
+            "hint: give the memory of its runner or container: loadline lint --memory 7Gi FILE",
+        ],
+    ),
+    (
         "lint none.yaml",
         USAGE,
         &["cannot read none.yaml: No such file", "hint: give a file"],

@@ -29,6 +29,14 @@ pub const NEWCOMERS: &[Row] = &[
         &["cpu-policy is request", "the application is a job"],
     ),
     (
+        "size --job --cpu-policy both -- sh -c true",
+        USAGE,
+        &[
+            "cpu-policy is both, which chooses a request next to a neighbour, but the application is a job",
+            "--cpu 1",
+        ],
+    ),
+    (
         "size --cpu auto --prices fargate --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
         USAGE,
         &["with prices", "leave"],
@@ -301,6 +309,37 @@ pub const NEWCOMERS: &[Row] = &[
         "size --job --soak 30m -- sh -c true",
         USAGE,
         &["the application is a job, and the experiment asks for a soak"],
+    ),
+    (
+        "size --job --options-to launcher -- sh -c true",
+        USAGE,
+        &[
+            "--options-to: `sh` is no launcher that loadline knows",
+            "hint: known are mvn, gradle, sbt and ant; name the variable that it reads: --options-to JAVA_OPTS",
+        ],
+    ),
+    (
+        "size --job --options-to Launcher -- mvn package",
+        USAGE,
+        &[
+            "--options-to: `Launcher` is no place for JVM options",
+            "hint: write launcher, all, or a variable in capital letters: MAVEN_OPTS",
+        ],
+    ),
+    (
+        "size --job --options-to all -- java -jar batch.jar",
+        USAGE,
+        &["--options-to: options-to is for a program that starts its JVMs itself"],
+    ),
+    (
+        "size --slo p99<50ms --rate 5/s --options-to all --url http://localhost:8080/ -- sh -c true",
+        USAGE,
+        &["options-to is for a job", "(--job)"],
+    ),
+    (
+        "size --job --prices fargate --replicas 2 -- sh -c true",
+        USAGE,
+        &["the application is a job, and the experiment asks for replicas"],
     ),
     (
         "size --job --slo slower<0.1 -- sh -c true",

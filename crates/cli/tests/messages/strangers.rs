@@ -74,6 +74,14 @@ pub const STRANGERS: &[Row] = &[
         USAGE,
         &["is a configuration of Spring Boot", "loadline init"],
     ),
+    (
+        "lint kustomization.yaml",
+        USAGE,
+        &[
+            "is a kustomization",
+            "kubectl kustomize DIR | loadline lint -",
+        ],
+    ),
     ("lint program", USAGE, &["it is a program", "-- program"]),
     (
         "lint comments.yaml",
@@ -250,6 +258,11 @@ pub const STRANGERS: &[Row] = &[
         &["is a Kubernetes manifest, not a result"],
     ),
     (
+        "emit result.json.gz --to x --manifest collectors.yaml",
+        USAGE,
+        &["-XX:+UseG1GC and -XX:+UseZGC are both on", "keep one"],
+    ),
+    (
         "emit result.json.gz --to x --manifest compose.yaml",
         USAGE,
         &["is a compose file, not a Kubernetes manifest"],
@@ -284,6 +297,19 @@ pub const STRANGERS: &[Row] = &[
         "profile deploy.yaml",
         USAGE,
         &["is a Kubernetes manifest, not an access log"],
+    ),
+    (
+        "profile postman.json",
+        USAGE,
+        &[
+            "is a Postman collection, not an access log",
+            "it says no rates",
+        ],
+    ),
+    (
+        "profile openapi.json",
+        USAGE,
+        &["is an OpenAPI description, not an access log"],
     ),
     (
         "profile result.json.gz",
@@ -365,11 +391,120 @@ pub const STRANGERS: &[Row] = &[
         USAGE,
         &["HotSpot 11 does not know this flag"],
     ),
+    (
+        "predict --memory 1Gi --jdk 17 --jvm --Xmx512m",
+        USAGE,
+        &["--Xmx512m: the JVM does not know this option; did you mean -Xmx512m?"],
+    ),
+    (
+        "predict --memory 1Gi --jdk 9 --jvm -XX:MaxRAMPercentage=50.0",
+        USAGE,
+        &["HotSpot 9 does not know this flag"],
+    ),
+    (
+        "predict --memory 1Gi --jdk 8u131 --jvm -XX:+UseCGroupMemoryLimitForHeap",
+        USAGE,
+        &[
+            "experimental in HotSpot 8u131",
+            "-XX:+UnlockExperimentalVMOptions",
+        ],
+    ),
+    (
+        "predict --memory 4Gi --jdk 11 --jvm -XX:+UseZGC",
+        USAGE,
+        &["experimental in HotSpot 11"],
+    ),
+    (
+        "predict --memory 4Gi --jdk 17 --jvm '-XX:+PrintGCDateStamps -Xloggc:gc.log'",
+        USAGE,
+        &["-XX:+PrintGCDateStamps: HotSpot 17 does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --jdk 17 --jvm -XX:MaxPermSize=256m",
+        USAGE,
+        &["HotSpot 17 does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --jdk 17 --jvm '\"-XX:+UseG1GC -Xmx1g\"'",
+        USAGE,
+        &["expected -XX:+NAME, -XX:-NAME or -XX:NAME=VALUE"],
+    ),
+    // Flags as other tools call them.
+    (
+        "explain --trial 3",
+        USAGE,
+        &["leave the flag out: loadline explain ID"],
+    ),
+    (
+        "explain --trail 3",
+        USAGE,
+        &["leave the flag out: loadline explain ID"],
+    ),
+    (
+        "serve --port 80",
+        USAGE,
+        &["did you mean --listen 127.0.0.1:7007?"],
+    ),
+    (
+        "gc --file x",
+        USAGE,
+        &["leave the flag out: loadline gc FILE"],
+    ),
+    (
+        "lint --manifests x",
+        USAGE,
+        &["leave the flag out: loadline lint FILE"],
+    ),
+    (
+        "footprint --pid 1",
+        USAGE,
+        &["leave the flag out: loadline footprint PID"],
+    ),
+    (
+        "load --target http://localhost:1/",
+        USAGE,
+        &["leave the flag out: loadline load URL"],
+    ),
+    ("size --rps 10", USAGE, &["did you mean --rate 100/s?"]),
+    (
+        "size --concurrency 5",
+        USAGE,
+        &["did you mean --connections 20?"],
+    ),
+    ("size --ram 1Gi", USAGE, &["did you mean --max-memory 1Gi?"]),
+    ("run --ram 1Gi", USAGE, &["did you mean --memory 512Mi?"]),
+    ("run --xmx 1g", USAGE, &["did you mean --jvm '-Xmx512m'?"]),
+    ("size --cores 2", USAGE, &["did you mean --cpu 1?"]),
+    ("soak --duration 1h", USAGE, &["did you mean --for 30m?"]),
+    (
+        "fleet --prom http://x",
+        USAGE,
+        &["did you mean --prometheus"],
+    ),
+    ("emit --out x", USAGE, &["did you mean --to DIR?"]),
+    (
+        "predict --java 17 --memory 1Gi",
+        USAGE,
+        &["did you mean --jdk 21?"],
+    ),
+    (
+        "predict --jdk 17 --memory 1Gi -Xmx1g",
+        USAGE,
+        &["JVM options are one text: --jvm '-Xmx1g'"],
+    ),
     // The rest.
     (
         "init --manifest compose.yaml",
         USAGE,
         &["it is a compose file, not a Kubernetes manifest"],
+    ),
+    (
+        "init --manifest cronjob.yaml",
+        USAGE,
+        &[
+            "CronJob/nightly runs to its end",
+            "loadline size --job --image NAME",
+        ],
     ),
     (
         "init --manifest gc.log",

@@ -1,63 +1,92 @@
 //! Variables of well-known images that set a heap without a JVM option: `MAX_HEAP_SIZE=2G`.
 //!
-//! Owns which option such a variable becomes. Sources: the start scripts of the images named in
-//! [`HEAPS`], and Kubernetes' and shells' rules for references to variables.
+//! Owns which option such a variable becomes, by its name where no image is known. Sources: the start
+//! scripts of the images named in [`HEAPS`], and Kubernetes' and shells' rules for references to variables.
+
+use loadline_sizing::Bytes;
+use loadline_sizing::options::parse_size;
 
 /// A variable, and the options that its image's start script makes of the value (`@`).
-const HEAPS: [(&str, &str); 24] = [
+const HEAPS: [(&str, &str); 11] = [
     // Cassandra
     ("MAX_HEAP_SIZE", "-Xms@ -Xmx@"),
     ("HEAP_NEWSIZE", "-Xmn@"),
     // Solr
     ("SOLR_HEAP", "-Xms@ -Xmx@"),
-    // Neo4j 5 and 4
-    ("NEO4J_server_memory_heap_initial__size", "-Xms@"),
-    ("NEO4J_server_memory_heap_max__size", "-Xmx@"),
-    ("NEO4J_dbms_memory_heap_initial__size", "-Xms@"),
-    ("NEO4J_dbms_memory_heap_max__size", "-Xmx@"),
-    // ZooKeeper: Bitnami's image and zkEnv.sh
+    // ZooKeeper of Bitnami
     ("ZOO_HEAP_SIZE", "-Xms@m -Xmx@m"),
-    ("ZK_SERVER_HEAP", "-Xmx@m"),
     // Elasticsearch and OpenSearch of Bitnami
     ("ELASTICSEARCH_HEAP_SIZE", "-Xms@ -Xmx@"),
     ("OPENSEARCH_HEAP_SIZE", "-Xms@ -Xmx@"),
     // Red Hat's and fabric8's run-java.sh
     ("JAVA_MAX_MEM_RATIO", "-XX:MaxRAMPercentage=@.0"),
     ("GC_MAX_METASPACE_SIZE", "-XX:MaxMetaspaceSize=@m"),
-    // Jira, Confluence, Bitbucket
-    ("JVM_MINIMUM_MEMORY", "-Xms@"),
-    ("JVM_MAXIMUM_MEMORY", "-Xmx@"),
     // Druid
-    ("DRUID_XMS", "-Xms@"),
-    ("DRUID_XMX", "-Xmx@"),
     ("DRUID_MAXDIRECTMEMORYSIZE", "-XX:MaxDirectMemorySize=@"),
-    // Spark's and Hadoop's daemons, HBase
     ("SPARK_DAEMON_MEMORY", "-Xmx@"),
-    ("HADOOP_HEAPSIZE_MIN", "-Xms@m"),
-    ("HADOOP_HEAPSIZE_MAX", "-Xmx@m"),
-    ("HADOOP_HEAPSIZE", "-Xmx@m"),
-    ("HBASE_HEAPSIZE", "-Xmx@m"),
     ("LOGSTASH_HEAP_SIZE", "-Xms@ -Xmx@"),
 ];
+
+/// Parts of names of variables that are about a heap, and not about its size.
+const NO_HEAP: [&str; 8] = [
+    "DIRECT", "DUMP", "META", "NEW", "OFF", "PERCENT", "RATIO", "TABLE",
+];
+
+/// The option that a variable stands for by its name: `JVM_MAX_HEAP_SIZE`, `HADOOP_HEAPSIZE_MIN`,
+/// `DRUID_XMX`.
+fn option_by_name(name: &str) -> Option<&'static str> {
+    let name = name.to_uppercase();
+    let mut parts = name.split('_').filter(|part| !part.is_empty());
+    let has = |begins: &[&str]| {
+        let mut parts = name.split('_');
+        parts.any(|part| begins.iter().any(|begin| part.starts_with(begin)))
+    };
+    if parts.any(|part| NO_HEAP.iter().any(|other| part.contains(other))) {
+        return None;
+    }
+    let is_java = has(&["JVM", "JAVA"]) && name.contains("MEM");
+    if !name.contains("HEAP") && !is_java && !has(&["XMX", "XMS"]) {
+        return None;
+    }
+    if has(&["MIN", "INIT", "XMS", "START"]) {
+        return Some("-Xms@m");
+    }
+    let ends = ["HEAP", "SIZE", "MEM", "MEMORY"];
+    let is_size = ends.iter().any(|end| name.ends_with(end));
+    (is_size || has(&["MAX", "XMX"])).then_some("-Xmx@m")
+}
 
 /// The JVM options that a variable stands for; `None` if no known image reads it so, or if the
 /// value turns the option off.
 pub fn heap_options(name: &str, value: &str) -> Option<String> {
+    let known = HEAPS.iter().find(|(known, _)| *known == name);
+    with_value(known?.1, value)
+}
+
+/// The JVM option that a variable probably stands for, as its name is about a heap.
+pub fn named_heap(name: &str, value: &str) -> Option<String> {
+    with_value(option_by_name(name)?, value)
+}
+
+fn with_value(options: &str, value: &str) -> Option<String> {
     let value = value.trim();
-    let (_, options) = HEAPS.iter().find(|(known, _)| *known == name)?;
-    let is_amount = value.starts_with(|c: char| c.is_ascii_digit()) && value != "0";
-    // A script that adds `m` takes `2g` as it is.
+    let size = parse_size(value).filter(|size| *size > Bytes::default())?;
+    // A script that adds `m` takes `2g` as it is; a number of bytes is no number of MiB.
     let has_unit = value.ends_with(|c: char| c.is_ascii_alphabetic());
-    let options = match has_unit {
+    let options = match has_unit || size >= Bytes::from_mib(1) {
         true => options.replace("@m", "@"),
-        false => (*options).to_owned(),
+        false => options.to_owned(),
     };
-    is_amount.then(|| options.replace('@', value))
+    Some(options.replace('@', value))
 }
 
 /// Most references that are filled in for one text: a chain of values that name the one before twice
 /// would double at each step.
-const MOST_REFERENCES: usize = 1000;
+const MOST_REFERENCES: usize = 100;
+/// Longest value that is filled in, and longest reference, in bytes: an end is not looked for in all
+/// of a text.
+const LONGEST_VALUE: usize = 64 << 10;
+const LONGEST_REFERENCE: usize = 256;
 
 /// A text with its references to variables filled in, as far as `values` has them: `$(NAME)`,
 /// `${NAME}`, `$NAME` and `${NAME:-default}`. A later value wins; one may refer to those before it.
@@ -82,7 +111,10 @@ fn fill_bounded(text: &str, values: &[(String, String)], left: &mut usize) -> St
             break;
         }
         *left -= 1;
-        let known = values.iter().rposition(|(name, _)| name == reference.name);
+        let is_it = |(name, value): &(String, String)| {
+            name == reference.name && value.len() <= LONGEST_VALUE
+        };
+        let known = values.iter().rposition(is_it);
         match (known, reference.default) {
             (Some(at), _) => filled.push_str(&fill_bounded(&values[at].1, &values[..at], left)),
             (None, Some(default)) => filled.push_str(default),
@@ -105,8 +137,8 @@ impl<'a> VariableReference<'a> {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
         let close = match text.as_bytes().get(1)? {
-            b'{' => '}',
-            b'(' => ')',
+            b'{' => b'}',
+            b'(' => b')',
             _ => {
                 let name = &text[1..];
                 let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
@@ -118,7 +150,8 @@ impl<'a> VariableReference<'a> {
                 });
             }
         };
-        let end = text.find(close)?;
+        let mut begin = text.bytes().take(LONGEST_REFERENCE);
+        let end = begin.position(|byte| byte == close)?;
         let inside = &text[2..end];
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -163,8 +196,23 @@ mod tests {
             ("JAVA_MAX_MEM_RATIO", "0", None),
             ("MAX_HEAP_SIZE", "", None),
             ("MAX_SIZE", "2G", None),
+            ("JVM_MAX_HEAP_SIZE", "1024M", Some("-Xmx1024M")),
+            ("JVM_INIT_HEAP_SIZE", "512", Some("-Xms512m")),
+            (
+                "NEO4J_server_memory_heap_initial__size",
+                "1G",
+                Some("-Xms1G"),
+            ),
+            ("JVM_MAXIMUM_MEMORY", "2g", Some("-Xmx2g")),
+            ("HBASE_HEAPSIZE", "1073741824", Some("-Xmx1073741824")),
+            ("DRUID_XMX", "1g", Some("-Xmx1g")),
+            ("MAX_HEAP_TABLE_SIZE", "64M", None),
+            ("HEAP_DUMP_MAX", "5", None),
+            ("JAVA_MAX_DIRECT_MEMORY", "1g", None),
+            ("JVM_MAX_HEAP_SIZE", "75.0", None),
         ] {
-            assert_eq!(heap_options(name, value).as_deref(), options, "{name}");
+            let found = heap_options(name, value).or_else(|| named_heap(name, value));
+            assert_eq!(found.as_deref(), options, "{name}");
         }
     }
 
@@ -201,6 +249,14 @@ mod tests {
         values.insert(0, ("V0".to_owned(), String::new()));
         let filled = fill_references("$V59", &values);
         assert!(filled.contains('$') && filled.len() < 20_000, "{filled}");
+    }
+
+    #[test]
+    fn long_values_and_references_stay_as_they_are() {
+        let values = [("A".to_owned(), "x".repeat(LONGEST_VALUE + 1))];
+        assert_eq!(fill_references("$(A) ${A}", &values), "$(A) ${A}");
+        let long = format!("${{B:-{}}}", "x".repeat(LONGEST_REFERENCE));
+        assert_eq!(fill_references(&long, &[]), long);
     }
 
     #[test]

@@ -16,6 +16,11 @@ use serde_json::{Map, Value, json};
 use super::manifest::{POD_SPECS, scalar_text};
 use super::quantity;
 
+/// How many times longer its parameters may make a template, which is short: a value may be referred
+/// to from everywhere.
+const MOST_FILLED: usize = 16;
+const SHORT: usize = 1 << 10;
+
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
 fn pod_spec_mut(object: &mut Value) -> Option<&mut Value> {
@@ -34,13 +39,15 @@ fn single_objects(document: &Value) -> Vec<Value> {
 fn push_objects(document: &Value, all: &mut Vec<Value>) {
     let list = |name: &str| document.get(name).and_then(Value::as_array);
     let is_template = document.get("kind").and_then(Value::as_str) == Some("Template");
-    match (list("items"), list("objects").filter(|_| is_template)) {
+    // `kubectl get -o json | jq .items` is a list itself.
+    let items = document.as_array().or(list("items"));
+    match (items, list("objects").filter(|_| is_template)) {
         (Some(items), _) => items.iter().for_each(|item| push_objects(item, all)),
         (None, Some(objects)) => {
-            let parameters = template_parameters(document);
+            let mut parameters = TemplateParameters::of_template(document);
             for object in objects {
                 let mut object = object.clone();
-                fill_parameters(&mut object, &parameters);
+                parameters.fill_value(&mut object);
                 push_objects(&object, all);
             }
         }
@@ -48,37 +55,65 @@ fn push_objects(document: &Value, all: &mut Vec<Value>) {
     }
 }
 
-fn template_parameters(template: &Value) -> BTreeMap<String, String> {
-    let all = template.get("parameters").and_then(Value::as_array);
-    let parameter = |parameter: &Value| {
-        let name = parameter.get("name")?.as_str()?.to_owned();
-        Some((name, scalar_text(parameter.get("value")?)))
-    };
-    all.into_iter().flatten().filter_map(parameter).collect()
+struct TemplateParameters {
+    values: BTreeMap<String, String>,
+    /// Bytes that values may still add.
+    left: usize,
 }
 
-fn fill_parameters(value: &mut Value, parameters: &BTreeMap<String, String>) {
-    match value {
-        Value::String(text) if text.contains("${") => {
-            let whole = text.strip_prefix("${{").and_then(|t| t.strip_suffix("}}"));
-            let found = whole.and_then(|name| parameters.get(name));
-            *value = match found {
-                Some(found) => serde_json::from_str(found).unwrap_or_else(|_| json!(found)),
-                None => parameters
-                    .iter()
-                    .fold(text.clone(), |text, (name, value)| {
-                        text.replace(&format!("${{{name}}}"), value)
-                    })
-                    .into(),
+impl TemplateParameters {
+    fn of_template(template: &Value) -> Self {
+        let all = template.get("parameters").and_then(Value::as_array);
+        let parameter = |parameter: &Value| {
+            let name = parameter.get("name")?.as_str()?.to_owned();
+            Some((name, scalar_text(parameter.get("value")?)))
+        };
+        Self {
+            values: all.into_iter().flatten().filter_map(parameter).collect(),
+            left: MOST_FILLED * (template.to_string().len() + SHORT),
+        }
+    }
+
+    fn take_value(&mut self, name: &str) -> Option<&str> {
+        let value = self.values.get(name)?;
+        self.left = self.left.checked_sub(value.len())?;
+        Some(value)
+    }
+
+    fn fill_value(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) if text.contains("${") => {
+                let whole = text.strip_prefix("${{").and_then(|t| t.strip_suffix("}}"));
+                *value = match whole.and_then(|name| self.take_value(name)) {
+                    Some(found) => serde_json::from_str(found).unwrap_or_else(|_| json!(found)),
+                    None => self.fill_text(text).into(),
+                };
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.fill_value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.fill_value(field)),
+            _ => {}
+        }
+    }
+
+    /// Each reference once: a value that holds one keeps it.
+    fn fill_text(&mut self, text: &str) -> String {
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+        let (mut filled, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once("${") {
+            filled.push_str(before);
+            let (name, end) = after.split_at(after.find(is_end).unwrap_or(after.len()));
+            rest = match end.strip_prefix('}') {
+                Some(end) if let Some(value) = self.take_value(name) => {
+                    filled.push_str(value);
+                    end
+                }
+                _ => {
+                    filled.push_str("${");
+                    after
+                }
             };
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| fill_parameters(item, parameters)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| fill_parameters(field, parameters)),
-        _ => {}
+        filled + rest
     }
 }
 
@@ -261,11 +296,12 @@ impl ConfigMaps {
     }
 
     /// JVM options of mounted files, such as Elasticsearch's `jvm.options.d` and Trino's
-    /// `jvm.config`.
+    /// `jvm.config`, and of scripts that the words of the container name.
     pub fn mounted_options(
         &self,
         pod: &Value,
         container: &Value,
+        words: &[String],
         own: Option<&str>,
     ) -> Vec<String> {
         let list = |value: &Value, name: &str| {
@@ -276,9 +312,21 @@ impl ConfigMaps {
         let mounts = list(container, "volumeMounts");
         let mounted = mounts.iter().filter_map(|mount| {
             let volume = volumes.iter().find(|v| v["name"] == mount["name"])?;
-            self.find_map("ConfigMap", volume.get("configMap")?, own)
+            let sources = volume
+                .pointer("/projected/sources")
+                .and_then(Value::as_array);
+            let sources = sources.into_iter().flatten().chain([volume]);
+            let maps = sources.filter_map(|source| source.get("configMap"));
+            Some(maps.filter_map(|map| self.find_map("ConfigMap", map, own)))
         });
-        let files = mounted.flatten().filter(|(name, _)| is_options_file(name));
+        let is_called = |name: &str| {
+            let mut parts = words
+                .iter()
+                .flat_map(|word| word.split(|c: char| c.is_whitespace()));
+            parts.any(|part| part.rsplit('/').next() == Some(name))
+        };
+        let files = mounted.flatten().flatten();
+        let files = files.filter(|(name, _)| is_options_file(name) || is_called(name));
         let lines = files.filter_map(|(_, text)| text.as_str());
         let lines = lines.flat_map(|text| text.lines().filter(|line| !line.starts_with('#')));
         lines
@@ -414,5 +462,27 @@ mod tests {
             single_objects(&template),
             [json!({"a": "orders-x", "b": 2, "c": "${S}"})]
         );
+        assert_eq!(single_objects(&json!([{"a": 1}, {"a": 2}])).len(), 2);
+    }
+
+    #[test]
+    fn parameters_that_double_each_other_are_filled_in_once() {
+        let parameter = |n: u32| {
+            let next = format!("${{P{}}}", n + 1);
+            json!({"name": format!("P{n}"), "value": next.repeat(2)})
+        };
+        let parameters: Vec<Value> = (10..99).map(parameter).collect();
+        let template = json!({"kind": "Template", "parameters": parameters,
+            "objects": [{"a": "${P10}, ${", "b": "${P98}"}]});
+        assert_eq!(
+            single_objects(&template),
+            [json!({"a": "${P11}${P11}, ${", "b": "${P99}${P99}"})]
+        );
+        let long = "x".repeat(SHORT);
+        let template = json!({"kind": "Template", "parameters": [{"name": "A", "value": long}],
+            "objects": [vec!["${A}"; 10 * SHORT]]});
+        let filled = json!(single_objects(&template)).to_string();
+        let most = 20 * template.to_string().len();
+        assert!((most / 2..most).contains(&filled.len()), "{}", filled.len());
     }
 }

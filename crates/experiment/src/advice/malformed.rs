@@ -1,11 +1,15 @@
 //! Keys of a container that the API server refuses or drops, because they have a wrong place or
-//! a wrong form.
+//! a wrong form, and variables that keep java from starting.
 //!
 //! Owns what people bring from compose files and other notations. Source: Kubernetes API reference,
 //! core/v1 Container; unknown fields are refused by `kubectl apply` (server-side field validation).
 
 use loadline_analysis::lint::{LintFinding, Severity};
+use loadline_sizing::options::words::{misread_word, split_environment};
 use serde_json::Value;
+
+use super::manifest::variables;
+use super::option_reader::JVM_VARIABLES;
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
@@ -37,17 +41,72 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
         ("`env` is no list".to_owned(), hint)
     });
     let all = outside.chain(without_kind).chain(texts).chain(map);
-    all.map(|(problem, hint)| LintFinding {
-        severity: Severity::Error,
-        problem: format!("{problem}: the API server does not take it"),
-        hint: hint.to_owned(),
-    })
-    .collect()
+    let all = all.map(|(problem, hint)| {
+        let problem = format!("{problem}: the API server does not take it");
+        (problem, hint)
+    });
+    let unstartable = variables(container).filter_map(|(name, value)| {
+        let (what, hint) = unstartable_value(name, &value?)?;
+        Some((format!("{name}: {what}"), hint))
+    });
+    all.chain(unstartable)
+        .map(|(problem, hint)| LintFinding {
+            severity: Severity::Error,
+            problem,
+            hint: hint.to_owned(),
+        })
+        .collect()
+}
+
+/// The fault in a variable that the JVM reads, and the remedy.
+fn unstartable_value(name: &str, value: &str) -> Option<(String, &'static str)> {
+    if !JVM_VARIABLES.contains(&name) {
+        return None;
+    }
+    let words = match split_environment(value) {
+        Ok(words) => words,
+        Err(quote) => {
+            let what = format!("{quote}: java does not start with it");
+            return Some((what, "close the quote"));
+        }
+    };
+    // Options are judged elsewhere; `JDK_JAVA_OPTIONS` may have a class path or an @file.
+    let is_read = |word: &&String| !word.starts_with('-') && !word.contains('$');
+    let others = words.iter().filter(is_read);
+    let mut wrong = others.filter_map(|word| misread_word(word, name != "JDK_JAVA_OPTIONS"));
+    wrong.next()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_that_keep_java_from_starting_are_named() {
+        for (name, value, wanted) in [
+            (
+                "JAVA_TOOL_OPTIONS",
+                "-Dx='a -Xmx1g",
+                "a quote ' is never closed",
+            ),
+            (
+                "_JAVA_OPTIONS",
+                "-Dx=my app",
+                "a word in it does not begin with -",
+            ),
+            ("JAVA_TOOL_OPTIONS", "-Dx='my app' $(MORE)", ""),
+            ("JDK_JAVA_OPTIONS", "-Xmx1g @/app/args", ""),
+            ("JAVA_OPTS", "it's", ""),
+        ] {
+            let container = serde_json::json!({"env": [{"name": name, "value": value}]});
+            let found = find_malformed(&container);
+            let said = found.first().map_or("", |finding| &finding.problem);
+            assert!(
+                said.contains(wanted) && wanted.is_empty() == said.is_empty(),
+                "{said}"
+            );
+        }
+    }
 
     #[test]
     fn keys_in_wrong_places_are_named() {

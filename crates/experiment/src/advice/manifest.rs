@@ -5,6 +5,7 @@
 //! fields are skipped: a manifest may hold anything. Source: Kubernetes API reference, core/v1
 //! PodSpec.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,19 +14,25 @@ use loadline_analysis::lint::{
     OUTSIDE_HEAP, PodNeeds,
 };
 use loadline_sizing::Bytes;
-use loadline_sizing::options::{parse_size, words};
+use loadline_sizing::options::parse_size;
+use loadline_sizing::options::words::{self, has_word};
 use serde_json::Value;
 
-use super::image_variables::{fill_references, heap_options, shell_assignments};
+use super::image_jdk::image_jdk;
+use super::image_variables::{fill_references, heap_options, named_heap, shell_assignments};
 use super::inlined::ConfigMaps;
 use super::malformed::find_malformed;
+use super::option_reader::{JVM_VARIABLES, OptionReader};
 use super::quantity;
 use crate::manifest::ManifestFile;
+use crate::program::build_tool;
 
 /// Places of the pod template in the kinds that have one, and in a Pod itself.
-pub(super) const POD_SPECS: [&str; 4] = [
+pub(super) const POD_SPECS: [&str; 5] = [
     "/spec/template/spec",
     "/spec/jobTemplate/spec/template/spec",
+    // ScaledJob of KEDA.
+    "/spec/jobTargetRef/template/spec",
     "/template/spec",
     "/spec",
 ];
@@ -58,6 +65,11 @@ const OTHERS: &str = "\
     mosquitto etcd consul vault vault-k8s minio mc grafana prometheus alertmanager \
     node-exporter kube-state-metrics metrics-server coredns cloud-sql-proxy gce-proxy python \
     python3 node ruby php golang dotnet k8s-sidecar";
+
+/// Groups of custom resources without pods.
+const WITHOUT_PODS: &str = "\
+    bitnami.com cert-manager.io external-secrets.io keda.sh kyverno.io monitoring.coreos.com \
+    networking.istio.io security.istio.io telemetry.istio.io traefik.containo.us traefik.io";
 
 const HELPERS: [&str; 3] = ["exporter", "proxy", "sidecar"];
 
@@ -107,7 +119,9 @@ pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
         let group = version
             .and_then(|v| v.split_once('/'))
             .map_or("", |(group, _)| group);
-        let is_own = group.ends_with(".k8s.io") || group.ends_with(".openshift.io");
+        let is_other = group.ends_with(".x-k8s.io") || group == "sparkoperator.k8s.io";
+        let is_own = group.ends_with(".k8s.io") && !is_other || group.ends_with(".openshift.io");
+        let is_own = is_own || has_word(WITHOUT_PODS, group);
         // An Argo Rollout may take its pods from a Deployment, which is looked at itself.
         let is_own = is_own || object.pointer("/spec/workloadRef/name").is_some();
         group.contains('.') && !is_own && of_object(object, Path::new(""), &maps).is_empty()
@@ -154,7 +168,12 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
     let namespace = namespace.and_then(Value::as_str);
     for found in &mut all {
         // What a variable says wins over a mounted file.
-        let mounted = maps.mounted_options(pod, &found.raw, namespace);
+        let words = [
+            list_texts(&found.raw, "command"),
+            list_texts(&found.raw, "args"),
+        ]
+        .concat();
+        let mounted = maps.mounted_options(pod, &found.raw, &words, namespace);
         found.container.jvm.splice(..0, mounted);
     }
     let annotations = object.pointer("/metadata/annotations");
@@ -256,14 +275,16 @@ impl ContainerSign {
             OPTION_VARIABLES.contains(&name) || VARIABLES.iter().any(|v| name.starts_with(v))
         };
         let mut tokens = base.split(|c: char| !c.is_ascii_alphanumeric());
-        let other = is_listed(OTHERS, program).then(|| program.to_owned());
+        let other = has_word(OTHERS, program).then(|| program.to_owned());
         let other = other.or_else(|| image_without_jvm(&image));
-        if !container.jvm.is_empty() || words.iter().any(is_java) {
+        let tool = build_tool(&words).and_then(|tool| tool.options_variable);
+        let is_launcher = tool.is_some() || program == "spark-submit";
+        if !container.jvm.is_empty() || is_launcher || words.iter().any(is_java) {
             Self::Jvm
         } else if let Some(other) = other {
             Self::Other(other)
         } else if names.any(is_variable)
-            || tokens.any(|t| is_listed(IMAGES, t.trim_end_matches(|c: char| c.is_ascii_digit())))
+            || tokens.any(|t| has_word(IMAGES, t.trim_end_matches(|c: char| c.is_ascii_digit())))
             || image.contains("strimzi/")
         {
             Self::Likely
@@ -280,11 +301,7 @@ pub fn image_without_jvm(image: &str) -> Option<String> {
         .next()
         .unwrap_or_default();
     let is_helper = base.contains('-') && HELPERS.iter().any(|word| base.ends_with(word));
-    (is_listed(OTHERS, base) || is_helper).then(|| base.to_owned())
-}
-
-fn is_listed(list: &str, name: &str) -> bool {
-    list.split_whitespace().any(|listed| listed == name)
+    (has_word(OTHERS, base) || is_helper).then(|| base.to_owned())
 }
 
 fn last_path_segment(path: &str) -> &str {
@@ -314,6 +331,10 @@ pub fn parse_container(value: &Value) -> LintedContainer {
         unreadable,
         malformed: find_malformed(value),
         unseen: unseen_values(value, &jvm),
+        jdk: value
+            .get("image")
+            .and_then(Value::as_str)
+            .and_then(image_jdk),
         jvm,
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
             .iter()
@@ -363,9 +384,13 @@ pub(super) fn scalar_text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
+/// Most variables of a container that are looked at: each may refer to all before it.
+const MOST_VARIABLES: usize = 1000;
+
+pub(super) fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
     let all = container.get("env").and_then(Value::as_array);
-    all.into_iter().flatten().filter_map(|variable| {
+    let all = all.into_iter().flatten().take(MOST_VARIABLES);
+    all.filter_map(|variable| {
         let name = variable.get("name")?.as_str()?;
         let value = variable.get("value").filter(|value| !value.is_null());
         Some((name, value.map(scalar_text)))
@@ -383,10 +408,19 @@ fn jvm_options(container: &Value) -> Vec<String> {
         Some(_) => usize::MAX,
         None => OPTION_VARIABLES.len(),
     };
-    let text = |name: &str, value: &String| heap_options(name, value).unwrap_or(value.clone());
-    let mut texts: Vec<(usize, String)> = values
+    // Kubernetes fills in what stands before a variable; a script sees all.
+    let text = |at: usize, name: &str, value: &str| match JVM_VARIABLES.contains(&name) {
+        true => fill_references(value, &values[..at]),
+        false => heap_options(name, value).unwrap_or(value.to_owned()),
+    };
+    let reader = |name: &str| match JVM_VARIABLES.contains(&name) {
+        true => OptionReader::Jvm,
+        false => OptionReader::Script,
+    };
+    let mut texts: Vec<(usize, OptionReader, String)> = values
         .iter()
-        .map(|(name, value)| (rank(name), text(name, value)))
+        .enumerate()
+        .map(|(at, (name, value))| (rank(name), reader(name), text(at, name, value)))
         .collect();
     let all_words = [
         list_texts(container, "command"),
@@ -394,18 +428,36 @@ fn jvm_options(container: &Value) -> Vec<String> {
     ]
     .concat();
     let assigned = all_words.iter().flat_map(|word| shell_assignments(word));
-    let values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
+    let all_values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
     let words = program_words(&all_words).iter();
-    texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, word.clone())));
-    texts.sort_by_key(|(rank, _)| *rank);
+    let is_java = all_words
+        .first()
+        .is_some_and(|word| last_path_segment(word) == "java");
+    let reader = match is_java {
+        true => OptionReader::Word,
+        false => OptionReader::Script,
+    };
+    texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, reader, word.clone())));
+    texts.sort_by_key(|(rank, ..)| *rank);
     let mut found: Vec<String> = Vec::new();
-    for (_, text) in texts {
-        let text = fill_references(&text, &values);
-        let options = words::find_jvm_options(&text);
-        found.retain(|old| !options.contains(&old.as_str()));
-        found.extend(options.into_iter().map(str::to_owned));
+    for (_, reader, text) in texts {
+        let text = match reader {
+            OptionReader::Jvm => text,
+            _ => fill_references(&text, &all_values),
+        };
+        let options = reader.find_options(&text);
+        let again: HashSet<&String> = options.iter().collect();
+        found.retain(|old| !again.contains(old));
+        found.extend(options);
     }
-    sum_heaps(&values, &all_words, &mut found);
+    if !found.iter().any(|option| option.starts_with("-Xmx")) {
+        let named = values
+            .iter()
+            .filter(|(name, _)| heap_options(name, "1g").is_none());
+        let named = named.filter_map(|(name, value)| named_heap(name, value));
+        found.extend(named);
+    }
+    sum_heaps(&all_values, &all_words, &mut found);
     found
 }
 
@@ -607,6 +659,13 @@ spec:
     }
 
     #[test]
+    fn variables_without_end_are_not_all_looked_at() {
+        let variable = serde_json::json!({"name": "A", "value": "$(A)"});
+        let container = serde_json::json!({ "env": vec![variable; MOST_VARIABLES + 1] });
+        assert_eq!(variables(&container).count(), MOST_VARIABLES);
+    }
+
+    #[test]
     fn every_place_of_an_option_is_read() {
         let options = |container: &str| {
             let text = format!(
@@ -661,6 +720,45 @@ spec:
     }
 
     #[test]
+    fn options_are_taken_apart_as_their_reader_does() {
+        let options = |container: &str| {
+            let text = format!(
+                "kind: ConfigMap\nmetadata: {{name: c}}\ndata: {{jvm.config: '-Xmx3g', run.sh: 'exec java -Xmx2g -jar a.jar'}}\n---\n\
+                 kind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, {container}}}], volumes: [{{name: v, projected: {{sources: [{{configMap: {{name: c}}}}]}}}}]}}"
+            );
+            let found = of(&text).remove(0).container;
+            let jdk = found.jdk.map(|jdk| jdk.to_string());
+            [found.jvm, found.unseen, jdk.into_iter().collect()]
+                .concat()
+                .join(", ")
+        };
+        let said = [
+            options("command: [java, '-Xms1g -Xmx1g', -jar, a.jar], image: 'eclipse-temurin:21'"),
+            options("command: [run.sh, '-Xms1g -Xmx1g']"),
+            options(
+                "env: [{name: JAVA_TOOL_OPTIONS, value: '\"-Xmx1g -Xss1m\" -Dx=\"-Xmx9g y\"'}]",
+            ),
+            options("env: [{name: JAVA_OPTS, value: '\"-Xmx1g -Xss1m\"'}]"),
+            options(
+                "env: [{name: A, value: 1g}, {name: JAVA_TOOL_OPTIONS, value: '-Xmx$(A) -Xss$(B)'}, {name: B, value: 1m}]",
+            ),
+            options(
+                "command: [sh, /scripts/run.sh], volumeMounts: [{name: v, mountPath: /scripts}]",
+            ),
+            options("volumeMounts: [{name: v, mountPath: /etc/trino}]"),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @"
+        -Xms1g -Xmx1g, HotSpot 21
+        -Xms1g, -Xmx1g
+        -Xmx1g -Xss1m
+        -Xmx1g, -Xss1m
+        -Xmx1g, -Xss$(B), the value in -Xss$(B)
+        -Xmx3g, -Xmx2g
+        -Xmx3g
+        ");
+    }
+
+    #[test]
     fn heaps_of_well_known_images_and_scripts_are_read() {
         let options = |container: &str| {
             let text = format!(
@@ -699,14 +797,17 @@ spec:
         let text = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}], initContainers: [{name: b, restartPolicy: Always, args: [-Xmx1g]}, {name: c, args: [-Xmx2g]}]}\n---\n\
                     apiVersion: kafka.strimzi.io/v1beta2\nkind: Kafka\nmetadata: {name: k}\n---\n\
                     apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: r}\nspec: {template: {spec: {containers: [{name: d}]}}}\n---\n\
-                    apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}";
+                    apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n---\n\
+                    apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v}\n---\n\
+                    apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nmetadata: {name: s}\n---\n\
+                    apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {name: j}\nspec: {jobTargetRef: {template: {spec: {containers: [{name: e}]}}}}";
         let names: Vec<String> = of(text).into_iter().map(|f| f.container.name).collect();
-        assert_eq!(names, ["a", "b", "d"]);
+        assert_eq!(names, ["a", "b", "d", "e"]);
         let documents = crate::manifest::documents(text, "x").expect("it is YAML");
         let path = PathBuf::from("x.yaml");
         assert_eq!(
             custom_resources(&[ManifestFile { path, documents }]),
-            ["Kafka/k"]
+            ["Kafka/k", "SparkApplication/s"]
         );
     }
 

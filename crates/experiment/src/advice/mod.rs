@@ -4,10 +4,13 @@
 //! of other launchers are `loadline_sizing::compat`'s. Formats: Kubernetes core/v1 and apps/v1;
 //! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
 
+pub mod builds;
+mod image_jdk;
 pub mod image_variables;
 pub mod inlined;
 mod malformed;
 pub mod manifest;
+mod option_reader;
 pub mod quantity;
 mod reports;
 

@@ -25,6 +25,8 @@ use variables::ComposeVariables;
 use crate::manifest;
 
 const COMPOSE: &str = "a compose file";
+/// Longest chain of services that wait one for another.
+const MOST_ABOVE: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComposeServices {
@@ -209,6 +211,10 @@ impl<'a> ComposeFile<'a> {
         if above.iter().any(|one| one == name) {
             let circle = [above.as_slice(), &[name.to_owned()]].concat().join(" -> ");
             let why = format!("its services wait for each other: {circle}");
+            return Err(self.refuse_file(why, "take one `depends_on` out"));
+        }
+        if above.len() == MOST_ABOVE {
+            let why = format!("more than {MOST_ABOVE} of its services wait one for another");
             return Err(self.refuse_file(why, "take one `depends_on` out"));
         }
         above.push(name.to_owned());

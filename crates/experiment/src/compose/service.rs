@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use loadline_analysis::slo::parse_duration;
 use loadline_protocol::RunRefusal;
+use loadline_sizing::options::words::has_word;
 use serde_json::{Map, Value};
 
 use super::super::references;
@@ -16,46 +17,14 @@ use super::ports::ports;
 use super::variables::{ComposeVariables, FilledText, pairs};
 use super::words::split_words;
 
-const TAKEN: [&str; 18] = [
-    "image",
-    "build",
-    "command",
-    "environment",
-    "env_file",
-    "expose",
-    "ports",
-    "volumes",
-    "user",
-    "healthcheck",
-    "depends_on",
-    "cpus",
-    "cpuset",
-    "mem_limit",
-    "shm_size",
-    "deploy",
-    "networks",
-    "scale",
-];
+const TAKEN: &str = "\
+    image build command environment env_file expose ports volumes user healthcheck \
+    depends_on cpus cpuset mem_limit shm_size deploy networks scale";
 
-const WITHOUT_MEANING: [&str; 17] = [
-    "annotations",
-    "attach",
-    "container_name",
-    "cpu_shares",
-    "develop",
-    "hostname",
-    "labels",
-    "logging",
-    "mem_reservation",
-    "platform",
-    "profiles",
-    "pull_policy",
-    "restart",
-    "stdin_open",
-    "stop_grace_period",
-    "stop_signal",
-    "tty",
-];
+const WITHOUT_MEANING: &str = "\
+    annotations attach cap_drop container_name cpu_shares develop hostname init labels \
+    logging mem_reservation mem_swappiness memswap_limit oom_score_adj platform profiles \
+    pull_policy read_only restart security_opt stdin_open stop_grace_period stop_signal tty";
 
 /// A service in loadline's terms. Texts are as in an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -213,7 +182,7 @@ pub(super) fn join_refusals(file: &Path, mut all: Vec<RunRefusal>) -> Option<Run
 
 fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefusal> {
     let is_known =
-        |key: &str| TAKEN.contains(&key) || WITHOUT_MEANING.contains(&key) || key.starts_with("x-");
+        |key: &str| has_word(TAKEN, key) || has_word(WITHOUT_MEANING, key) || key.starts_with("x-");
     let unknown = table.keys().filter(|key| !is_known(key));
     let unknown: Vec<String> = unknown.map(|key| format!("`{key}`")).collect();
     if table.contains_key("extends") {

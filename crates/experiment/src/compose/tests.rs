@@ -87,7 +87,7 @@ fn times_and_ports_are_read_as_compose_writes_them() {
 
 #[test]
 fn one_run_names_all_problems_and_their_services() {
-    let text = "services: {a: {image: a, ports: [x], privileged: true, init: true, depends_on: [b]}, b: {image: b, healthcheck: {test: [CMD, x], interval: soon}}}";
+    let text = "services: {a: {image: a, ports: [x], privileged: true, pid: host, depends_on: [b]}, b: {image: b, healthcheck: {test: [CMD, x], interval: soon}}}";
     let (_directory, path) = file(text);
     let said = take_services(&path, Some("a"), &[])
         .unwrap_err()
@@ -95,7 +95,7 @@ fn one_run_names_all_problems_and_their_services() {
     for part in [
         "`a` of",
         "`x` is no port",
-        "`init`, `privileged`",
+        "`pid`, `privileged`",
         "`b` of",
         "`soon` is no time",
     ] {
@@ -292,6 +292,19 @@ fn a_file_that_is_no_compose_file_is_refused() {
         let told = format!("{refusal}");
         assert!(told.contains(problem), "{text}: {told}");
     }
+}
+
+#[test]
+fn an_endless_chain_of_services_is_refused() {
+    let chain = |length: usize| {
+        let one = |n: usize| format!("  s{n}: {{ image: a, depends_on: [s{}] }}\n", n + 1);
+        let all: String = (0..length).map(one).collect();
+        let (_directory, path) = file(&format!("services:\n{all}  s{length}: {{ image: a }}\n"));
+        take_services(&path, Some("s0"), &[]).map_err(|refusal| refusal.to_string())
+    };
+    assert_eq!(chain(MOST_ABOVE - 1).unwrap().dependencies.len(), 99);
+    let why = chain(20_000).unwrap_err();
+    assert!(why.contains("more than 100 of its services wait"), "{why}");
 }
 
 #[test]

@@ -67,6 +67,14 @@ pub(super) fn find_manifest(
                     "give the manifest with your Deployment or StatefulSet",
                 )
             })),
+            [one] if is_job(one) => Err(RunRefusal::new(
+                file.display().to_string(),
+                format!(
+                    "{} runs to its end, and init writes an experiment for a service",
+                    one.workload
+                ),
+                "size a run that ends with: loadline size --job --image NAME",
+            )),
             [one] => Ok(Some(ProjectGuess::new(
                 to_deployed_manifest(place, one, false),
                 "given",
@@ -90,6 +98,10 @@ pub(super) fn find_manifest(
         let found = jvm_containers(&sources);
         match found.as_slice() {
             [] => {}
+            [one] if is_job(one) => left_out.push(format!(
+                "{} in {directory}: it runs to its end (loadline size --job)",
+                one.workload
+            )),
             [one] => {
                 let file = to_deployed_manifest(place, one, sources.len() > 1);
                 let from = format!("{} in {}", one.workload, file.file.display());
@@ -125,6 +137,11 @@ fn jvm_containers(sources: &[manifest::ManifestFile]) -> Vec<ManifestContainer> 
     all.filter(|found| found.skipped.is_none()).collect()
 }
 
+fn is_job(found: &ManifestContainer) -> bool {
+    let kind = found.workload.split('/').next().unwrap_or_default();
+    ["CronJob", "Job", "ScaledJob"].contains(&kind)
+}
+
 fn container_names(found: &[ManifestContainer]) -> String {
     let name = |f: &ManifestContainer| format!("{} {}", f.workload, f.container.name);
     found.iter().map(name).collect::<Vec<_>>().join(", ")
@@ -139,6 +156,8 @@ fn to_deployed_manifest(
     let file = file.map_or(found.path.clone(), Path::to_owned);
     let file = file.strip_prefix(".").map_or(file.clone(), Path::to_owned);
     let image = found.raw.get("image").and_then(Value::as_str);
+    // What an ImageStream or a parameter of a Template sets is not in the manifest.
+    let image = image.filter(|image| !image.trim().is_empty() && !image.contains("${"));
     DeployedManifest {
         file,
         workload: found.workload.clone(),

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::deployed::{ComposedApp, DeployedManifest};
 use super::{ProjectDirectory, ProjectGuess};
+use crate::compose::scalar;
 use crate::manifest;
 use crate::shipped;
 
@@ -203,13 +204,7 @@ impl SettingsFile {
                 let document = documents.first()?;
                 let whole = document.get(key);
                 let nested = || key.split('.').try_fold(document, |at, part| at.get(part));
-                let value = whole.or_else(nested)?;
-                match value {
-                    Value::String(text) => Some(text.clone()),
-                    Value::Number(number) => Some(number.to_string()),
-                    Value::Bool(yes) => Some(yes.to_string()),
-                    _ => None,
-                }
+                scalar(whole.or_else(nested)?)
             }
         }
     }

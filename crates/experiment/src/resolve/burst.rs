@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_analysis::standing::configured_limit;
+use loadline_analysis::search::size::cpu::CpuPolicy;
+use loadline_analysis::throttle::QuotaLimit;
 use loadline_sizing::Cpus;
 
 use super::super::checked::Checked;
@@ -16,7 +17,10 @@ pub(super) fn check_bursts(experiment: &Experiment, source: &ExperimentSource<'_
     if experiment.search.pricing.is_some() {
         return Ok(());
     }
-    for configuration in experiment.configurations() {
+    for mut configuration in experiment.configurations() {
+        if experiment.search.cpu_policy == CpuPolicy::Request {
+            configuration.cpu = None;
+        }
         let start = || start_refusal(&configuration, experiment);
         if let Some((problem, hint)) = burst_refusal(&configuration).or_else(start) {
             return Err(source.experiment_error(problem, hint));
@@ -28,7 +32,8 @@ pub(super) fn check_bursts(experiment: &Experiment, source: &ExperimentSource<'_
 fn burst_refusal(configuration: &Configuration) -> Option<(String, String)> {
     let burst = configuration.cpu_burst?;
     let label = &configuration.label;
-    let Some((cpu, limit)) = configuration.cpu.zip(configured_limit(configuration)) else {
+    let limit = QuotaLimit::for_configuration(configuration);
+    let Some((cpu, limit)) = configuration.cpu.zip(limit) else {
         return Some((
             format!("`{label}` has a cpu-burst and no CPU limit: there is no quota to save up"),
             "give it one: cpu = \"1\", or leave the burst out".to_owned(),
@@ -61,6 +66,13 @@ fn start_refusal(
         ));
     }
     match configuration.cpu {
+        None if experiment.search.cpu_policy == CpuPolicy::Request => Some((
+            format!(
+                "start-cpu of `{label}` is {start}, and with cpu-policy request there is no CPU limit to go back to"
+            ),
+            "cpu-policy = \"both\" (--cpu-policy both) gives a limit too; or leave start-cpu out"
+                .to_owned(),
+        )),
         None if experiment.searches_cpu() => None,
         None => Some((
             format!("start-cpu of `{label}` is {start}, and there is no CPU limit to go back to"),

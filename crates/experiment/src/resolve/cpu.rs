@@ -19,14 +19,15 @@ pub(crate) fn is_auto(amount: Option<&Text>) -> bool {
 }
 
 impl Experiment {
-    /// Whether `size` chooses the CPU limit.
+    /// Whether `size` chooses the CPU limit or request.
     pub fn searches_cpu(&self) -> bool {
-        self.search.is_cpu_asked
+        self.search.is_cpu_asked || self.search.cpu_policy == CpuPolicy::Both
     }
 
+    /// Whether a level fixes the CPU. A request is searched under a given limit.
     fn names_cpu(&self) -> bool {
         self.configurations().iter().any(|c| {
-            c.cpu.is_some()
+            c.cpu.is_some() && self.search.is_cpu_asked
                 || c.cpuset.is_some()
                 || c.cpu_shares.is_some()
                 || c.neighbour_threads.is_some()
@@ -62,29 +63,25 @@ impl Experiment {
     }
 }
 
-/// Refuses `cpu = "auto"` and `cpu-policy = "request"` where they cannot be answered.
+/// Refuses `cpu = "auto"` and a `cpu-policy` with a request where they cannot be answered.
 pub(super) fn refuse_auto(experiment: &Experiment, source: &ExperimentSource<'_>) -> Checked<()> {
-    let is_request = experiment.search.cpu_policy == CpuPolicy::Request;
-    if is_request && let Some((reason, hint)) = experiment.why_no_cpu_search() {
-        return Err(source.experiment_error(
-            format!("cpu-policy is request, which is measured next to a neighbour, but {reason}"),
-            hint,
-        ));
-    }
-    refuse_auto_start(experiment, source)?;
-    if !experiment.search.is_cpu_asked {
-        return Ok(());
-    }
-    let named = experiment.names_cpu().then_some((
+    let asked = match experiment.search.cpu_policy {
+        CpuPolicy::Limit => "cpu is auto, which chooses the limit",
+        CpuPolicy::Request => "cpu-policy is request, which is measured next to a neighbour",
+        CpuPolicy::Both => "cpu-policy is both, which chooses a request next to a neighbour",
+    };
+    let is_asked = experiment.searches_cpu() || experiment.search.cpu_policy == CpuPolicy::Request;
+    let reason = experiment.why_no_cpu_search().filter(|_| is_asked);
+    let is_named = experiment.searches_cpu() && experiment.names_cpu();
+    let named = is_named.then_some((
         "a level gives CPU already",
         "leave out cpu = \"auto\" (--cpu auto), or the other",
     ));
-    match experiment.why_no_cpu_search().or(named) {
-        None => Ok(()),
-        Some((reason, hint)) => Err(source.experiment_error(
-            format!("cpu is auto, which chooses the limit, but {reason}"),
-            hint,
-        )),
+    match reason.or(named) {
+        None => refuse_auto_start(experiment, source),
+        Some((reason, hint)) => {
+            Err(source.experiment_error(format!("{asked}, but {reason}"), hint))
+        }
     }
 }
 

@@ -6,18 +6,18 @@ use std::time::Duration;
 use loadline_analysis::slo::{RunObjective, Slo};
 use loadline_load::LoadSpec;
 use loadline_protocol::RunSpec;
+use loadline_sizing::options::words::TOOL_OPTIONS;
 
 use super::super::checked::Checked;
 use super::super::said::Text;
 use crate::Experiment;
 use crate::error::ExperimentSource;
+use crate::program::build_tool;
 use crate::wire::{AppTable, ExperimentFile};
 
 const LONGEST_RUN: Duration = Duration::from_secs(600);
 
 pub(super) const PROVE_RUN: u32 = 5;
-
-const BUILD_TOOLS: [&str; 7] = ["ant", "gradle", "gradlew", "make", "mvn", "mvnw", "sbt"];
 
 /// The expected end of the run; `None` for a service.
 pub(super) fn check_run(
@@ -56,7 +56,8 @@ pub(super) fn check_run(
     let mut copies = app.fresh.clone().unwrap_or_default();
     // A reset would change the user's own files.
     let is_reset = !app.reset.is_empty() && !copies.contains(&PathBuf::from("."));
-    if is_reset || (app.fresh.is_none() && is_build_tool(app)) {
+    let is_built = app.image.is_none() && build_tool(&app.command).is_some();
+    if is_reset || (app.fresh.is_none() && is_built) {
         copies.push(PathBuf::from("."));
     }
     if app.image.is_some() && !(copies.is_empty() && app.reset.is_empty() && expect.file.is_none())
@@ -77,16 +78,51 @@ pub(super) fn check_run(
     }))
 }
 
-fn is_build_tool(app: &AppTable) -> bool {
-    let program = app.command.first().map(Path::new).and_then(Path::file_name);
-    let is_tool = program.is_some_and(|name| BUILD_TOOLS.iter().any(|tool| name == *tool));
-    app.image.is_none() && is_tool
+/// The variable that takes loadline's JVM options; `None` is where they go without being asked.
+pub(super) fn options_variable(
+    app: &AppTable,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<String>> {
+    let Some(to) = &app.options_to else {
+        return Ok(None);
+    };
+    let refuse = |problem: String, hint: &str| Err(source.error_at(to.origin(), problem, hint));
+    let program = app.command.first().map_or("", String::as_str);
+    if app.image.is_some()
+        || Path::new(program)
+            .file_name()
+            .is_some_and(|name| name == "java")
+    {
+        let problem = "options-to is for a program that starts its JVMs itself";
+        let hint =
+            "leave it out: options follow `java`, and those of an image are in JAVA_TOOL_OPTIONS";
+        return refuse(problem.to_owned(), hint);
+    }
+    let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    match to.inner_value().as_str() {
+        "all" => Ok(Some(TOOL_OPTIONS.to_owned())),
+        "launcher" => match build_tool(&app.command).and_then(|tool| tool.options_variable) {
+            Some(variable) => Ok(Some(variable.to_owned())),
+            None => refuse(
+                format!("`{program}` is no launcher that loadline knows"),
+                "known are mvn, gradle, sbt and ant; name the variable that it reads: --options-to JAVA_OPTS, or --options-to all for every JVM",
+            ),
+        },
+        name if name.chars().all(is_part) && name.starts_with(|c: char| !c.is_ascii_digit()) => {
+            Ok(Some(name.to_owned()))
+        }
+        other => refuse(
+            format!("`{other}` is no place for JVM options"),
+            "write launcher, all, or a variable in capital letters: MAVEN_OPTS",
+        ),
+    }
 }
 
 fn refuse_run_keys(app: &AppTable, source: &ExperimentSource<'_>) -> Checked<()> {
     let given = [
         ("fresh", app.fresh.is_some()),
         ("reset", !app.reset.is_empty()),
+        ("options-to", app.options_to.is_some()),
         ("expect", app.expect.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
@@ -127,11 +163,6 @@ pub(super) fn refuse_beside_run(
             configurations.iter().any(|c| c.instances > 1),
             "several instances",
             "size one run: leave out instances",
-        ),
-        (
-            experiment.search.pricing.is_some(),
-            "prices of replicas for a rate",
-            "leave out the prices; the answer names the memory and the time of a run",
         ),
         (
             experiment.search.soak.is_some(),

@@ -12,19 +12,15 @@ use crate::said::{Text, ValueWithOrigin};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct OutageTable {
     /// Name of the dependency.
-    #[schemars(with = "String")]
     pub dependency: Text,
     /// `down`: connections are refused, open ones are reset (the default); `timeout`: a black hole,
     /// no byte arrives in either direction.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[serde(rename = "type")]
     pub kind: Option<Text>,
     /// Begin, from the start of the measured load: `20s`.
-    #[schemars(with = "String")]
     pub at: Text,
     /// How long: `10s`.
     #[serde(rename = "for")]
-    #[schemars(with = "String")]
     pub lasts: Text,
 }
 
@@ -35,71 +31,40 @@ pub struct OutageTable {
 pub struct ToxicTable {
     /// `latency`, `bandwidth`, `slow_close`, `timeout`, `reset_peer`, `slicer`, `limit_data`, `down`.
     #[serde(rename = "type")]
-    #[schemars(with = "String")]
     pub kind: Text,
     /// Which bytes: `upstream` to the dependency, or `downstream` from it (the default).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub stream: Option<Text>,
     /// Share of connections that it befalls, above 0 and at most 1; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>")]
     pub toxicity: Option<ValueWithOrigin<f64>>,
     /// Begin, from the start of the measured load: `20s`; default: always.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub at: Option<Text>,
     /// How long it lasts then: `10s`.
-    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[serde(rename = "for")]
     pub lasts: Option<Text>,
     /// Of `latency`: `20ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub latency: Option<Text>,
     /// Of `latency`: how far it varies, `5ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub jitter: Option<Text>,
     /// For `latency`: `uniform` (the default with jitter), `normal`, or `pareto`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub distribution: Option<Text>,
     /// Of a Pareto distribution, above 1: smaller is a longer tail; default 2.5.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>")]
     pub shape: Option<ValueWithOrigin<f64>>,
     /// Of `latency`, in place of the others: an HdrHistogram interval log (`.hlog`, in ns), relative to the
     /// experiment file, from which is drawn as often as was seen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub recorded: Option<Text>,
     /// What `recorded` holds, once it was read: HdrHistogram V2 deflate, base64, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
     /// Of `bandwidth`: `100KB/s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub rate: Option<Text>,
     /// Of `slow_close` and `slicer`: `500ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub delay: Option<Text>,
     /// Of `timeout`, after which the connection is closed (default: never), and of `reset_peer`,
     /// after which it is reset (default: at once).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub timeout: Option<Text>,
     /// Of `slicer`: bytes of a piece.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
     pub average_size: Option<ValueWithOrigin<u64>>,
     /// Of `slicer`: how far that varies, below it; default 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
     pub size_variation: Option<ValueWithOrigin<u64>>,
     /// Of `limit_data`: bytes after which the connection is closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
     pub bytes: Option<ValueWithOrigin<u64>>,
 }

@@ -15,31 +15,24 @@ use crate::cluster::{Slots, TrialCpu};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct KubernetesTable {
     /// The context of the kubeconfig; default: its current one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// Where the pods run; default: the namespace of the context.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// loadline's own image, which measures inside of each pod; default: `localhost/loadline:latest`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_image: Option<String>,
     /// CPU of that image's container which generates the load, in each trial or each generator pod;
     /// default: `1`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_cpu: Option<TrialCpu>,
     /// Labels that nodes must have: trials of unlike nodes are not compared.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// The RuntimeClass of its pods, as `gvisor`; default: the workload's (`from`), else the
     /// cluster's. Trials with different ones are not compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_class: Option<String>,
     /// The running workload that trial pods copy, as `deployment/orders`; `--from` writes it, with
     /// `container` and `app.image`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The container of that workload that is measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// Whether trials may use what leads to production in that workload: its secrets, its service
     /// account, its init containers; default: false.
@@ -47,13 +40,10 @@ pub struct KubernetesTable {
     pub as_production: bool,
     /// How many trials run at once, each on a separate node: a number, or `auto` for as many nodes
     /// of one kind as have room, at most 64; default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<Slots>,
     /// How many trials may share a node; default: 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_nodes: Option<NonZeroU32>,
     /// The number of separate pods that generate the load of each trial, on nodes without a trial
     /// (with `share-nodes` above 1 on any); default: the trial's own pod, over localhost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generators: Option<NonZeroU32>,
 }

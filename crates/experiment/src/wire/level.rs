@@ -67,11 +67,9 @@ pub struct LevelTable {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// An image that runs in its place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Which engine starts that image: `podman` or `docker`; default: the engine that has the
     /// image.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// Arguments it appends to the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,43 +78,30 @@ pub struct LevelTable {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// How many instances run at once, each with these limits; they share the load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<u32>,
     /// CPU limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
     /// CFS period.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_period: Option<String>,
     /// Busy threads in a separate cgroup next to the application, for the whole trial, with the
     /// default weight of 1024 shares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour_threads: Option<u8>,
     /// Quota that idle periods may save up, at most the quota of a period: `50ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_burst: Option<String>,
     /// CPU limit until the application is ready, above `cpu`: `2`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_cpu: Option<String>,
     /// Relative weight.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_shares: Option<u64>,
     /// CPUs it may run on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpuset: Option<String>,
     /// Memory limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
     /// Requests a second of the open model, as `150/s`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
     /// JDK by name, as `loadline doctor` lists it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jdk: Option<String>,
     /// Start-up cache, built before the first trial: `appcds` or `aot`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,
     /// Requests of its training run to each URL; default 20, 0 trains the start alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_requests: Option<u64>,
 }

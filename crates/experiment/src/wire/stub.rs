@@ -64,53 +64,31 @@ impl StubFile {
 pub struct AnswerTable {
     /// Method and path: `GET /prices/*`. `*` is what lies between two slashes (also the method), `**`
     /// everything; the path counts as it is and with its identifiers replaced, `GET /prices/{id}`.
-    #[schemars(with = "String")]
     pub r#match: Text,
     /// How often, relative to others with the same `match`; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>")]
     pub weight: Option<ValueWithOrigin<f64>>,
     /// Status; default 200.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u16>")]
     pub status: Option<ValueWithOrigin<u16>>,
     /// Headers; the length of the body is added.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(with = "BTreeMap<String, String>")]
     pub headers: BTreeMap<String, Text>,
     /// The body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// A file with the body, relative to the file that names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<PathBuf>")]
     pub body_file: Option<ValueWithOrigin<PathBuf>>,
     /// A body of this many meaningless bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
     pub body_bytes: Option<ValueWithOrigin<u64>>,
     /// From the end of the request until the answer is sent: `20ms`; default: at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub latency: Option<Text>,
     /// How far that varies: `5ms`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub jitter: Option<Text>,
     /// `uniform` (the default with jitter), `normal`, or `pareto`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub distribution: Option<Text>,
     /// Of a Pareto distribution, above 1: smaller is a longer tail; default 2.5.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<f64>")]
     pub shape: Option<ValueWithOrigin<f64>>,
     /// In place of the others: an HdrHistogram interval log (`.hlog`, in ns), relative to the file that
     /// names it, from which is drawn as often as was seen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
     pub recorded: Option<Text>,
     /// What `recorded` holds, once it was read: HdrHistogram V2 deflate, base64, ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
 }

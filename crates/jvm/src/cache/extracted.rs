@@ -7,7 +7,7 @@
 //! begin with a launch script, and needs Spring Boot 3.3. Source: Spring Boot reference, "The
 //! Executable Jar Format" and "Class Data Sharing".
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -208,10 +208,9 @@ impl<'a> ZipEntries<'a> {
         let index = index.transpose().map_err(unreadable)?.unwrap_or_default();
         let order = class_path_order(&String::from_utf8_lossy(&index));
         // What the index leaves out goes last, as in Spring Boot's own class path.
-        libraries.sort_by_key(|(name, _)| {
-            let at = order.iter().position(|listed| listed == name);
-            at.unwrap_or(order.len())
-        });
+        let places = order.iter().enumerate().rev();
+        let places: HashMap<&String, usize> = places.map(|(at, name)| (name, at)).collect();
+        libraries.sort_by_key(|(name, _)| places.get(name).copied().unwrap_or(order.len()));
         Ok(JarLayout {
             manifest: main_section(&manifest),
             start_class,

@@ -5,9 +5,10 @@
 //! continuation.
 
 use std::io::{self, Cursor, Read, Seek};
+use std::mem;
 use std::path::Path;
 
-use super::zip::{ZipEntry, central_directory};
+use super::zip::{ZipEntry, central_directory, no_zip};
 use crate::beneath::open_regular_file;
 
 const MANIFEST: u64 = 1 << 20;
@@ -19,8 +20,9 @@ pub(super) const MANIFEST_NAME: &[u8] = b"META-INF/MANIFEST.MF";
 
 pub(super) const LIBRARIES: &[u8] = b"BOOT-INF/lib/";
 
-/// Largest nested jar with counted classes.
+/// Largest nested jar with counted classes, and the sum of all: entries may share their bytes.
 const NESTED: u64 = 256 << 20;
+const ALL_NESTED: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jar {
@@ -39,13 +41,13 @@ impl Jar {
 
     pub fn from_jar_file(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         let directory = central_directory(file)?;
-        let mut jar = Self::default();
+        let (mut jar, mut has_manifest) = (Self::default(), false);
         let mut rest = directory.as_slice();
         while let Some((entry, next)) = ZipEntry::parse_first(rest) {
             if is_library(entry.name) {
                 jar.has_nested_jars = true;
             }
-            if entry.name == MANIFEST_NAME {
+            if entry.name == MANIFEST_NAME && !mem::replace(&mut has_manifest, true) {
                 let manifest = read_manifest(&entry, file)?;
                 jar.class_path = class_path(&manifest);
                 jar.main_class = header_value(&manifest, "Main-Class:");
@@ -59,19 +61,24 @@ impl Jar {
 
 /// Classes in a jar and in the jars inside it. Errors: When a jar cannot be read or is no zip file.
 pub fn count_classes(path: &Path) -> io::Result<u64> {
-    count_class_entries(&mut open_regular_file(path)?, true)
+    count_class_entries(&mut open_regular_file(path)?, Some(ALL_NESTED))
 }
 
-fn count_class_entries(file: &mut (impl Read + Seek), has_inner: bool) -> io::Result<u64> {
+/// `left`: how many bytes of nested jars may be unpacked; none in a nested jar.
+fn count_class_entries(file: &mut (impl Read + Seek), mut left: Option<u64>) -> io::Result<u64> {
     let directory = central_directory(file)?;
     let (mut classes, mut rest) = (0, directory.as_slice());
     while let Some((entry, next)) = ZipEntry::parse_first(rest) {
         if entry.name.ends_with(b".class") {
             classes += 1;
         }
-        if has_inner && entry.name.ends_with(b".jar") {
-            let inner = entry.unpacked_bytes(file, NESTED)?;
-            classes += count_class_entries(&mut Cursor::new(inner), false)?;
+        if let Some(left) = left.as_mut().filter(|_| entry.name.ends_with(b".jar")) {
+            let inner = entry.unpacked_bytes(file, NESTED.min(*left))?;
+            if inner.len() != entry.size {
+                return Err(no_zip("a nested jar is cut or too large"));
+            }
+            *left -= inner.len() as u64;
+            classes += count_class_entries(&mut Cursor::new(inner), None)?;
         }
         rest = next;
     }
@@ -197,6 +204,25 @@ pub(super) mod tests {
         assert_eq!(count_classes(&path).expect("a jar"), 3);
         std::fs::write(&path, stored(&[("lib/inner.jar", b"no zip")])).expect("a file");
         assert!(count_classes(&path).is_err());
+    }
+
+    #[test]
+    fn jars_that_unpack_without_end_are_not_counted() {
+        let inner = stored(&[("a/B.class", b"b")]);
+        let outer = stored(&[("a.jar", &inner[..]), ("b.jar", &inner[..])]);
+        let count = |left: usize| count_class_entries(&mut Cursor::new(&outer), Some(left as u64));
+        assert_eq!(count(2 * inner.len()).expect("a jar"), 2);
+        assert!(count(2 * inner.len() - 1).is_err());
+    }
+
+    #[test]
+    fn of_many_manifests_the_first_is_read() {
+        let one = b"Main-Class: a.First\n";
+        let many = stored(&[("META-INF/MANIFEST.MF", one), ("META-INF/MANIFEST.MF", b"")]);
+        assert_eq!(
+            read(&many).expect("a jar").main_class.as_deref(),
+            Some("a.First")
+        );
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loadline_files::LineJoiner;
+
 use super::classic::ClassicReader;
 use super::cycles::GcCycles;
 use super::event::{ClockAxis, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime};
@@ -39,6 +41,7 @@ pub struct GcLogBuilder {
     pauses: BoundedEntries<GcPause>,
     safepoints: BoundedEntries<Safepoint>,
     stalls: BoundedEntries<AllocationStall>,
+    joiner: LineJoiner,
     classic: ClassicReader,
     openj9: OpenJ9,
     names: PauseNames,
@@ -70,6 +73,7 @@ impl GcLogBuilder {
             pauses: BoundedEntries::new(keep),
             safepoints: BoundedEntries::new(keep),
             stalls: BoundedEntries::new(keep),
+            joiner: LineJoiner::default(),
             classic: ClassicReader::default(),
             openj9: OpenJ9::default(),
             names: PauseNames::default(),
@@ -108,7 +112,10 @@ impl GcLogBuilder {
     }
 
     fn add_line(&mut self, line: &[u8]) {
-        let line = &*loadline_files::unframe_line(line);
+        let Some(line) = self.joiner.join_line(line) else {
+            return;
+        };
+        let line = &*line;
         // A record of a classic log may go on with a line that looks decorated.
         let mut classic = std::mem::take(&mut self.classic);
         let mut has_event = false;

@@ -86,6 +86,7 @@ fn a_frame_around_each_line_changes_nothing() {
         "[pod/orders-7c9d/orders] @",
         "2023-10-10T13:55:36.123456789Z @",
         "Oct 10 13:55:36 host java[123]: @",
+        "<134>1 2023-10-10T13:55:36.1Z host java 123 - - @",
     ] {
         let framed: Vec<String> = lines.iter().map(|line| frame.replace('@', line)).collect();
         let log = read_text(&framed.join("\n"));
@@ -93,6 +94,12 @@ fn a_frame_around_each_line_changes_nothing() {
         assert_eq!(log.summary.stw, plain.stw, "{frame}");
         assert_eq!(log.header.collector, Some(GarbageCollector::G1), "{frame}");
     }
+    let stamp = "2023-10-10T13:55:36.123456789Z stdout";
+    let halves = lines.map(|line| {
+        let (begin, end) = line.split_at(line.len() / 2);
+        format!("{stamp} P {begin}\n{stamp} F {end}")
+    });
+    assert_eq!(read_text(&halves.join("\n")).summary.stw, plain.stw);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use loadline_protocol::Account;
 use loadline_sizing::Bytes;
 use serde_json::{Value, json};
 
-use crate::labels::{GENERATOR, MANAGED, MakerIdentity, SLOT};
+use crate::labels::{GENERATOR, MakerIdentity, SLOT};
 use crate::manifest::{
-    container_resources, container_security_context, owner_reference, pod_security_context,
+    container_resources, container_security_context, owned_secret, pod_security_context,
     wrap_in_job,
 };
 use crate::workload::WorkloadTemplate;
@@ -65,17 +65,7 @@ pub(crate) fn generator_job(of: GeneratorJobInput<'_>) -> Value {
 }
 
 pub(crate) fn generator_secret(name: &str, secret: &str, job_uid: &str) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "immutable": true,
-        "metadata": {
-            "name": name,
-            "labels": { MANAGED.0: MANAGED.1 },
-            "ownerReferences": [owner_reference(name, job_uid)],
-        },
-        "data": { "secret": STANDARD.encode(secret) },
-    })
+    owned_secret(name, json!({ "secret": STANDARD.encode(secret) }), job_uid)
 }
 
 fn generator_container(of: GeneratorJobInput<'_>) -> Value {

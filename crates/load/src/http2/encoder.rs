@@ -181,7 +181,7 @@ fn static_field(name: &str, value: &[u8]) -> Option<u8> {
     })
 }
 
-fn begin_literal(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
+pub(super) fn begin_literal(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
     let mut out = Vec::new();
     match STATIC_NAMES.iter().position(|n| *n == name) {
         Some(at) => push_integer(&mut out, flags, prefix, at + 1),
@@ -193,7 +193,7 @@ fn begin_literal(name: &str, flags: u8, prefix: u8) -> Vec<u8> {
     out
 }
 
-fn push_string(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     push_integer(out, 0, 7, text.len());
     out.extend_from_slice(text);
 }

@@ -2,90 +2,31 @@
 //!
 //! Source: github.com/grpc/grpc/blob/master/doc/health-checking.md. Owns no socket.
 
-use super::frame::{self, DATA, END_HEADERS, END_STREAM, HEADERS, MAX_PAYLOAD};
-use super::{FrameReader, HpackDecoder, Http2Frame};
+use super::call::GrpcCall;
 
-const STREAM: u32 = 1;
-
-/// A header block (RFC 7541): POST and http of the static table, then values without Huffman codes
-/// under the static names `:path`, `:authority` and `content-type`, and the new name `te`.
-const FIELDS: [(&[u8], &str); 5] = [
-    (&[0x83, 0x86], ""),
-    (&[0x04], "/grpc.health.v1.Health/Check"),
-    (&[0x01], "localhost"),
-    (&[0x0f, 0x10], "application/grpc"),
-    (b"\0\x02te", "trailers"),
-];
-
-/// Prefix of an uncompressed message without a byte: `service` is empty.
-const WHOLE_SERVER: [u8; 5] = [0; 5];
-
-/// A message of two bytes: `status` (field 1) is SERVING (1).
-const SERVING: [u8; 7] = [0, 0, 0, 0, 2, 0x08, 1];
+/// `status` (field 1) is SERVING (1).
+const SERVING: [u8; 2] = [0x08, 1];
 
 #[derive(Debug, Default)]
-pub struct HealthCheck {
-    reader: FrameReader,
-    decoder: HpackDecoder,
-    message: Vec<u8>,
-}
+pub struct HealthCheck(GrpcCall);
 
 impl HealthCheck {
-    /// All that is sent on a new connection.
+    /// All that is sent on a new connection: a message without a byte, with an empty `service`.
     pub fn request_bytes() -> Vec<u8> {
-        let mut block = Vec::new();
-        for (name, value) in FIELDS {
-            block.extend_from_slice(name);
-            if !value.is_empty() {
-                block.push(value.len() as u8);
-                block.extend_from_slice(value.as_bytes());
-            }
-        }
-        let mut out = Vec::new();
-        frame::push_preface(&mut out);
-        frame::push_frame(&mut out, HEADERS, END_HEADERS, STREAM, &block);
-        frame::push_frame(&mut out, DATA, END_STREAM, STREAM, &WHOLE_SERVER);
-        out
+        GrpcCall::request_bytes(false, "localhost", "/grpc.health.v1.Health/Check", &[])
     }
 
     /// Takes bytes of the answer; `None` while more are to come. Errors: Why the server is not ready,
     /// in words.
-    pub fn read_answer(&mut self, mut bytes: &[u8]) -> Option<Result<(), String>> {
-        loop {
-            let is_last = match self.reader.next(&mut bytes) {
-                Ok(None) => return None,
-                Err(violation) => {
-                    return Some(Err(format!("the answer is not HTTP/2: {violation}")));
-                }
-                Ok(Some(Http2Frame::Reset { .. } | Http2Frame::GoAway { .. })) => {
-                    return Some(Err("the call was refused".to_owned()));
-                }
-                Ok(Some(Http2Frame::Data { piece, is_last, .. })) => {
-                    let room = MAX_PAYLOAD.saturating_sub(self.message.len());
-                    self.message.extend(piece.iter().take(room));
-                    is_last.then_some(None)
-                }
-                Ok(Some(Http2Frame::Headers { is_last, .. })) => {
-                    match self.decoder.decode_block(self.reader.header_block()) {
-                        Err(violation) => return Some(Err(violation.to_string())),
-                        Ok(head) => is_last.then_some(head.grpc_status),
-                    }
-                }
-                Ok(Some(_)) => None,
-            };
-            match is_last {
-                None => {}
-                Some(Some(0)) if self.message == SERVING => return Some(Ok(())),
-                Some(Some(0)) => return Some(Err("it is not SERVING".to_owned())),
-                Some(Some(12)) => {
-                    return Some(Err("it has no service grpc.health.v1.Health".to_owned()));
-                }
-                Some(status) => {
-                    let status = status.map_or_else(|| "none".to_owned(), |code| code.to_string());
-                    return Some(Err(format!("gRPC status {status}")));
-                }
-            }
-        }
+    pub fn read_answer(&mut self, bytes: &[u8]) -> Option<Result<(), String>> {
+        let answer = self.0.read_answer(bytes)?;
+        Some(answer.and_then(|answer| match answer.status {
+            Some(0) if answer.messages == [SERVING] => Ok(()),
+            Some(0) => Err("it is not SERVING".to_owned()),
+            Some(12) => Err("it has no service grpc.health.v1.Health".to_owned()),
+            Some(code) => Err(format!("gRPC status {code}")),
+            None => Err("gRPC status none".to_owned()),
+        }))
     }
 }
 

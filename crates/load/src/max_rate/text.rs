@@ -1,6 +1,6 @@
 //! The search as people read it.
 
-use std::fmt::Write;
+use std::fmt;
 
 use super::{CurvePoint, MaxRateResult, MaxRateTrial};
 
@@ -37,15 +37,8 @@ impl MaxRateTrial {
     }
 }
 
-impl MaxRateResult {
-    pub fn result_text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
-        text
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
+impl fmt::Display for MaxRateResult {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trials = match self.trials.len() {
             1 => "1 trial".to_owned(),
             n => format!("{n} trials"),
@@ -134,7 +127,7 @@ mod tests {
             }],
             incomplete: None,
         };
-        insta::assert_snapshot!(found.result_text(), @"
+        insta::assert_snapshot!(found.to_string(), @"
         0 trials; closed model, for comparison: 1200.0/s
         p99<20ms,errors<1%: carried 980.0/s, too high 1005.0/s where p99 84ms (p99<20ms)
 

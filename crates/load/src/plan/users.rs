@@ -7,9 +7,10 @@
 
 use std::time::Duration;
 
+use loadline_analysis::wire::nanos;
 use serde::{Deserialize, Serialize};
 
-use super::{LoadModel, LoadPlan, nanos};
+use super::{LoadModel, LoadPlan};
 use crate::error::LoadError;
 use crate::user::User;
 

@@ -9,7 +9,8 @@ use std::hash::BuildHasherDefault;
 use std::io::BufRead;
 use std::ops::Range;
 
-use loadline_files::unframe_line;
+use loadline_analysis::random::RandomStream;
+use loadline_files::LineJoiner;
 
 use super::answered::{AnswerCounter, ClassAnswers};
 use super::class::{KeyHasher, normalise};
@@ -23,7 +24,6 @@ use super::stamp::StampParser;
 use super::templates::RequestTemplates;
 use super::{LoadProfile, MixRequest};
 use crate::histogram::{self, Histogram};
-use crate::random::SeededRandom;
 
 /// Most distinct classes; further requests are only counted.
 const MAX_CLASSES: usize = 2_000;
@@ -44,8 +44,9 @@ pub struct ProfileBuilder {
     before: u64,
     lines: u64,
     rejected: Option<RejectedLine>,
+    joiner: LineJoiner,
     stamps: StampParser,
-    random: SeededRandom,
+    random: RandomStream,
     classes: HashMap<Vec<u8>, ReplayedClass, BuildHasherDefault<KeyHasher>>,
     key: Vec<u8>,
     statuses: Vec<u64>,
@@ -88,8 +89,9 @@ impl ProfileBuilder {
             before: 0,
             lines: 0,
             rejected: None,
+            joiner: LineJoiner::default(),
             stamps: StampParser::default(),
-            random: SeededRandom::new(0),
+            random: RandomStream::from_seed(0),
             classes: HashMap::default(),
             key: Vec::new(),
             statuses: vec![0; usize::from(STATUSES)],
@@ -166,7 +168,10 @@ impl ProfileBuilder {
             self.reject(text);
             return;
         }
-        let text = &*unframe_line(text);
+        let Some(text) = self.joiner.join_line(text) else {
+            return;
+        };
+        let text = &*text;
         // A directive of the extended log format, such as #Fields.
         if text.starts_with(b"#") {
             return;

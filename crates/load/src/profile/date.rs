@@ -4,7 +4,9 @@
 //! by the same, which moves the begin of the profile and no rate. Facts: java.text.SimpleDateFormat
 //! and httpd mod_log_config, `%{format}t`.
 
-use super::stamp::{days_since_epoch, parse_digits, zone_offset};
+use loadline_analysis::calendar::days_since_epoch;
+
+use super::stamp::{parse_digits, zone_offset};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StampFormat(Vec<StampPart>);

@@ -1,8 +1,9 @@
-//! One JSON line of an access log.
+//! One line of an access log that names its fields: JSON or LTSV.
 //!
 //! Owns the names that fields go by: those of nginx configurations, of Tomcat's JsonAccessLogValve,
 //! of Envoy and Istio, Traefik, logstash-logback-encoder's AccessEventEncoder, Kong, Linkerd, pino,
-//! AWS API Gateway, Azure's gateways, the Elastic Common Schema, and the usual spellings of others.
+//! AWS API Gateway, Azure's gateways, Cloudflare, Envoy Gateway, the Elastic Common Schema, ltsv.org,
+//! and the usual spellings of others.
 //! Fields with other names are passed over without being kept.
 
 use std::borrow::Cow;
@@ -60,7 +61,23 @@ pub(super) struct JsonFields<'a> {
 
 impl<'a> JsonFields<'a> {
     pub(super) fn read(text: &'a [u8]) -> Option<Self> {
-        serde_json::from_slice(text).ok()
+        if text.starts_with(b"{") {
+            return serde_json::from_slice(text).ok();
+        }
+        let text = std::str::from_utf8(text).ok()?;
+        let mut fields = Self::default();
+        let labelled = text.split('\t').map(|part| part.split_once(':'));
+        for (label, value) in labelled.collect::<Option<Vec<_>>>()? {
+            let place = match label {
+                "req" => Some(&mut fields.request),
+                "host" => Some(&mut fields.address),
+                label => fields.field_place(label),
+            };
+            if let Some(place) = place.filter(|place| place.is_none()) {
+                *place = Some(Cow::Borrowed(value));
+            }
+        }
+        fields.stamp.is_some().then_some(fields)
     }
 
     pub(super) fn to_line(
@@ -181,21 +198,22 @@ impl<'a> JsonFields<'a> {
 
     fn field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
-            "time" | "time_local" | "time_iso8601" | "timestamp" | "@timestamp" | "msec" => {
-                &mut self.stamp
-            }
+            "time" | "time_local" | "time_iso8601" | "timestamp" | "timeStamp" | "@timestamp"
+            | "msec" => &mut self.stamp,
             "request_line" => &mut self.request,
             "method" | "request_method" => &mut self.method,
             "uri" | "path" | "request_uri" | "url" => &mut self.path,
             "status" | "statusCode" => &mut self.status,
             "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
-            "request_time" => self.duration_place(SECOND),
+            "request_time" | "reqtime" => self.duration_place(SECOND),
             "elapsedTime" | "duration" | "elapsed" => &mut self.elapsed,
             "remote_addr" | "remoteAddr" | "remote_ip" | "client_ip" => &mut self.address,
             "host" => &mut self.host,
             "latency" => &mut self.latency,
-            "http_x_forwarded_for" | "x_forwarded_for" => &mut self.forwarded,
-            "http_user_agent" | "user_agent" | "userAgent" => &mut self.agent,
+            "http_x_forwarded_for" | "x_forwarded_for" | "x-forwarded-for" | "forwardedfor" => {
+                &mut self.forwarded
+            }
+            "http_user_agent" | "user_agent" | "user-agent" | "userAgent" | "ua" => &mut self.agent,
             _ => return self.rare_field_place(name),
         })
     }
@@ -203,37 +221,66 @@ impl<'a> JsonFields<'a> {
     fn rare_field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
             "ts" | "datetime" | "requestTime" => &mut self.stamp,
-            "start_time" | "startTime" | "started_at" | "StartUTC" | "StartLocal" => {
-                &mut self.begin
-            }
+            "start_time" | "startTime" | "started_at" | "StartUTC" | "StartLocal"
+            | "EdgeStartTimestamp" => &mut self.begin,
             "requestMethod"
             | "RequestMethod"
             | "http_method"
             | "httpMethod"
+            | "ClientRequestMethod"
             | "http.request.method" => &mut self.method,
-            "requestURI" | "requestUri" | "requestUrl" | "requested_uri" | "request_path"
-            | "RequestPath" | "original" | "url.original" | "url.path" => &mut self.path,
+            "requestURI"
+            | "requestUri"
+            | "requestUrl"
+            | "requested_uri"
+            | "request_path"
+            | "RequestPath"
+            | "original"
+            | "url.original"
+            | "url.path"
+            | "resourcePath"
+            | "originalRequestUriWithArgs"
+            | "x-envoy-origin-path"
+            | "ClientRequestURI" => &mut self.path,
             "status_code"
             | "response_code"
             | "responseCode"
             | "DownstreamStatus"
             | "httpStatus"
+            | "httpStatusCode"
+            | "response_status"
+            | "EdgeResponseStatus"
             | "http.response.status_code" => &mut self.status,
             "bytes_sent"
             | "content_length"
             | "DownstreamContentSize"
             | "response_bytes"
+            | "responseBytes"
+            | "response_body_size"
+            | "EdgeResponseBytes"
             | "responseLength"
             | "sentBytes" => &mut self.bytes,
-            "duration_s" | "duration_seconds" | "timeTaken" => self.duration_place(SECOND),
-            "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
-            | "response_time_ms" | "latency_ms" | "responseTime" | "responseLatency" => {
-                self.duration_place(MS)
+            "duration_s"
+            | "duration_seconds"
+            | "timeTaken"
+            | "elapsedTimeS"
+            | "http.server.request.duration" => self.duration_place(SECOND),
+            "duration_ms"
+            | "durationMs"
+            | "elapsed_ms"
+            | "elapsed_time"
+            | "request_time_ms"
+            | "response_time_ms"
+            | "latency_ms"
+            | "responseTime"
+            | "responseLatency"
+            | "OriginResponseDurationMs" => self.duration_place(MS),
+            "duration_us" | "request_time_us" | "latency_us" | "reqtime_microsec" | "taken" => {
+                self.duration_place(US)
             }
-            "duration_us" | "request_time_us" | "latency_us" => self.duration_place(US),
             "duration_ns" | "Duration" | "total_ns" | "event.duration" => self.duration_place(1),
-            "clientIp" | "clientIP" | "remoteIp" | "remote_host" | "ClientHost" | "ip"
-            | "client.ip" | "source.ip" => &mut self.address,
+            "clientIp" | "clientIP" | "ClientIP" | "remoteIp" | "remote_host" | "ClientHost"
+            | "ip" | "client.ip" | "source.ip" => &mut self.address,
             "downstream_remote_address" | "client.addr" => &mut self.peer,
             "request_User-Agent" => &mut self.agent,
             _ => return None,

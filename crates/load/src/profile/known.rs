@@ -4,12 +4,13 @@
 //! Debian's apache2.conf (`vhost_combined`), nginx.org's packages (`main`), ingress-nginx
 //! (`upstreaminfo`), Envoy "Access logging", Istio "Envoy access logs", AWS "Access logs for your
 //! Application Load Balancer" and "Access logs for your Classic Load Balancer", Traefik "Access
-//! logs", HAProxy configuration manual 8.2.3 ("HTTP log format"), Cloud Foundry's gorouter. In Envoy,
+//! logs", S3 "server access log format", HAProxy configuration manual 8.2.3 ("HTTP log format"),
+//! Cloud Foundry's gorouter. In Envoy,
 //! Istio, Traefik, HAProxy, gorouter and the Classic Load Balancer stamps are the begin of a request.
 
 use std::borrow::Cow;
 
-use loadline_files::unframe_line;
+use loadline_files::LineJoiner;
 
 use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
 use super::stamp::StampParser;
@@ -31,7 +32,7 @@ const OLD_ISTIO: &str = " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARD
     %DOWNSTREAM_REMOTE_ADDRESS%";
 
 /// The most particular ones first: a line of an earlier one may look like one of a later one.
-const KNOWN: [NamedFormat; 11] = [
+const KNOWN: [NamedFormat; 12] = [
     NamedFormat {
         name: "alb",
         text: "$type $time_iso8601 $elb $client $target $request_processing \
@@ -45,6 +46,12 @@ const KNOWN: [NamedFormat; 11] = [
         text: "$begin_iso8601 $elb $client $target $part_time $part_time $part_time $status \
                $target_status $received $bytes_sent \"$request\"",
         rest: " \"$http_user_agent\" $cipher $protocol",
+    },
+    NamedFormat {
+        name: "s3",
+        text: "$owner $bucket [$begin_local] $remote_addr $requester $id $operation $key \
+               \"$request\" $status $error $bytes_sent $object_size $duration_ms",
+        rest: " $turn_around \"$http_referer\" \"$http_user_agent\"",
     },
     NamedFormat {
         name: "gorouter",
@@ -115,10 +122,11 @@ const KNOWN: [NamedFormat; 11] = [
     },
 ];
 
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 16] = [
     "common",
     "combined",
     "json",
+    "ltsv",
     KNOWN[0].name,
     KNOWN[1].name,
     KNOWN[2].name,
@@ -130,6 +138,7 @@ pub const NAMES: [&str; 14] = [
     KNOWN[8].name,
     KNOWN[9].name,
     KNOWN[10].name,
+    KNOWN[11].name,
 ];
 
 /// The formats that read the begin of lines with more in them.
@@ -160,7 +169,7 @@ pub struct UnknownLogFormat {
 pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, LoadError> {
     match name {
         "common" | "combined" => Ok(AccessLogFormat::common_log(source)),
-        "json" => Ok(AccessLogFormat::json_lines(source)),
+        "json" | "ltsv" => Ok(AccessLogFormat::json_lines(source)),
         text => match KNOWN.iter().find(|known| known.name == name) {
             Some(known) => AccessLogFormat::with_rest(known.text, known.rest, source),
             None => AccessLogFormat::from_format_text(text, source),
@@ -173,7 +182,8 @@ pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, 
 pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat, UnknownLogFormat> {
     let lines = sample.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
     let lines = lines.filter(|l| !l.is_empty()).take(SAMPLE);
-    let lines: Vec<Cow<'_, [u8]>> = lines.map(unframe_line).collect();
+    let mut joiner = LineJoiner::default();
+    let lines: Vec<Cow<'_, [u8]>> = lines.filter_map(|line| joiner.join_line(line)).collect();
     let lines: Vec<&[u8]> = lines.iter().map(|line| &**line).collect();
     if let Some(format) = w3c_format(&lines, source) {
         return Ok(DetectedFormat {
@@ -186,7 +196,6 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
     let candidates = format_candidates(source);
     let counts: Vec<_> = candidates.iter().map(|c| c.count_matches(&lines)).collect();
     let most = counts.iter().copied().max().unwrap_or(0);
-    let tried = || candidates.iter().map(|c| c.name.clone()).collect();
     // A format that reads nine tenths as many lines is as good, and has more fields.
     let good = |count: usize| count > 0 && count * 10 >= most * 9;
     let best = candidates.iter().zip(&counts).find(|(_, n)| good(**n));
@@ -195,7 +204,7 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
         return Err(UnknownLogFormat {
             closest: closest_format(&candidates, line),
             line: shown_line(line),
-            tried: tried(),
+            tried: NAMES.map(str::to_owned).to_vec(),
         });
     };
     let unread = lines
@@ -204,7 +213,10 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
         .filter(|rest| OPEN.contains(&best.name.as_str()) && rest.iter().any(u8::is_ascii_digit));
     Ok(DetectedFormat {
         format: best.format.clone(),
-        name: best.name.clone(),
+        name: match best.format.is_json() && !lines.iter().any(|line| line.starts_with(b"{")) {
+            true => "ltsv".to_owned(),
+            false => best.name.clone(),
+        },
         lacks_unit: best.format.lacks_unit(),
         unread: unread.map(|rest| shown_line(rest.trim_ascii())),
     })
@@ -311,16 +323,30 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
         ("combined", NGINX),
         ("common", COMMON_NGINX),
     ] {
-        let timed = format!("{text} $request_time");
-        add(&format!("{name} and $request_time"), &timed, "", true);
-        let marked = format!("{text} rt=$request_time");
-        add(&format!("{name} and rt=$request_time"), &marked, "", false);
+        for (end, shown, is_strict) in TIMED {
+            let timed = format!("{text} {end}");
+            add(&format!("{name} and {shown}"), &timed, "", is_strict);
+        }
     }
     add("nginx main", &forwarded, "", true);
     add("combined", &combined, "", true);
     add("common", COMMON, COMBINED, false);
     candidates
 }
+
+const BOTH: &str = "$request_time $upstream_response_time";
+
+/// How lines of nginx and others go on with a duration: the format, its name, whether the line ends
+/// with it.
+const TIMED: [(&str, &str, bool); 7] = [
+    ("$request_time", "$request_time", true),
+    ("rt=$request_time", "rt=$request_time", false),
+    ("request_time=$request_time", "request_time=", false),
+    ("$request_time $upstream_time", BOTH, true),
+    ("\"$request_time\" \"$upstream_time\"", BOTH, true),
+    ("${duration_ms}ms", "ms", true),
+    ("[${duration_ms} ms]", "ms", true),
+];
 
 const COMMON_NGINX: &str =
     "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
@@ -436,6 +462,13 @@ mod tests {
             r#"{"@timestamp":"2023-10-10T13:55:36.123Z","http.request.method":"GET","url.path":"/a","event.duration":39000000}"#,
             r#"{"@timestamp":"2023-10-10T13:55:36.123Z","http":{"request":{"method":"GET"},"response":{"status_code":200}},"url":{"path":"/a"},"event":{"duration":40000000}}"#,
             r#"{"client.addr":"10.0.0.1:1","method":"GET","status":200,"timestamp":"2023-10-10T13:55:36.123Z","total_ns":"41520000","uri":"http://x/a"}"#,
+            // Azure: Application Gateway and Front Door.
+            r#"{"timeStamp":"2023-10-10T13:55:36+00:00","properties":{"clientIP":"192.0.2.7","httpMethod":"GET","originalRequestUriWithArgs":"/a?b=1","requestUri":"/a","httpStatus":200,"timeTaken":0.043}}"#,
+            r#"{"time":"2023-10-10T13:55:36.1Z","properties":{"httpMethod":"GET","requestUri":"https://x:443/a","responseBytes":"2","clientIp":"192.0.2.7","timeTaken":"0.044","httpStatusCode":"200"}}"#,
+            // API Gateway's own example, Cloudflare's Logpush, Envoy Gateway.
+            r#"{"requestId":"a","ip":"192.0.2.7","requestTime":"10/Oct/2023:13:55:36 +0000","httpMethod":"GET","resourcePath":"/a","status":"200","responseLength":"12"}"#,
+            r#"{"ClientIP":"192.0.2.7","ClientRequestMethod":"GET","ClientRequestURI":"/a","EdgeStartTimestamp":"2023-10-10T13:55:36Z","EdgeResponseStatus":200,"OriginResponseDurationMs":46}"#,
+            r#"{"start_time":"2023-10-10T13:55:36.123Z","method":"GET","x-envoy-origin-path":"/a","response_code":"200","duration":"47","x-forwarded-for":"192.0.2.7"}"#,
         ];
         let objects = objects.map(said);
         insta::assert_snapshot!(objects.join("\n"), @"
@@ -446,6 +479,60 @@ mod tests {
         json: 1 requests, 0 rejected, Some(39.0) ms
         json: 1 requests, 0 rejected, Some(40.0) ms
         json: 1 requests, 0 rejected, Some(42.0) ms
+        json: 1 requests, 0 rejected, Some(43.0) ms
+        json: 1 requests, 0 rejected, Some(44.0) ms
+        json: 1 requests, 0 rejected, None ms
+        json: 1 requests, 0 rejected, Some(46.0) ms
+        json: 1 requests, 0 rejected, Some(47.0) ms
+        ");
+        let ltsv = "time:10/Oct/2023:13:55:36 +0000\thost:192.0.2.7\tmethod:GET\turi:/a\tstatus:200\treqtime:0.048";
+        let ltsv_line = "host:192.0.2.7\ttime:[10/Oct/2023:13:55:36 +0000]\treq:GET /a HTTP/1.1\tstatus:200\ttaken:49000";
+        let s3 = r#"79a59d bucket [06/Feb/2019:00:00:38 +0000] 192.0.2.3 79a59d 3E57427F REST.GET.OBJECT a "GET /bucket/a HTTP/1.1" 200 - 113 113 50 10 "-" "S3Console/0.4" - s9lzHYrF SigV4"#;
+        let haproxy = r#"10.0.1.2:33317 [06/Feb/2009:12:14:14.655] http-in~ static/srv1 10/0/30/69/51 200 2750 - - ---- 1/1/1/1/0 0/0 "GET /a HTTP/2.0""#;
+        let (begin, end) = combined.split_at(40);
+        let cut = |flag: &str, part: &str| format!("2023-10-10T13:55:31.1Z stdout {flag} {part}\n");
+        let parts = cut("P", begin) + &cut("F", end);
+        let others = [
+            said(ltsv),
+            said(ltsv_line),
+            said(s3),
+            said(&format!(
+                "<134>1 2009-02-06T12:14:14.655Z lb haproxy 14389 - - {haproxy}"
+            )),
+            said(&parts),
+            said(&format!("{combined} 0.052 0.050")),
+            said(&format!("{combined} 0.050 0.053")),
+            said(&format!("{combined} 0.054 -")),
+            said(&format!("{combined} 1200 0")),
+            said(&format!("{combined} 55ms")),
+            said(&format!("{combined} [56 ms]")),
+            said(&format!("{combined} \"0.057\" \"0.050\"")),
+            said(&format!("{combined} request_time=0.058 x=1")),
+            said(&format!(
+                "2023-10-10T13:55:31.5+00:00 web nginx[12]: {combined}"
+            )),
+            said(&format!(
+                "2023-10-10 13:55:30,123 INFO  [io.qua.htt.access-log] (executor-thread-1) {combined}"
+            )),
+            said(&format!("2023-10-10T13:55:30.123Z {combined}")),
+        ];
+        insta::assert_snapshot!(others.join("\n"), @"
+        ltsv: 1 requests, 0 rejected, Some(48.0) ms
+        ltsv: 1 requests, 0 rejected, Some(49.0) ms
+        s3: 1 requests, 0 rejected, Some(50.0) ms
+        haproxy: 1 requests, 0 rejected, Some(51.0) ms
+        combined: 1 requests, 0 rejected, None ms
+        combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(52.0) ms
+        combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(53.0) ms
+        combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(54.0) ms
+        common: 1 requests, 0 rejected, None ms 1200 0
+        combined and ms: 1 requests, 0 rejected, Some(55.0) ms
+        combined and ms: 1 requests, 0 rejected, Some(56.0) ms
+        combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(57.0) ms
+        combined and request_time=: 1 requests, 0 rejected, Some(58.0) ms
+        combined: 1 requests, 0 rejected, None ms
+        combined: 1 requests, 0 rejected, None ms
+        combined: 1 requests, 0 rejected, None ms
         ");
         let all = [
             said(gorouter),
@@ -593,6 +680,18 @@ mod tests {
             LogSource::Unsaid,
         ),
     ];
+
+    #[test]
+    fn the_client_stands_behind_a_virtual_host() {
+        let line =
+            r#"shop.example 192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 1"#;
+        let said = found(line, LogSource::Unsaid);
+        assert!(said.contains(", 192.0.2.7"), "{said}");
+        let line =
+            r#"192.0.2.7 198.51.100.1 - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 1"#;
+        let said = found(line, LogSource::Unsaid);
+        assert!(said.contains(", 192.0.2.7"), "{said}");
+    }
 
     #[test]
     fn nine_of_ten_lines_are_enough_and_none_is_not() {

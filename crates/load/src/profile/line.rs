@@ -4,6 +4,8 @@
 //! and Jetty write the begin of a request, nginx (ngx_http_log_module), Tomcat (AccessLogValve) and
 //! Undertow its end. Notations: [`super::notation`]; known formats: [`super::known`].
 
+use std::net::IpAddr;
+
 use loadline_files::unframe_line;
 
 use super::json::JsonFields;
@@ -217,7 +219,9 @@ impl AccessLogFormat {
                 matches!(next, Some(FormatPiece::Text(text)) if text.starts_with(b"\""));
             let is_loose = matches!(
                 piece,
-                FormatPiece::Field(LineField::Other | LineField::Address | LineField::User)
+                FormatPiece::Field(
+                    LineField::Other | LineField::Address | LineField::Ident | LineField::User
+                )
             );
             if is_loose && !is_quoted && (value.starts_with(b"[") || value.contains(&b' ')) {
                 break;
@@ -345,17 +349,31 @@ fn read_field<'a>(
         }
         LineField::Count if !value.iter().all(u8::is_ascii_digit) => return None,
         LineField::Number if value != b"-" && !value.iter().all(u8::is_ascii_digit) => return None,
+        LineField::UpstreamTime => {
+            let time = parse_duration_ns(value, SECOND).filter(|_| value.contains(&b'.'));
+            if time.is_none() && value != b"-" {
+                return None;
+            }
+            line.duration_ns = line.duration_ns.max(time);
+        }
+        LineField::Ident if is_address(value) && !is_address(line.address) => line.address = value,
         LineField::Address => line.address = value,
         LineField::AddressPort => line.address = without_port(value),
         LineField::Forwarded => line.forwarded = value,
         LineField::Agent => line.agent = value,
         LineField::Count
         | LineField::Number
+        | LineField::Ident
         | LineField::Syslog
         | LineField::User
         | LineField::Other => {}
     }
     Some(())
+}
+
+fn is_address(value: &[u8]) -> bool {
+    // Nearly all are a dash.
+    value != b"-" && std::str::from_utf8(value).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
 /// A dash means no status: the client left earlier. `None` for an invalid status.

@@ -34,9 +34,13 @@ pub(super) enum LineField {
     Duration(u64),
     /// One of several durations that add up, in units of this many ns.
     PartTime(u64),
+    /// In seconds with a point, or a dash; of several durations the longest counts.
+    UpstreamTime,
     /// A whole number that says nothing here: its unit is not known.
     Count,
     Address,
+    /// The name by identd, or the client behind the name of a virtual host.
+    Ident,
     User,
     /// A whole number that is not read, or a dash.
     Number,
@@ -144,6 +148,8 @@ fn letter_field(name: &str, letter: char, source: LogSource) -> LineField {
         ("ms", 'T') => LineField::Duration(MS),
         (_, 'T') => LineField::Duration(SECOND),
         (_, 'h' | 'a') => LineField::Address,
+        ("", 'l') => LineField::Ident,
+        ("", 'p') => LineField::Number,
         ("", 'u') => LineField::User,
         (name, 'i') if name.eq_ignore_ascii_case("user-agent") => LineField::Agent,
         (name, 'i') if name.eq_ignore_ascii_case("x-forwarded-for") => LineField::Forwarded,
@@ -202,6 +208,7 @@ fn parse_dollar(text: &str) -> Vec<FormatPiece> {
             "status" => LineField::Status,
             "body_bytes_sent" | "bytes_sent" => LineField::Bytes,
             "request_time" => LineField::Duration(SECOND),
+            "upstream_time" => LineField::UpstreamTime,
             "part_time" => LineField::PartTime(SECOND),
             "duration_ms" => LineField::Duration(MS),
             "duration_us" => LineField::Duration(US),

@@ -1,5 +1,7 @@
 //! Time stamps of access logs, as seconds since 1970 (UTC).
 
+use loadline_analysis::calendar::days_since_epoch;
+
 #[derive(Debug, Default)]
 pub(super) struct StampParser {
     day: [u8; 11],
@@ -126,19 +128,6 @@ pub(super) fn parse_digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |n, b| {
         b.is_ascii_digit().then(|| n * 10 + i64::from(b - b'0'))
     })
-}
-
-/// Days since 1970-01-01 of a Gregorian date.
-/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
-pub(super) fn days_since_epoch(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 #[cfg(test)]

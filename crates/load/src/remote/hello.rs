@@ -3,9 +3,9 @@
 //! Owns the proof: HMAC-SHA-256 of both nonces under the secret, with the side's own name before them,
 //! so that no answer can be sent back as one's own. Compared in constant time (crate `ring`).
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{MOST_OF_STRANGERS, read, write};
 use super::messages::VERSION;
+use crate::timed_stream::TimedStream;
 
 const TAKES: Duration = Duration::from_secs(5);
 
@@ -46,7 +47,7 @@ pub(super) enum Greeting {
 /// The client's side.
 /// Errors: Whoever is there does not know the secret, is of another version, or says nothing.
 pub(super) fn greet(stream: &TcpStream, secret: &str) -> io::Result<Greeting> {
-    let mut timed = TimedReader::new(stream);
+    let mut timed = TimedStream::new(stream, TAKES);
     let own = nonce()?;
     let hello = HelloMessage::Hello {
         version: VERSION,
@@ -84,7 +85,7 @@ pub(super) fn receive_client(
     secret: &str,
     take: impl FnOnce() -> bool,
 ) -> io::Result<Greeting> {
-    let mut timed = TimedReader::new(stream);
+    let mut timed = TimedStream::new(stream, TAKES);
     let Some(HelloMessage::Hello {
         version: VERSION,
         nonce: theirs,
@@ -143,29 +144,6 @@ fn is_proof(secret: &str, side: &[u8], nonces: (&str, &str), shown: &str) -> boo
 /// Side, client's nonce, generator's nonce; different inputs give different texts.
 fn proof_text(side: &[u8], (client, generator): (&str, &str)) -> Vec<u8> {
     [side, client.as_bytes(), generator.as_bytes()].join(&0)
-}
-
-struct TimedReader<'a> {
-    stream: &'a TcpStream,
-    until: Instant,
-}
-
-impl<'a> TimedReader<'a> {
-    fn new(stream: &'a TcpStream) -> Self {
-        let until = Instant::now() + TAKES;
-        Self { stream, until }
-    }
-}
-
-impl Read for TimedReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(buffer)
-    }
 }
 
 pub(super) fn set_timeouts(stream: &TcpStream, silence: Duration) -> io::Result<()> {

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::messages::{GeneratorMember, GeneratorMessage};
+use loadline_analysis::record::GeneratorEvidence;
+
+use super::messages::GeneratorMember;
 use super::offset::ClockOffset;
 use crate::error::LoadError;
 use crate::outcome::{LoadSecond, LoadTotals};
@@ -98,19 +100,19 @@ pub(super) fn merge_results(parts: Vec<FinishedPart<'_>>) -> Result<ResultMessag
         warmup: warmed.map(|duration| TotalsMessage::new(&sum.warmup, duration)),
         health: sum.health,
         stopped: parts.iter().any(|part| part.result.stopped),
-        generators: parts.iter().map(generator_message).collect(),
+        generators: parts.iter().map(generator_evidence).collect(),
         users: parts.into_iter().flat_map(|p| p.result.users).collect(),
     })
 }
 
-fn generator_message(part: &FinishedPart<'_>) -> GeneratorMessage {
+fn generator_evidence(part: &FinishedPart<'_>) -> GeneratorEvidence {
     let health = &part.result.health;
-    GeneratorMessage {
+    GeneratorEvidence {
         name: part.member.name.clone(),
         node: part.member.node.clone(),
         scheduled: part.result.measure.scheduled,
         offset_ns: part.offset.ahead,
-        error: Duration::from_nanos(part.offset.error),
+        offset_error: Duration::from_nanos(part.offset.error),
         drift_ns: part.drift_ns,
         send_lag_p99: health.send_lag_p99,
         cpu: health.cpu,

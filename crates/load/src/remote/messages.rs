@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::part::{ResultMessage, TotalsMessage};
-use crate::plan::{LoadPlan, nanos};
+use crate::plan::LoadPlan;
 
 pub const PORT: u16 = 7787;
 
@@ -34,25 +34,6 @@ pub struct GeneratorMember {
     pub name: String,
     pub node: String,
     pub address: SocketAddr,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GeneratorMessage {
-    pub name: String,
-    pub node: String,
-    pub scheduled: u64,
-    /// How far its clock was ahead of the client's before the load, ns.
-    pub offset_ns: i64,
-    /// Half of the smallest round trip: the offset is right to so much.
-    #[serde(rename = "error_ns", with = "nanos")]
-    pub error: Duration,
-    pub drift_ns: i64,
-    #[serde(rename = "send_lag_p99_ns", with = "nanos")]
-    pub send_lag_p99: Duration,
-    #[serde(rename = "cpu_ns", with = "nanos")]
-    pub cpu: Duration,
-    /// `None`, or why it says that it was itself the bottleneck.
-    pub saturated: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -37,8 +37,7 @@ mod relay;
 mod server;
 
 pub use messages::{
-    FromGenerator, GeneratorMember, GeneratorMessage, Generators, PORT, RemoteLoadFailure,
-    ToGenerator,
+    FromGenerator, GeneratorMember, Generators, PORT, RemoteLoadFailure, ToGenerator,
 };
 pub(crate) use relay::run as run_remote;
 pub use server::serve;

@@ -4,6 +4,7 @@
 //! (`rs.EndTime` in its runner). oha counts any answer as success; here one with an error status failed.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::time::Duration;
 
 use loadline_analysis::record::ReportedFigures;
@@ -20,8 +21,11 @@ fn has_text(head: &[u8], text: &[u8]) -> bool {
     head.windows(text.len()).any(|part| part == text)
 }
 
-fn read_document<T: DeserializeOwned>(input: &mut ReportInput<'_>) -> Result<T, LoadError> {
-    serde_json::from_reader(&mut *input.text).map_err(|error| {
+/// Longest document of sums: only those of requests may be longer.
+const LONGEST_SUMS: u64 = 4 << 20;
+
+fn read_document<T: DeserializeOwned>(text: impl Read) -> Result<T, LoadError> {
+    serde_json::from_reader(text).map_err(|error| {
         refuse_results(format!(
             "it is no whole JSON document ({error}); the command must have ended by {{duration_s}}"
         ))
@@ -68,7 +72,7 @@ pub(super) fn read_ghz(
     input: &mut ReportInput<'_>,
     book: &mut ReportBook,
 ) -> Result<(), LoadError> {
-    let document: GhzDocument = read_document(input)?;
+    let document: GhzDocument = read_document(&mut *input.text)?;
     for call in document.details.unwrap_or_default() {
         let latency = call.latency as f64 / 1e9;
         book.count_row(&ReportedRow {
@@ -105,7 +109,7 @@ pub(super) fn read_oha(
     input: &mut ReportInput<'_>,
     book: &mut ReportBook,
 ) -> Result<(), LoadError> {
-    let document: OhaDocument = read_document(input)?;
+    let document: OhaDocument = read_document(Read::take(&mut *input.text, LONGEST_SUMS))?;
     let sum =
         |counts: &mut dyn Iterator<Item = &u64>| counts.fold(0, |n: u64, c| n.saturating_add(*c));
     let statuses = &document.status_code_distribution;

@@ -29,8 +29,8 @@ impl Shard<'_> {
         }
         let connections = &self.connections;
         let is_seated = |free: &FreePlace| connections[free.connection as usize].user.is_some();
-        let nobodys = self.ready.iter().filter(|free| !is_seated(free));
-        self.vacant = nobodys.map(|free| free.connection).collect();
+        let vacant = self.ready.iter().filter(|free| !is_seated(free));
+        self.vacant = vacant.map(|free| free.connection).collect();
         self.ready.retain(is_seated);
     }
 

@@ -59,15 +59,19 @@ impl LoadSpec {
                 return Err(refuse_key(field, why));
             }
         }
-        let said = serde_json::to_value(self).unwrap_or_default();
         let mut about_requests = ITS_OWN.into_iter().chain(BESIDE_COMMAND);
-        match about_requests.find(|field| said.get(field).is_some()) {
+        match about_requests.find(self.has_key()) {
             Some(field) => Err(refuse_key(
                 field,
                 "it is about requests, and without a URL none are sent; leave it out, or write url = \"http://localhost:8080/\" (--url)",
             )),
             None => Ok(()),
         }
+    }
+
+    fn has_key(&self) -> impl Fn(&&'static str) -> bool {
+        let said = serde_json::to_value(self).unwrap_or_default();
+        move |field| said.get(*field).is_some_and(|value| !value.is_null())
     }
 
     pub(super) fn check_command(&self) -> Result<(), LoadError> {
@@ -84,8 +88,7 @@ impl LoadSpec {
             let why = "its first word is empty; write command = [\"k6\", \"run\", \"checkout.js\"] (--load 'k6 run checkout.js')";
             return Err(refuse_key("command", why));
         }
-        let said = serde_json::to_value(self).unwrap_or_default();
-        if let Some(field) = ITS_OWN.into_iter().find(|field| said.get(field).is_some()) {
+        if let Some(field) = ITS_OWN.into_iter().find(self.has_key()) {
             let why = "a command makes the load, and says that itself; leave it out";
             return Err(refuse_key(field, why));
         }

@@ -10,6 +10,7 @@ use loadline_files::FileKind;
 use super::{LoadSpec, ProfileSource};
 use crate::error::LoadError;
 use crate::profile::{LoadProfile, MixRequest};
+use crate::target::instance_url;
 use crate::template;
 
 impl LoadSpec {
@@ -33,7 +34,11 @@ impl LoadSpec {
         for request in &mut self.request {
             request.resolve_paths(base);
         }
-        let paths = [&mut self.body_file, &mut self.cacert, &mut self.proto];
+        let schema = self
+            .proto
+            .as_mut()
+            .filter(|path| instance_url(path).is_none());
+        let paths = [self.body_file.as_mut(), self.cacert.as_mut(), schema];
         for path in paths.into_iter().flatten() {
             *path = base.join(&*path);
         }

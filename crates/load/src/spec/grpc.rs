@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::text::GrpcCode;
 use super::{LoadSpec, ProfileSource, TIMEOUT, refuse_key};
 use crate::error::LoadError;
+use crate::http2::push_message;
 use crate::profile::MixRequest;
 use crate::template;
 
@@ -89,10 +90,8 @@ fn encode_body(
     let mut messages = Vec::new();
     for json in template::sample_texts(&text, POOL)? {
         let message = encode(path, &json).map_err(|why| refuse_key("proto", &why))?;
-        // Not compressed, then the length. Source: gRPC over HTTP/2, "Length-Prefixed-Message".
-        let mut framed = vec![0];
-        framed.extend((message.len() as u32).to_be_bytes());
-        framed.extend(message);
+        let mut framed = Vec::new();
+        push_message(&mut framed, &message);
         messages.push(STANDARD.encode(framed));
     }
     Ok(format!("{{base64:{}}}", messages.join("|")))

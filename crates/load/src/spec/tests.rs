@@ -182,6 +182,20 @@ fn a_body_file_that_is_missing_is_named_with_its_place() {
 }
 
 #[test]
+fn a_schema_is_a_file_next_to_the_load_or_an_instance() {
+    for (given, resolved) in [
+        ("a.proto", "/nowhere/a.proto"),
+        ("http://localhost:9090", "http://localhost:9090"),
+    ] {
+        let mut load = spec(&format!(
+            "url = \"http://localhost/\"\nproto = \"{given}\"\n"
+        ));
+        load.resolve_files(Path::new("/nowhere")).unwrap();
+        assert_eq!(load.proto.unwrap(), Path::new(resolved));
+    }
+}
+
+#[test]
 fn the_bodies_of_calls_become_messages_in_frames() {
     let mut load = spec(
         "url = \"http://localhost/pkg.Pings/Ping\"\nrate = \"1/s\"\nproto = \"a.proto\"\n\

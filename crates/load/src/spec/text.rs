@@ -3,17 +3,20 @@
 //! Owns one parser for each, which flags, experiment files and profiles share; printed values parse
 //! back.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use loadline_analysis::slo::{parse_duration, print_duration};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::outcome::ErrorKind;
 use crate::plan::{LoadModel, Pacing, ThinkTime};
 use crate::schedule::RateSegment;
+use crate::target::LoadTarget;
 
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
@@ -148,18 +151,6 @@ impl FromStr for GrpcCode {
 impl fmt::Display for GrpcCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
-    }
-}
-
-impl Serialize for GrpcCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for GrpcCode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        as_text::deserialize(deserializer)
     }
 }
 
@@ -376,6 +367,46 @@ impl fmt::Display for Pacing {
     }
 }
 
+macro_rules! text_form {
+    ($($name:ty),*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                as_text::deserialize(deserializer)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                String::schema_name()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                String::json_schema(generator)
+            }
+        }
+    )*};
+}
+
+text_form!(
+    GrpcCode,
+    LoadTarget,
+    PeakLoad,
+    PositiveFactor,
+    PositiveTime,
+    RateShape,
+    TimeOrNone
+);
+
 /// Serde of a value by its text form. A wrong value is refused while the file is read, so that the
 /// parser of the file knows the place.
 pub mod as_text {
@@ -433,33 +464,6 @@ pub mod as_text {
             D: Deserializer<'de>,
         {
             super::deserialize(d).map(Some)
-        }
-    }
-
-    pub mod list {
-        use serde::Deserialize;
-
-        use super::*;
-
-        struct ListItem<T>(T);
-
-        impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for ListItem<T> {
-            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                super::deserialize(d).map(ListItem)
-            }
-        }
-
-        pub fn serialize<T: Display, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
-            s.collect_seq(values.iter().map(ToString::to_string))
-        }
-
-        pub fn deserialize<'de, T, D>(d: D) -> Result<Vec<T>, D::Error>
-        where
-            T: FromStr<Err: Display>,
-            D: Deserializer<'de>,
-        {
-            let all = Vec::<ListItem<T>>::deserialize(d)?;
-            Ok(all.into_iter().map(|ListItem(value)| value).collect())
         }
     }
 }

@@ -56,7 +56,7 @@ pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
         }
     };
     ResultComparison {
-        names: views.map(|v| text::one_line(&format!("{} {}", v.title, short_result_id(&v.id)))),
+        names: views.map(|v| text::one_line(&format!("{} {}", v.title, format::short_id(&v.id)))),
         sentence,
         is_worse: is_larger || !lost.is_empty(),
         cannot_say,
@@ -65,10 +65,6 @@ pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
         recommended,
         shared,
     }
-}
-
-fn short_result_id(id: &str) -> &str {
-    id.get(..13).unwrap_or(id)
 }
 
 fn cannot_say(views: [&ResultView; 2]) -> Option<String> {

@@ -74,22 +74,21 @@ fn no_verdict(sentence: String) -> SizeChange {
     }
 }
 
-enum ValueStep {
-    More,
-    Less,
-    Same,
-}
-
-impl ValueStep {
-    fn from_values(before: f64, after: f64) -> Self {
-        if after > before * (1.0 + SAME_SIZE) {
-            Self::More
-        } else if after * (1.0 + SAME_SIZE) < before {
-            Self::Less
-        } else {
-            Self::Same
-        }
-    }
+/// The change of a value, in a sentence that takes `more` or `less`, or in the one for none that counts.
+fn change_of(
+    [before, after]: [f64; 2],
+    sentence: impl Fn(&str) -> String,
+    same: String,
+) -> SizeChange {
+    let is_worse = after > before * (1.0 + SAME_SIZE);
+    let sentence = if is_worse {
+        sentence("more")
+    } else if after * (1.0 + SAME_SIZE) < before {
+        sentence("less")
+    } else {
+        same
+    };
+    SizeChange { sentence, is_worse }
 }
 
 fn price_change(one: &Deployment, two: &Deployment) -> SizeChange {
@@ -99,21 +98,15 @@ fn price_change(one: &Deployment, two: &Deployment) -> SizeChange {
             "The prices are those of different offers: {after} and {before}."
         ));
     }
-    let [was, is] = [one, two].map(|d| d.chosen.cost.per_month);
-    let percent = format::as_percent((is / was - 1.0).abs());
-    let step = ValueStep::from_values(was, is);
-    SizeChange {
-        is_worse: matches!(step, ValueStep::More),
-        sentence: match step {
-            ValueStep::More => {
-                format!("It costs more: {after} instead of {before}, {percent} more.")
-            }
-            ValueStep::Less => {
-                format!("It costs less: {after} instead of {before}, {percent} less.")
-            }
-            ValueStep::Same => no_change(&after, &before),
-        },
-    }
+    let costs = [one, two].map(|d| d.chosen.cost.per_month);
+    let percent = change_percent(costs);
+    let sentence =
+        |more: &str| format!("It costs {more}: {after} instead of {before}, {percent} {more}.");
+    change_of(costs, sentence, no_change(&after, &before))
+}
+
+fn change_percent([before, after]: [f64; 2]) -> String {
+    format::as_percent((after / before - 1.0).abs())
 }
 
 fn no_change(after: &dyn Display, before: &dyn Display) -> String {
@@ -124,53 +117,42 @@ fn no_change(after: &dyn Display, before: &dyn Display) -> String {
 }
 
 fn has_same_shape(a: &Recommendation, b: &Recommendation) -> bool {
-    let shape = |r: &Recommendation| (r.configuration.cpu, r.configuration.instances);
+    let shape = |r: &Recommendation| {
+        let of = &r.configuration;
+        (of.cpu, of.cpu_request, of.instances)
+    };
     shape(a) == shape(b)
 }
 
 fn memory_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
-    let [was, is] = [before, after].map(|r| r.recommended_memory().as_bytes() as f64);
+    let sizes = [before, after].map(|r| (r.recommended_memory().as_bytes() as f64).max(1.0));
     let [before, after] = [before, after].map(|r| groups::memory_and_heap(&r.configuration));
-    let percent = format::as_percent((is / was.max(1.0) - 1.0).abs());
-    let step = ValueStep::from_values(was, is);
-    SizeChange {
-        is_worse: matches!(step, ValueStep::More),
-        sentence: match step {
-            ValueStep::More => {
-                format!("It needs more: {after} instead of {before}, {percent} more memory.")
-            }
-            ValueStep::Less => {
-                format!("It needs less: {after} instead of {before}, {percent} less memory.")
-            }
-            ValueStep::Same => no_change(&after, &before),
-        },
-    }
+    let percent = change_percent(sizes);
+    let sentence = |more: &str| {
+        format!("It needs {more}: {after} instead of {before}, {percent} {more} memory.")
+    };
+    change_of(sizes, sentence, no_change(&after, &before))
 }
 
 /// Another CPU limit or number of instances: CPU and memory are weighed as in the search.
 fn shape_change(before: &Recommendation, after: &Recommendation) -> SizeChange {
-    let has_limits = [before, after].map(|r| r.configuration.cpu.is_some());
+    let has_cpu = [before, after].map(|r| r.configuration.sure_cpu().is_some());
     let weigh = |r: &Recommendation| {
-        let cpus = match r.configuration.cpu {
+        let cpus = match r.configuration.sure_cpu() {
             Some(cpu) => cpu.as_f64(),
-            None if has_limits.contains(&true) => f64::INFINITY,
+            None if has_cpu.contains(&true) => f64::INFINITY,
             None => 0.0,
         };
         f64::from(r.configuration.instances) * price::size_weight(cpus, r.recommended_memory())
     };
-    let step = ValueStep::from_values(weigh(before), weigh(after));
+    let weights = [before, after].map(weigh);
     let [before, after] = [before, after].map(recommended_size);
-    SizeChange {
-        is_worse: matches!(step, ValueStep::More),
-        sentence: match step {
-            ValueStep::More => format!("It needs more: {after} instead of {before}."),
-            ValueStep::Less => format!("It needs less: {after} instead of {before}."),
-            ValueStep::Same => format!(
-                "It needs another size, about as much in all: {after} instead of {before}; 1 CPU counts as {} GiB.",
-                price::GIB_PER_CPU
-            ),
-        },
-    }
+    let same = format!(
+        "It needs another size, about as much in all: {after} instead of {before}; 1 CPU counts as {} GiB.",
+        price::GIB_PER_CPU
+    );
+    let sentence = |more: &str| format!("It needs {more}: {after} instead of {before}.");
+    change_of(weights, sentence, same)
 }
 
 fn recommended_size(recommendation: &Recommendation) -> String {
@@ -187,11 +169,13 @@ pub fn is_at_least(configuration: &Configuration, recommendation: &Recommendatio
     let has_memory = configuration
         .memory
         .is_none_or(|memory| memory >= recommendation.recommended_memory());
-    let has_cpu = match (configuration.cpu, least.cpu) {
+    let is_enough = |amounts: (Option<Cpus>, Option<Cpus>)| match amounts {
         (None, _) => true,
         (Some(cpu), Some(least)) => cpu >= least,
         (Some(_), None) => false,
     };
+    let has_cpu = is_enough((configuration.cpu, least.cpu))
+        && is_enough((configuration.sure_cpu(), least.sure_cpu()));
     let has_no_more_to_do = match (configuration.rate, least.rate) {
         (None, None) => true,
         (Some(rate), Some(most)) => rate <= most,

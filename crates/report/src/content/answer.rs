@@ -54,8 +54,8 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     let peak = peak.map(|words| AnswerFact::new("Peak", words));
     let first = first.chain([measured]).chain(peak).chain(budget);
     let steps = AnswerFact::new("Next", next_steps(view, &claim));
-    let less_cpu = smaller::smaller_cpu(view, recommendation)
-        .map(|words| AnswerFact::new("Less CPU", with_full_stop(&words)));
+    let less_cpu = smaller::smaller_cpu(view, recommendation).into_iter();
+    let less_cpu = less_cpu.map(|words| AnswerFact::new("Less CPU", with_full_stop(&words)));
     let boost = start_cpu::start_cpu_sentence(view, &recommendation.configuration)
         .map(|words| AnswerFact::new("Start", words));
     let last = next.into_iter().chain(less_cpu).chain(boost);

@@ -4,6 +4,7 @@
 //! so that they add up to its sum.
 
 use loadline_analysis::budget::{Budget, BudgetLine};
+use loadline_analysis::coverage::COVERAGE;
 use loadline_analysis::recommend::Recommendation;
 use loadline_sizing::Bytes;
 
@@ -32,6 +33,12 @@ pub(crate) fn describe_budget(recommendation: &Recommendation) -> Option<String>
         shares.total(),
         budget.limit()
     ))
+}
+
+/// The budget, and how services fared with such budgets.
+pub(crate) fn describe_with_coverage(recommendation: &Recommendation) -> Option<String> {
+    let budget = describe_budget(recommendation)?;
+    Some(format!("{budget} {}", COVERAGE.sentence()))
 }
 
 pub fn section(view: &ResultView) -> Option<Section> {

@@ -1,7 +1,8 @@
 //! Reasons for distrust: trials without evidence, warnings, missing data.
 
-use loadline_analysis::record::{TrialRecord, TrialVerdict};
+use loadline_analysis::record::{InvalidReason, TrialRecord, TrialVerdict};
 use loadline_analysis::sli::Sli;
+use loadline_analysis::verdict::was_disturbed;
 
 use super::groups;
 use super::options::trial_numbers;
@@ -40,11 +41,32 @@ pub fn distrust_section(view: &ResultView) -> Option<Section> {
 pub(crate) fn left_out(view: &ResultView) -> Option<String> {
     let excluded = excluded_trials(view).count();
     let all = format::count_of(view.trials.len(), "trial");
-    (excluded > 0).then(|| {
+    let left_out = (excluded > 0).then(|| {
         format!(
             "Left out of every figure above, because they say nothing about the application: {excluded} of {all}."
         )
-    })
+    });
+    let sentences: Vec<String> = left_out.into_iter().chain(disturbed(view)).collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// How far noise may have changed the answer: a start that kept its SLO counts whatever else ran,
+/// and a disturbed miss does not.
+fn disturbed(view: &ResultView) -> Option<String> {
+    let trials = || view.trials.iter().filter(|t| was_disturbed(&t.evidence));
+    let kept = trials().filter(|t| t.verdict == TrialVerdict::Pass).count();
+    let noise = TrialVerdict::Invalid(InvalidReason::Noise);
+    let missed = trials().filter(|t| t.verdict == noise).count();
+    match (kept, missed) {
+        (0, _) => None,
+        (kept, 0 | 1) => Some(format!(
+            "Next to other programs {kept} of {} kept the SLO; alone they would have been faster.",
+            format::count_of(view.trials.len(), "trial")
+        )),
+        (kept, missed) => Some(format!(
+            "Next to other programs {kept} trials kept the SLO and count, and {missed} missed it and do not. The answer may be too small: size again when the machine is quiet."
+        )),
+    }
 }
 
 fn excluded_trials(view: &ResultView) -> impl Iterator<Item = &TrialRecord> {

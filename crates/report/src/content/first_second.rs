@@ -5,7 +5,7 @@
 use loadline_analysis::record::{SecondEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::slo::Objective;
 
-use crate::figures::{SeenLatency, spread_latencies};
+use crate::figures::{SeenLatency, spread};
 use crate::view::ResultView;
 
 pub(super) fn describe_miss<'a>(
@@ -17,7 +17,7 @@ pub(super) fn describe_miss<'a>(
         let all = seconds
             .iter()
             .map(|second| SeenLatency::from_quantile(of(second)));
-        spread_latencies(all).map(|spread| spread.median)
+        spread(all).map(|spread| spread.median)
     };
     let (p50, p99) = (middle(|s| s.p50)?, middle(|s| s.p99)?);
     let is_missed = |objective: &Objective| match objective {

@@ -107,10 +107,15 @@ pub fn cpu_words(configuration: &Configuration) -> String {
         _ => format!("{cpu} CPU"),
     };
     match (configuration.cpu, configuration.cpu_request) {
-        (Some(cpu), _) => match configuration.start_cpu {
-            Some(start) => format!("{} ({start} until ready)", amount(cpu)),
-            None => amount(cpu),
-        },
+        (Some(cpu), request) => {
+            let request = request.map_or_else(String::new, |request| {
+                format!("a CPU request of {request} with a limit of ")
+            });
+            let until = configuration
+                .start_cpu
+                .map_or_else(String::new, |start| format!(" ({start} until ready)"));
+            format!("{request}{}{until}", amount(cpu))
+        }
         (None, Some(request)) => format!("a CPU request of {request} without a limit"),
         (None, None) => "no CPU limit".to_owned(),
     }
@@ -309,11 +314,10 @@ impl ConfigurationNames {
 fn own_label(configuration: &Configuration) -> String {
     let repeats = |word: &&str| {
         word.parse().ok() == configuration.memory && configuration.memory.is_some()
-            || configuration.sure_cpu().is_some()
-                && [Some(*word), word.strip_suffix("cpu")]
-                    .into_iter()
-                    .flatten()
-                    .any(|word| word.parse().ok() == configuration.sure_cpu())
+            || [configuration.cpu, configuration.cpu_request]
+                .into_iter()
+                .flatten()
+                .any(|cpu| word.strip_suffix("cpu").unwrap_or(word).parse().ok() == Some(cpu))
             || configuration.jdk.as_deref().is_some_and(|jdk| {
                 // A plain level of the factor `jdk` is called `jdk17`.
                 *word == jdk || word.strip_prefix("jdk") == Some(jdk)

@@ -21,7 +21,7 @@ use super::{
     budget, dependencies, first_second, growth, jdks, money, node, peak, runs, saving, smaller,
     start_cpu, throttling, toxics,
 };
-use crate::figures::{self, SeenLatency, TrialFigures, spread_latencies};
+use crate::figures::{self, SeenLatency, TrialFigures, spread};
 use crate::format;
 use crate::redact;
 use crate::table::Tone;
@@ -165,7 +165,8 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
         recommendation.configuration.warm_up,
     )));
     details.extend(next_smaller(view, recommendation));
-    details.extend(smaller::smaller_cpu(view, recommendation).map(|words| with_full_stop(&words)));
+    let less_cpu = smaller::smaller_cpu(view, recommendation).into_iter();
+    details.extend(less_cpu.map(|words| with_full_stop(&words)));
     let answer = &recommendation.configuration;
     details.extend(start_cpu::start_cpu_sentence(view, answer));
     details.extend(jdks::knee_sentence(&recommendation.by_level));
@@ -360,7 +361,7 @@ fn deployment_headline(
     headline_of(&claim, sentence, details)
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
@@ -391,7 +392,7 @@ fn memory_used(
     recommendation: &Recommendation,
     deployment: &Deployment,
 ) -> Option<String> {
-    if let Some(budget) = budget::describe_budget(recommendation) {
+    if let Some(budget) = budget::describe_with_coverage(recommendation) {
         return Some(budget);
     }
     if let Some(found) = deployment.found {
@@ -439,7 +440,7 @@ fn budget_or_margin(view: &ResultView, recommendation: &Recommendation) -> Optio
         )
     };
     let has_margin = recommendation.margin > 0.0;
-    budget::describe_budget(recommendation).or_else(|| has_margin.then(found))
+    budget::describe_with_coverage(recommendation).or_else(|| has_margin.then(found))
 }
 
 /// The load, and the latency that was seen under it at the recommended size.
@@ -457,7 +458,7 @@ fn latency_seen(view: &ResultView, recommendation: &Recommendation) -> Option<St
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let group = groups::group_of(view, &recommendation.configuration)?;
     let of_trial = |t| TrialFigures::for_trial(t, quantile).headline;
-    let seen = spread_latencies(group.evidence_trials().filter_map(of_trial))?;
+    let seen = spread(group.evidence_trials().filter_map(of_trial))?;
     // The sentence above has the bound.
     let mut bounds = view.slo.objectives.iter();
     let bound =

@@ -2,7 +2,7 @@
 
 use loadline_analysis::latency::Latency;
 
-use super::headline::slo_words;
+use super::headline::{capital, slo_words};
 use super::section::{Section, SectionBlock};
 use super::{drill, groups};
 
@@ -37,7 +37,7 @@ pub fn latency_section(view: &ResultView) -> Option<Section> {
             let seen = measured
                 .iter()
                 .filter_map(|l| figures::latency_at(l, quantile));
-            let median = figures::spread_latencies(seen).and_then(|s| s.median.known_time());
+            let median = figures::spread(seen).and_then(|s| s.median.known_time());
             row.push(format::time_or(median).into());
         }
         table.add_row(row);
@@ -49,7 +49,8 @@ pub fn latency_section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("latency", "Latency by percentile")
             .with_block(SectionBlock::Paragraph(format!(
-                "From the intended send time, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.{before}",
+                "{}, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.{before}",
+                capital(view.latency_origin()),
                 slo_words(view)
             )))
             .with_block(SectionBlock::Table(table)),

@@ -69,7 +69,6 @@ const PAGE: &[fn(&ResultView) -> Option<Section>] = &[
     peak::peak_section,
     metrics::section,
     pauses::pauses_section,
-    throttling::throttling_section,
     warm_up::warm_up_section,
     memory::memory_section,
     growth::growth_section,

@@ -9,7 +9,6 @@ use loadline_analysis::attribution::{Attribution, PauseClass};
 use loadline_analysis::explain::{Explanation, class_words};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::span::TimeSpan;
-use loadline_analysis::standing::MeanStanding;
 
 use super::groups::{ConfigurationGroup, ConfigurationNames, group_trials};
 use super::section::{Section, SectionBlock};
@@ -30,9 +29,6 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
         .with_block(SectionBlock::Paragraph(legend().to_owned()))
         .with_block(SectionBlock::Paragraph(told))
         .with_block(SectionBlock::Table(longest_pauses(&explanation)));
-    if let Some(standing) = MeanStanding::for_window(worst, explanation.window) {
-        section = section.with_block(SectionBlock::Paragraph(beside_the_model(&standing)));
-    }
     if let Some(sampler) = worst.evidence.pauses.as_ref().map(|p| &p.sampler) {
         let cost = sampler.cpu_share().map_or(String::new(), |share| {
             format!(" Watching it took {:.2} % of a CPU.", 100.0 * share)
@@ -45,22 +41,6 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
         section = section.with_block(SectionBlock::Paragraph(text));
     }
     Some(section)
-}
-
-fn beside_the_model(standing: &MeanStanding) -> String {
-    let (limit, threads) = (standing.limit, standing.threads);
-    let who = match threads {
-        1 => "one thread that always has work stands".to_owned(),
-        n => format!("{n} threads that always have work stand"),
-    };
-    format!(
-        "Model: with a quota of {} in each {}, {who} {} of each period. Measured: it stood {}, and used {:.2} CPUs while it did not.",
-        format::measured_time(limit.quota),
-        format::measured_time(limit.period),
-        format::measured_time(standing.model),
-        format::measured_time(standing.measured),
-        standing.demand,
-    )
 }
 
 fn legend() -> &'static str {

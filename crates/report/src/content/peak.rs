@@ -6,7 +6,7 @@ use loadline_analysis::sli::MeasuredLoad;
 
 use super::groups;
 use super::section::{Section, SectionBlock};
-use crate::figures::{self, SeenLatency, spread_latencies};
+use crate::figures::{self, SeenLatency, spread};
 use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
@@ -36,10 +36,13 @@ pub fn peak_section(view: &ResultView) -> Option<Section> {
         row.push(latency_cell(before));
         table.add_row(row);
     }
-    let about = "A burst behind the judged load. Its latencies count from the intended send time; a request that failed counts as slower than every other. Median over the trials, the extremes in brackets.";
+    let about = format!(
+        "A burst behind the judged load. Its latencies count {}; a request that failed counts as slower than every other. Median over the trials, the extremes in brackets.",
+        view.latency_origin()
+    );
     (!table.has_no_rows()).then(|| {
         Section::new("peak", "What does the peak show?")
-            .with_block(SectionBlock::Paragraph(about.to_owned()))
+            .with_block(SectionBlock::Paragraph(about))
             .with_block(SectionBlock::Table(table))
     })
 }
@@ -56,7 +59,7 @@ pub fn peak_sentence(view: &ResultView, recommendation: &Recommendation) -> Opti
 pub fn starts_sentence<'a>(starts: impl Iterator<Item = &'a TrialRecord>) -> Option<String> {
     let peaks: Vec<_> = starts.filter_map(peak_load).collect();
     let first = peaks.first()?;
-    let p99 = spread_latencies(peak_latencies(&peaks, 0.99))?;
+    let p99 = spread(peak_latencies(&peaks, 0.99))?;
     Some(format!(
         "At {} for {}: p99 {}, {} requests failed.",
         format::as_rate(first.offered_rate?),
@@ -85,7 +88,7 @@ fn peak_latencies(peaks: &[MeasuredLoad], fraction: f64) -> impl Iterator<Item =
 }
 
 fn latency_cell(seen: impl Iterator<Item = SeenLatency>) -> TableCell {
-    let shown = spread_latencies(seen).map(|spread| spread.show(SeenLatency::show));
+    let shown = spread(seen).map(|spread| spread.show(SeenLatency::show));
     TableCell::from(shown.unwrap_or_else(|| format::NONE.into()))
 }
 

@@ -49,7 +49,10 @@ pub fn requests_section(view: &ResultView) -> Option<Section> {
     if table.has_no_rows() {
         return None;
     }
-    let mut words = "Each request of the mix in the measured phase; medians of the trials. Latency counts from the intended send time; a request that failed counts as slower than every other, and a dash means that the median lies there.".to_owned();
+    let mut words = format!(
+        "Each request of the mix in the measured phase; medians of the trials. Latency counts {}; a request that failed counts as slower than every other, and a dash means that the median lies there.",
+        view.latency_origin()
+    );
     if left_out > 0 {
         words += &format!(
             " The {SHOWN} that were sent most; {} left out.",
@@ -116,7 +119,7 @@ fn cells(request: &RequestFigures) -> Vec<TableCell> {
     for quantile in QUANTILES {
         let seen =
             trials().filter_map(|(request, _)| figures::latency_at(&request.latency, quantile));
-        let median = figures::spread_latencies(seen).and_then(|s| s.median.known_time());
+        let median = figures::spread(seen).and_then(|s| s.median.known_time());
         cells.push(format::time_or(median).into());
     }
     cells

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::budget::named_heap;
+use loadline_analysis::offer::RunPrice;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{JvmProcess, RunEvidence, TrialRecord};
 use loadline_analysis::sli;
@@ -51,6 +52,7 @@ pub(super) fn details(
 ) -> Vec<String> {
     let runs: Vec<&TrialRecord> = claim.fresh_starts().collect();
     let mut details: Vec<String> = time_sentence(view, &runs).into_iter().collect();
+    details.extend(price_sentence(recommendation));
     details.push(say_of_runs(proven_how(&recommendation.proof), view));
     details.extend(next_smaller(view, recommendation));
     details.extend(heaps_sentence(view, recommendation));
@@ -62,6 +64,11 @@ fn time_sentence(view: &ResultView, runs: &[&TrialRecord]) -> Option<String> {
     let cpu = median_cpu(runs.iter().copied());
     let of_cpu = cpu.map_or_else(String::new, |cpu| {
         format!(" and {} of CPU", format::measured_time(cpu))
+    });
+    let memory = runs.first().and_then(|run| run.configuration.memory);
+    let held = memory.map_or_else(String::new, |memory| {
+        let amount = format::three_digits(memory.as_gib() * time.as_secs_f64());
+        format!(", {amount} GiB-seconds")
     });
     let minutes = time.as_secs_f64() / BILLED.as_secs_f64();
     let billed = match minutes.ceil() as u64 {
@@ -78,9 +85,28 @@ fn time_sentence(view: &ResultView, runs: &[&TrialRecord]) -> Option<String> {
         format!("; with {memory} it took {}", format::measured_time(time))
     });
     Some(format!(
-        "A run took {}{of_cpu} (medians of {}), {billed} where runners are billed by the minute{beside}.",
+        "A run took {}{of_cpu} (medians of {}){held}, {billed} where runners are billed by the minute{beside}.",
         format::measured_time(time),
         runs.len(),
+    ))
+}
+
+/// `A run costs $0.00082 on fargate in us-east-1: 60s of 1 vCPU, 2Gi, list price of 2026-03-10.`
+fn price_sentence(recommendation: &Recommendation) -> Option<String> {
+    let (cheapest, others) = recommendation.run_prices.split_first()?;
+    let usd = |price: &RunPrice| format::three_digits(price.usd);
+    let others: String = others
+        .iter()
+        .map(|price| format!("; in {} it costs ${}", price.billed, usd(price)))
+        .collect();
+    Some(format!(
+        "A run costs ${} on {} in {}: {} of {}, price of {}{others}.",
+        usd(cheapest),
+        cheapest.offer,
+        cheapest.region,
+        format::elapsed(cheapest.billed_time),
+        cheapest.billed,
+        cheapest.price_date,
     ))
 }
 
@@ -181,6 +207,7 @@ fn jvm_table(view: &ResultView) -> Option<Table> {
         .right("Until")
         .right("Heap allowed")
         .right("Heap taken")
+        .right("After GC")
         .right("Most memory");
     for jvm in &run.jvms {
         table.add_row(jvm_row(jvm));
@@ -188,7 +215,7 @@ fn jvm_table(view: &ResultView) -> Option<Table> {
     Some(table)
 }
 
-fn jvm_row(jvm: &JvmProcess) -> [TableCell; 7] {
+fn jvm_row(jvm: &JvmProcess) -> [TableCell; 8] {
     let bytes = |bytes: Option<Bytes>| TableCell::from(format::bytes_or(bytes));
     [
         jvm.main.clone().into(),
@@ -200,6 +227,7 @@ fn jvm_row(jvm: &JvmProcess) -> [TableCell; 7] {
         format::measured_time(jvm.until).into(),
         bytes(jvm.heap_max),
         bytes(jvm.heap_committed),
+        bytes(jvm.heap_after),
         bytes(Some(jvm.rss)),
     ]
 }

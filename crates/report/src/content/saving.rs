@@ -10,7 +10,7 @@ use crate::view::ResultView;
 pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
     let today = view.today?;
     let recommendation = view.recommendation.as_ref()?;
-    let cpu = today.cpu.zip(recommendation.configuration.cpu);
+    let cpu = today.cpu.zip(recommendation.configuration.sure_cpu());
     let (mut saved, mut lacking) = (Vec::new(), Vec::new());
     if let Some((today, needed)) = cpu {
         let (today, needed) = (today.as_f64(), needed.as_f64());

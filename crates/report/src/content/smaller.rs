@@ -1,9 +1,12 @@
 //! The SLO table of the recommended size, and why not the next smaller one.
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
+use loadline_analysis::record::{
+    Configuration, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict,
+};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Objective;
+use loadline_sizing::Cpus;
 
 use super::groups::{self, ConfigurationGroup};
 use super::section::{Section, SectionBlock};
@@ -37,22 +40,36 @@ pub fn next_smaller<'a>(
     groups::group_of(view, &trial.configuration)
 }
 
-/// `475m CPU is too little (trial 6): p99 was 310ms`, where the search chose the CPU limit.
-pub fn smaller_cpu(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+/// `475m CPU is too little (trial 6): p99 was 310ms`, where the search chose the CPU, and the same of its
+/// limit where it is not the request.
+pub fn smaller_cpu(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
     let own = &recommendation.configuration;
+    let limit = |of: &Configuration| of.cpu.filter(|_| of.cpu_request == own.cpu_request);
+    let sure = too_little(view, own, Configuration::sure_cpu);
+    let limit = own.cpu_request.and_then(|_| too_little(view, own, limit));
+    sure.into_iter()
+        .chain(limit.map(|text| format!("A limit of {text}")))
+        .collect()
+}
+
+fn too_little(
+    view: &ResultView,
+    own: &Configuration,
+    amount: impl Fn(&Configuration) -> Option<Cpus>,
+) -> Option<String> {
     let is_smaller = |trial: &&TrialRecord| {
         let other = &trial.configuration;
-        trial.purpose == TrialPurpose::Room
+        matches!(trial.purpose, TrialPurpose::Room | TrialPurpose::Search)
             && trial.verdict.is_evidence()
             && trial.verdict != TrialVerdict::Pass
-            && other.sure_cpu() < own.sure_cpu()
+            && amount(other).is_some_and(|cpu| Some(cpu) < amount(own))
             && other.memory >= own.memory
     };
     let trial = view
         .trials
         .iter()
         .filter(is_smaller)
-        .max_by_key(|trial| trial.configuration.sure_cpu())?;
+        .max_by_key(|trial| amount(&trial.configuration))?;
     let number = view.trial_number(&trial.id)?;
     let throttled = Sli::from_record(trial).ok();
     let throttled = throttled.and_then(|sli| sli.throttled_periods_share);
@@ -64,7 +81,7 @@ pub fn smaller_cpu(view: &ResultView, recommendation: &Recommendation) -> Option
     });
     Some(format!(
         "{} CPU is too little (trial {number}): {}{}",
-        trial.configuration.sure_cpu()?,
+        amount(&trial.configuration)?,
         trial.reason.in_short(),
         throttled.unwrap_or_default()
     ))
@@ -162,67 +179,40 @@ fn comparison(
 
 type Show = fn(&[TrialFigures]) -> String;
 
+macro_rules! row {
+    ($name:literal, $($figure:ident).+, $print:path) => {
+        ($name, |all| spread_words(all.iter().filter_map(|f| f.$($figure).+), $print))
+    };
+}
+
 const ROWS: &[(&str, Show)] = &[
-    ("Start time, exec to ready", |f| {
-        spread_words(f.iter().filter_map(|f| f.sli.start), format::measured_time)
-    }),
-    ("Achieved rate", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.achieved_rate),
-            format::as_rate,
-        )
-    }),
-    ("Failed requests", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.error_share),
-            format::as_percent,
-        )
-    }),
-    ("CPUs used", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.cpus_used),
-            format::three_digits,
-        )
-    }),
-    ("CFS periods throttled", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.throttled_periods_share),
-            format::as_percent,
-        )
-    }),
-    ("Longest GC pause", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.gc_pause_max),
-            format::measured_time,
-        )
-    }),
-    ("Time stopped by GC", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.gc_pause_share),
-            format::as_percent,
-        )
-    }),
-    ("Heap after GC, largest", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.heap_after),
-            format::measured_bytes,
-        )
-    }),
-    ("Peak memory, page cache included", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.peak_memory),
-            format::measured_bytes,
-        )
-    }),
-    ("Peak working set", |f| {
-        spread_words(
-            f.iter().filter_map(|f| f.sli.peak_working_set),
-            format::measured_bytes,
-        )
-    }),
-    ("Peak anonymous memory", |f| {
-        spread_words(f.iter().filter_map(|f| f.anon), format::measured_bytes)
-    }),
+    row!(
+        "Start time, exec to ready",
+        sli.start,
+        format::measured_time
+    ),
+    row!("Achieved rate", sli.achieved_rate, format::as_rate),
+    row!("Failed requests", sli.error_share, format::as_percent),
+    row!("CPUs used", sli.cpus_used, format::three_digits),
+    row!(
+        "CFS periods throttled",
+        sli.throttled_periods_share,
+        format::as_percent
+    ),
+    row!("Longest GC pause", sli.gc_pause_max, format::measured_time),
+    row!("Time stopped by GC", sli.gc_pause_share, format::as_percent),
+    row!("Heap after GC, largest", heap_after, format::measured_bytes),
+    row!(
+        "Peak memory, page cache included",
+        sli.peak_memory,
+        format::measured_bytes
+    ),
+    row!(
+        "Peak working set",
+        sli.peak_working_set,
+        format::measured_bytes
+    ),
+    row!("Peak anonymous memory", anon, format::measured_bytes),
 ];
 
 fn spread_words<T: Copy + MiddleValue>(

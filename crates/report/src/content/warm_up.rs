@@ -10,7 +10,7 @@ use loadline_analysis::steady::{self, SteadinessRule};
 
 use super::groups::{self, ConfigurationGroup, ConfigurationNames};
 use super::section::{Section, SectionBlock};
-use crate::figures::{SeenLatency, spread, spread_latencies};
+use crate::figures::{SeenLatency, spread};
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -138,7 +138,7 @@ pub fn warm_up_section(view: &ResultView) -> Option<Section> {
         let judged = loaded
             .iter()
             .map(|l| SeenLatency::from_quantile(median(l.measured.iter().copied())));
-        let judged = spread_latencies(judged).and_then(|s| s.median.known_time());
+        let judged = spread(judged).and_then(|s| s.median.known_time());
         table.add_row([
             names.cell_name(group.configuration).into(),
             format::time_or(spread(starts).map(|s| s.median)).into(),
@@ -162,7 +162,7 @@ pub fn warm_up_section(view: &ResultView) -> Option<Section> {
 
 /// The median p50 of some seconds of load; `None` when it lies where nothing was answered.
 fn median<'a>(seconds: impl Iterator<Item = &'a SecondEvidence>) -> Option<Duration> {
-    spread_latencies(seconds.map(|s| SeenLatency::from_quantile(s.p50)))?
+    spread(seconds.map(|s| SeenLatency::from_quantile(s.p50)))?
         .median
         .known_time()
 }

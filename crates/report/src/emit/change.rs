@@ -189,7 +189,7 @@ fn foreign_parts(container: &Value) -> Option<String> {
 
 pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
     let cpu = resources.pointer("/limits/cpu")?;
-    let end = match facts.is_request_measured {
+    let end = match facts.is_without_limit {
         true => "is removed: the CPU request was measured without a limit.",
         false => "stays; the trials had none.",
     };
@@ -226,7 +226,7 @@ pub fn changed_container(
         changed["resources"]["requests"]["cpu"] = request.value.to_string().into();
     }
     let limits = changed["resources"]["limits"].as_object_mut();
-    if let Some(limits) = limits.filter(|_| facts.is_request_measured) {
+    if let Some(limits) = limits.filter(|_| facts.is_without_limit) {
         limits.remove("cpu");
     }
     changed["env"] = env.into();

@@ -27,7 +27,7 @@ const FILES: [&str; 9] = [
 const DEFAULT_SERVER: &str = "defaultServer";
 
 /// `java OPTIONS -jar JAR ARGUMENTS` or `wlp/bin/server run NAME ARGUMENTS`, taken apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StartCommand {
     /// JVM options between `java` and `-jar`; files that they name have their place in the image.
     pub options: Vec<String>,
@@ -47,13 +47,9 @@ impl StartCommand {
     /// For a measured image: its own entry point, followed by these arguments.
     pub fn in_image(arguments: &[String]) -> Self {
         Self {
-            options: Vec::new(),
-            jar: String::new(),
             arguments: arguments.to_vec(),
-            beside: Vec::new(),
             is_read: true,
-            extracted_from: None,
-            liberty: None,
+            ..Self::default()
         }
     }
 

@@ -53,10 +53,10 @@ pub struct EmitFacts<'a> {
     pub origin: Vec<String>,
     pub memory: BackedValue<Bytes>,
     pub cpu: Option<BackedValue<Cpus>>,
-    /// The request where there is no limit.
+    /// The request where it is not the limit.
     pub cpu_request: Option<BackedValue<Cpus>>,
-    /// Whether the CPU request was measured, without a limit: a limit would change the application.
-    pub is_request_measured: bool,
+    /// Whether a CPU request was measured without a limit: a limit would change the application.
+    pub is_without_limit: bool,
     /// The CPU limit until the pod is ready.
     pub start_cpu: Option<Cpus>,
     pub shm: Option<Bytes>,
@@ -116,7 +116,8 @@ impl<'a> EmitFacts<'a> {
                 because: cpu_reason(recommendation),
             }),
             cpu_request: cpu_request(recommendation, &trials),
-            is_request_measured: recommendation.configuration.cpu_request.is_some(),
+            is_without_limit: recommendation.configuration.cpu_request.is_some()
+                && recommendation.configuration.cpu.is_none(),
             start_cpu: recommendation.configuration.start_cpu,
             shm: recommendation.configuration.shm,
             options,
@@ -252,15 +253,12 @@ fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
 /// What is above the CPU that trials used on average, where nothing was measured at less.
 const ABOVE_USE: f64 = 1.25;
 
-/// The request where there is no limit: the one that was measured, or what follows from the use.
+/// The request if it is not the limit: measured, or derived from the use.
 fn cpu_request(
     recommendation: &Recommendation,
     trials: &[&TrialRecord],
 ) -> Option<BackedValue<Cpus>> {
     let configuration = &recommendation.configuration;
-    if configuration.cpu.is_some() {
-        return None;
-    }
     if let Some(value) = configuration.cpu_request {
         return Some(BackedValue {
             value,
@@ -269,6 +267,9 @@ fn cpu_request(
                 proof(recommendation)
             ),
         });
+    }
+    if configuration.cpu.is_some() {
+        return None;
     }
     let used = |trial: &&TrialRecord| Sli::from_record(trial).ok()?.cpus_used;
     let used = trials.iter().filter_map(used).max_by(f64::total_cmp)?;

@@ -4,10 +4,10 @@
 //! `#` comments, double quotes, backslash escapes); JVM TI specification, "JAVA_TOOL_OPTIONS"
 //! (separated by white space, single or double quotes, no escapes).
 
-use super::facts::EmitFacts;
+pub use loadline_sizing::options::words::TOOL_OPTIONS;
+use loadline_sizing::options::words::join_environment;
 
-/// The variable with options for every JVM, whoever starts it.
-pub const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+use super::facts::EmitFacts;
 
 pub fn argument_file(facts: &EmitFacts<'_>) -> String {
     let mut out = options_header(facts);
@@ -43,11 +43,13 @@ pub fn environment_file(facts: &EmitFacts<'_>) -> String {
 /// The value of `JAVA_TOOL_OPTIONS`; `None` when an option cannot be said there. What the environment
 /// says comes first, as in the trials: for the same option the last wins.
 pub fn tool_options(facts: &EmitFacts<'_>) -> Option<String> {
-    let given = facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS);
-    let given = given.map(|variable| variable.value.clone());
-    let options = facts.options.iter().map(|o| tool_option(&o.value));
-    let all: Option<Vec<String>> = given.chain(options).collect();
-    all.map(|all| all.join(" "))
+    let mut given = facts.variables.iter().filter(|v| v.name == TOOL_OPTIONS);
+    let own = match given.next() {
+        Some(variable) => Some(variable.value.as_deref()?),
+        None => None,
+    };
+    let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
+    join_environment(TOOL_OPTIONS, own, &options)
 }
 
 pub(super) fn options_header(facts: &EmitFacts<'_>) -> String {
@@ -68,18 +70,6 @@ fn argument(option: &str) -> String {
     }
 }
 
-pub(super) fn tool_option(option: &str) -> Option<String> {
-    if !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'') {
-        Some(option.to_owned())
-    } else if !option.contains('"') {
-        Some(format!("\"{option}\""))
-    } else if !option.contains('\'') {
-        Some(format!("'{option}'"))
-    } else {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,8 +79,5 @@ mod tests {
         assert_eq!(argument("-Xmx64m"), "-Xmx64m");
         assert_eq!(argument(r#"-Da=b c"#), r#""-Da=b c""#);
         assert_eq!(argument(r#"-Da="\"#), r#""-Da=\"\\""#);
-        assert_eq!(tool_option("-Da=b c").as_deref(), Some("\"-Da=b c\""));
-        assert_eq!(tool_option("-Da=\"b\"").as_deref(), Some("'-Da=\"b\"'"));
-        assert_eq!(tool_option("-Da=\"'"), None);
     }
 }

@@ -266,8 +266,10 @@ pub(super) fn resources(facts: &EmitFacts<'_>, own: &Value) -> Yaml {
         } else {
             "the limit: QoS class Guaranteed"
         };
-        requests.push(yaml_entry("cpu", value).because(why));
-    } else if facts.is_request_measured && own.pointer("/limits/cpu").is_some() {
+        if facts.cpu_request.is_none() {
+            requests.push(yaml_entry("cpu", value).because(why));
+        }
+    } else if facts.is_without_limit && own.pointer("/limits/cpu").is_some() {
         limits.push(yaml_entry("cpu", Yaml::Null).because("measured without a limit"));
     }
     yaml_map([

@@ -35,10 +35,11 @@ pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
 const HTTP_PORT: u16 = 9080;
 
 pub fn server_xml(facts: &EmitFacts<'_>) -> String {
-    // A comment of XML has no two hyphens in a row.
+    // A comment of XML has no two hyphens in a row; of more the first round leaves pairs behind.
     let lines = facts.origin.iter().chain(&facts.left_out);
+    let apart = |line: &String| line.replace("--", "- -").replace("--", "- -");
     let lines: String = lines
-        .map(|line| format!("<!-- {} -->\n", line.replace("--", "- -")))
+        .map(|line| format!("<!-- {} -->\n", apart(line)))
         .collect();
     let port = facts.application.port.unwrap_or(HTTP_PORT);
     format!(

@@ -14,7 +14,7 @@ use loadline_sizing::{Bytes, JavaVersion, JdkRelease, JvmOptionSet};
 use serde_json::Value;
 
 use super::error::EmitError;
-use super::jvm_options::{TOOL_OPTIONS, tool_option};
+use super::jvm_options::TOOL_OPTIONS;
 use crate::redact;
 use crate::text;
 
@@ -89,7 +89,7 @@ pub fn merge_options(
         }
     }
     for option in measured {
-        let option = tool_option(option).ok_or(EmitError::ToolOptions)?;
+        let option = words::quote_option(option).ok_or(EmitError::ToolOptions)?;
         kept.push(escaped(&option));
     }
     Ok(MergedOptions {

@@ -9,6 +9,7 @@ mod alerts;
 mod application;
 mod base_image;
 mod bounds;
+mod builds;
 mod cache;
 mod change;
 mod command;
@@ -37,6 +38,7 @@ mod yaml;
 
 pub use application::{AutoscalerNeeds, ImagePinning, ProductionApplication, ReadinessCheck};
 pub use base_image::{BaseImage, Likeness, OPENJ9};
+pub use builds::RunShape;
 pub use cache::{
     CacheStage, ImageCache, REQUESTS as CACHE_REQUESTS, cache_stage, cached_image,
     shared::shared_cache_script, training_script as cache_script,
@@ -46,19 +48,13 @@ pub use error::EmitError;
 pub use given::{Secret, secret};
 pub use names::slug;
 pub use patch::{PatchFiles, patch};
-pub use purpose::EmitPurpose;
-pub use run::{RunShape, emit_run};
+pub use purpose::{Artefact, EmitPurpose};
+pub use run::emit_run;
 pub use values::{ChartField, ValuePath, values};
 pub use workload::EmittedWorkload;
 
 use crate::view::ResultView;
 use facts::EmitFacts;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artefact {
-    pub name: &'static str,
-    pub text: String,
-}
 
 /// The artefacts of a result's recommendation, each once, in the order in which they are read.
 /// Errors: [`EmitError`] when the result has no recommendation, or when its options would have no

@@ -10,6 +10,7 @@ use loadline_analysis::lint::{IMAGE_OPTIONS, OUTSIDE_HEAP};
 use loadline_sizing::Bytes;
 use serde_json::Value;
 
+use super::ProductionApplication;
 use super::application::ImagePinning;
 use super::change::{
     ContainerChange, VariableChange, changed_container, container_change, kept_limits,
@@ -20,10 +21,10 @@ use super::evidence::evidence;
 use super::facts::EmitFacts;
 use super::kubernetes::resources;
 use super::merge::variables;
+use super::purpose::{Artefact, EmitPurpose};
 use super::start_cpu;
 use super::workload::EmittedWorkload;
 use super::yaml::{EVIDENCE_FILE, Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
-use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::text;
 use crate::view::ResultView;
 

@@ -1,4 +1,4 @@
-//! What artefacts are for.
+//! Artefacts and their purposes.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmitPurpose {
@@ -19,4 +19,10 @@ pub enum EmitPurpose {
 impl EmitPurpose {
     /// What is written where nothing is asked for.
     pub const ALL: [Self; 4] = [Self::Options, Self::Docker, Self::Compose, Self::Kubernetes];
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artefact {
+    pub name: &'static str,
+    pub text: String,
 }

@@ -1,34 +1,34 @@
-//! Shipping a run: a Kubernetes Job, and the measured JVM options.
+//! Shipping a run: a Kubernetes Job or CronJob, and the JVM options.
 //!
 //! Owns the Job's rules: a size that is too small fails again, so a kill for memory is not
 //! repeated, and a hanging run is ended.
 
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, ValueProvenance};
+use loadline_analysis::budget::named_heap;
+use loadline_analysis::lint::OUTSIDE_HEAP;
+use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::RunObjective;
+use loadline_sizing::Bytes;
 
+use super::builds::{self, RunShape, ShippedRun};
 use super::error::EmitError;
 use super::names::{labels, slug};
+use super::purpose::Artefact;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
-use super::{Artefact, jvm_options::TOOL_OPTIONS};
-use crate::format;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, redact, text};
 
 /// A run without a time bound is ended after this many times its measured time.
 const PATIENCE: u32 = 3;
 
+/// A page of 512-byte cards, as in `loadline_sizing::hotspot::heap`.
+const HEAP_ALIGNMENT: Bytes = Bytes::from_mib(2);
+
 /// Exit code of a process that was killed for memory: 128 and SIGKILL.
 const KILLED: u64 = 137;
 
-pub struct RunShape<'a> {
-    pub name: &'a str,
-    pub image: &'a str,
-    pub command: &'a [String],
-}
-
-/// The Job, and `jvm.options` where options were measured.
+/// The Job, its tool's files, and for `java` with options `jvm.options`.
 /// Errors: [`EmitError::NoRecommendation`].
 pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>, EmitError> {
     let Some(recommendation) = &view.recommendation else {
@@ -37,36 +37,51 @@ pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>
         });
     };
     let configuration = &recommendation.configuration;
-    let options: Vec<&str> = configuration
-        .jvm_options
-        .iter()
-        .filter(|option| option.provenance == ValueProvenance::Measured)
-        .map(|option| option.text.as_str())
-        .collect();
+    let options = configuration.jvm_options.iter().map(|o| o.text.as_str());
     let lines = crate::content::claim::AnswerClaim::new(view, recommendation).emitted_lines();
-    let header: String = lines.iter().map(|line| format!("# {line}\n")).collect();
-    let job = job(view, configuration, shape, &options).to_document();
+    let own = view.evidence_trials();
+    let own = own.filter(|t| t.configuration.memory == configuration.memory);
+    let jvms = own
+        .filter_map(|t| t.evidence.run.as_ref())
+        .flat_map(|run| &run.jvms);
+    let run = ShippedRun {
+        shape,
+        slug: slug(shape.name),
+        header: lines.iter().map(|line| format!("# {line}\n")).collect(),
+        configuration,
+        options: options.filter(|o| !o.contains(redact::REDACTED)).collect(),
+        jvms: jvms.collect(),
+        prices: &recommendation.run_prices,
+        deadline: deadline(view, configuration),
+    };
     let mut artefacts = vec![Artefact {
         name: "job.yaml",
-        text: format!("{header}{job}"),
+        text: format!("{}{}", run.header, job(&run).to_document()),
     }];
-    if !options.is_empty() {
+    let files = builds::tool_files(&run).into_iter();
+    artefacts.extend(files.map(|(name, text)| Artefact { name, text }));
+    if !run.options.is_empty() && configuration.options_variable.is_none() {
         artefacts.push(Artefact {
             name: "jvm.options",
-            text: format!("{header}{}\n", options.join("\n")),
+            text: format!("{}{}\n", run.header, run.options.join("\n")),
         });
     }
     Ok(artefacts)
 }
 
-fn job(
-    view: &ResultView,
-    configuration: &Configuration,
-    shape: &RunShape<'_>,
-    options: &[&str],
-) -> Yaml {
-    let slug = slug(shape.name);
-    let (deadline, why) = deadline(view, configuration);
+impl ShippedRun<'_> {
+    /// What its tested runs had next to the largest heap: `lint` adds both up.
+    fn outside_heap(&self) -> Option<Bytes> {
+        let allowed = self.jvms.iter().filter_map(|jvm| jvm.heap_max).max();
+        // The JVM rounds a heap up as it aligns it, and `lint` does so too.
+        let named = named_heap(self.configuration).map(|heap| heap.round_up(HEAP_ALIGNMENT));
+        let heap = named.or(allowed)?;
+        let rest = self.configuration.memory?.saturating_sub(heap);
+        Some(rest).filter(|rest| rest.as_bytes() > 0)
+    }
+}
+
+fn job(run: &ShippedRun<'_>) -> Yaml {
     let killed = yaml_map([
         yaml_entry("operator", "In"),
         yaml_entry("values", yaml_list([Yaml::Number(KILLED)])),
@@ -75,50 +90,65 @@ fn job(
         yaml_entry("action", "FailJob"),
         yaml_entry("onExitCodes", killed),
     ]);
-    let template = yaml_map([
-        yaml_entry("metadata", yaml_map([yaml_entry("labels", labels(&slug))])),
-        yaml_entry("spec", pod(configuration, shape, &slug, options)),
-    ]);
-    yaml_map([
-        yaml_entry("apiVersion", "batch/v1"),
-        yaml_entry("kind", "Job"),
+    let labelled = || {
         yaml_entry(
             "metadata",
-            yaml_map([
-                yaml_entry("name", slug.as_str()),
-                yaml_entry("labels", labels(&slug)),
-            ]),
-        ),
+            yaml_map([yaml_entry("labels", labels(&run.slug))]),
+        )
+    };
+    let template = yaml_map([labelled(), yaml_entry("spec", pod(run))]);
+    let (deadline, why) = &run.deadline;
+    let spec = yaml_map([
+        yaml_entry("backoffLimit", 1_u64),
+        yaml_entry("activeDeadlineSeconds", deadline.as_secs().max(1)).because(why),
         yaml_entry(
-            "spec",
-            yaml_map([
-                yaml_entry("backoffLimit", 1_u64),
-                yaml_entry("activeDeadlineSeconds", deadline.as_secs().max(1)).because(why),
-                yaml_entry(
-                    "podFailurePolicy",
-                    yaml_map([yaml_entry("rules", yaml_list([rule]))
-                        .because("killed for memory: the same size fails again")]),
-                ),
-                yaml_entry("template", template),
-            ]),
+            "podFailurePolicy",
+            yaml_map([yaml_entry("rules", yaml_list([rule]))
+                .because("killed for memory: the same size fails again")]),
         ),
+        yaml_entry("template", template),
+    ]);
+    let (kind, spec) = match run.shape.schedule {
+        None => ("Job", spec),
+        Some(schedule) => {
+            let jobs = yaml_map([labelled(), yaml_entry("spec", spec)]);
+            let spec = yaml_map([
+                yaml_entry("schedule", schedule),
+                yaml_entry("concurrencyPolicy", "Forbid")
+                    .because("two runs at once were not measured"),
+                yaml_entry("jobTemplate", jobs),
+            ]);
+            ("CronJob", spec)
+        }
+    };
+    let mut named = vec![
+        yaml_entry("name", run.slug.as_str()),
+        yaml_entry("labels", labels(&run.slug)),
+    ];
+    named.extend(run.outside_heap().map(|rest| {
+        let rest = yaml_entry(OUTSIDE_HEAP, rest.to_string());
+        yaml_entry("annotations", yaml_map([rest]))
+    }));
+    yaml_map([
+        yaml_entry("apiVersion", "batch/v1"),
+        yaml_entry("kind", kind),
+        yaml_entry("metadata", yaml_map(named)),
+        yaml_entry("spec", spec),
     ])
 }
 
-fn pod(configuration: &Configuration, shape: &RunShape<'_>, slug: &str, options: &[&str]) -> Yaml {
-    let words = shape.command.iter().map(|word| Yaml::from(word.as_str()));
+fn pod(run: &ShippedRun<'_>) -> Yaml {
+    let words = run.shape.command.iter();
+    let words = words.map(|word| Yaml::from(word.as_str()));
     let mut container = vec![
-        yaml_entry("name", slug),
-        yaml_entry("image", shape.image),
+        yaml_entry("name", run.slug.as_str()),
+        yaml_entry("image", run.shape.image),
         yaml_entry("command", yaml_list(words)),
-        yaml_entry("resources", resources(configuration)),
+        yaml_entry("resources", resources(run.configuration)),
     ];
-    if !options.is_empty() {
-        let value = yaml_map([
-            yaml_entry("name", TOOL_OPTIONS),
-            yaml_entry("value", options.join(" ")),
-        ]);
-        container.push(yaml_entry("env", yaml_list([value])));
+    if let Some((name, value)) = run.variable() {
+        let variable = yaml_map([yaml_entry("name", name), yaml_entry("value", value)]);
+        container.push(yaml_entry("env", yaml_list([variable])));
     }
     yaml_map([
         yaml_entry("restartPolicy", "Never"),

@@ -7,6 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::ProductionApplication;
 use super::application::ImagePinning;
 use super::change::{
     ContainerChange, VariableChange, changed_container, container_change, kept_limits, probes,
@@ -16,9 +17,9 @@ use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::resources;
 use super::patch::{PatchFiles, annotations, comments};
+use super::purpose::{Artefact, EmitPurpose};
 use super::start_cpu;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
-use super::{Artefact, EmitPurpose, ProductionApplication};
 use crate::redact;
 use crate::text;
 use crate::view::ResultView;

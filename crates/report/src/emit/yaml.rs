@@ -4,6 +4,8 @@
 //! Owns quoting and indentation, of keys that are foreign text as well. A double-quoted YAML scalar takes
 //! the escapes of JSON (YAML 1.2, 5.7), so nothing in a value can end it.
 
+use crate::text;
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Yaml {
     Text(String),
@@ -146,7 +148,7 @@ impl Yaml {
             Self::Map(entries) => {
                 for entry in entries {
                     if let Some(why) = &entry.because {
-                        out.push_str(&format!("{indent}# {}\n", comment(why)));
+                        out.push_str(&format!("{indent}# {}\n", text::one_line(why)));
                     }
                     out.push_str(&format!("{indent}{}:", key_scalar(&entry.key)));
                     entry.value.write_beside_key(out, depth + 1);
@@ -263,10 +265,6 @@ fn shorten_reason(why: &str) -> String {
         None => crate::table::wrap(why, LONGEST).swap_remove(0) + " ...",
     };
     format!("{kept}; see {EVIDENCE_FILE}")
-}
-
-pub fn comment(text: &str) -> String {
-    crate::text::one_line(text)
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ fn percentile_line(
             .iter()
             .filter_map(|l| figures::latency_at(l, 1.0 - 1.0 / x));
         // A line ends where the requests begin that failed.
-        let median = figures::spread_latencies(seen)?.median.known_time()?;
+        let median = figures::spread(seen)?.median.known_time()?;
         round(median.as_secs_f64() * 1e3)
     };
     let y = x

@@ -36,7 +36,7 @@ pub fn render_html(view: &ResultView) -> String {
         let is_open = leads.contains(&section.id);
         body.push_str(&section_html(section, view, &lead, (is_open, &percentiles)));
         if comes_before_time(section, &sections) {
-            body.push_str(&over_time(&charts));
+            body.push_str(&over_time(view, &charts));
         }
     }
     body.push_str("</main>\n");
@@ -136,7 +136,7 @@ const AROUND_OUTAGE: [(&str, &str); 3] = [
     ("threads", "Threads, and sockets"),
 ];
 
-fn over_time(charts: &charts::Charts) -> String {
+fn over_time(view: &ResultView, charts: &charts::Charts) -> String {
     let names: Vec<&str> = charts.course_names().collect();
     if names.is_empty() {
         return String::new();
@@ -151,11 +151,12 @@ fn over_time(charts: &charts::Charts) -> String {
         ));
     }
     out.push_str("</select></p>\n");
+    let latency = format!(
+        "Latency of each second, {} (ms, log scale)",
+        view.latency_origin()
+    );
     for (id, caption) in [
-        (
-            "latency-time",
-            "Latency of each second, from the intended send time (ms, log scale)",
-        ),
+        ("latency-time", latency.as_str()),
         (
             "stopped",
             "Stopped: garbage collection, and throttled by the CPU quota (ms in each second; throttled time is a sum over CPUs)",

@@ -61,7 +61,7 @@ impl ServiceRelease {
             needed: spread(costs().filter_map(|c| c.memory)),
             cpu_per_request: spread(costs().filter_map(|c| c.cpu_per_request)),
             start: spread(all().filter_map(|f| f.sli.start)),
-            p99: figures::spread_latencies(all().filter_map(|f| f.headline)),
+            p99: figures::spread(all().filter_map(|f| f.headline)),
         })
     }
 

@@ -44,7 +44,7 @@ pub fn draw_caches(view: &ResultView) -> Option<String> {
             (KeySymbol::Line("whisker"), "95 % interval"),
         ],
     );
-    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, show_share(v))).collect();
+    let ticks = x.labelled_ticks(show_share);
     let bottom = height - BOTTOM;
     drawing.x_axis(
         &x,

@@ -162,13 +162,13 @@ impl SvgDrawing {
         &mut self,
         scale: &AxisScale,
         (left, right): (f64, f64),
-        ticks: &[(f64, String)],
+        show: impl Fn(f64) -> String,
         title: &str,
     ) {
-        for (value, text) in ticks {
-            let y = scale.position_of(*value);
+        for value in scale.ticks() {
+            let y = scale.position_of(value);
             self.draw_line("grid", &[(left, y), (right, y)]);
-            self.draw_text((left - 8.0, y + 4.0), TextAnchor::End, text);
+            self.draw_text((left - 8.0, y + 4.0), TextAnchor::End, &show(value));
         }
         let (bottom, top) = scale.end_positions();
         let above = (left - 8.0, top.min(bottom) - 10.0);

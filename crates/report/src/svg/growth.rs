@@ -55,18 +55,14 @@ pub fn draw_growth(view: &ResultView) -> Option<String> {
     let bottom = HEIGHT - BOTTOM;
     let values = series.columns.iter().flatten().copied().flatten();
     let y = AxisScale::linear(values.chain(limit).chain([0.0]), (bottom, top))?;
-    let ticks: Vec<(f64, String)> = x
-        .ticks()
-        .into_iter()
-        .map(|t| (t, format::three_digits(t)))
-        .collect();
+    let ticks = x.labelled_ticks(format::three_digits);
     drawing.x_axis(&x, (top, bottom), &ticks, "minutes of the soak");
-    let ticks: Vec<(f64, String)> = y
-        .ticks()
-        .into_iter()
-        .map(|t| (t, format!("{}Mi", format::three_digits(t))))
-        .collect();
-    drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "memory");
+    drawing.y_axis(
+        &y,
+        (LEFT, WIDTH - RIGHT),
+        |t| format!("{}Mi", format::three_digits(t)),
+        "memory",
+    );
     if let Some(limit) = limit {
         drawing.draw_line(
             "edge",

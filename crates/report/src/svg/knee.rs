@@ -68,7 +68,8 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     let latencies = all.iter().filter_map(highest).chain(bound).map(ms);
     let y = AxisScale::log_around(latencies, (bottom, top + 24.0))?;
     too_small(&mut drawing, &all, &x, (top, bottom));
-    axes(&mut drawing, &all, (&x, &y), (top, bottom), quantile);
+    let title = format!("worst {quantile}, {}", view.latency_origin());
+    axes(&mut drawing, &all, (&x, &y), (top, bottom), &title);
     if let Some(bound) = bound {
         let at = y.position_of(ms(bound));
         drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
@@ -125,7 +126,7 @@ fn knee_size(
     let seen = group
         .evidence_trials()
         .map(|t| TrialFigures::for_trial(t, quantile).headline);
-    let seen = figures::spread_latencies(seen.flatten());
+    let seen = figures::spread(seen.flatten());
     let is_chosen = view
         .recommendation
         .as_ref()
@@ -190,7 +191,7 @@ fn axes(
     all: &[KneeSize],
     (x, y): (&AxisScale, &AxisScale),
     (top, bottom): (f64, f64),
-    quantile: Quantile,
+    title: &str,
 ) {
     let chosen = all.iter().position(|s| s.is_chosen).unwrap_or(0);
     let mut order: Vec<usize> = (0..all.len()).collect();
@@ -211,10 +212,8 @@ fn axes(
     }
     drawing.x_axis(x, (top, bottom), &ticks, "memory limit, logarithmic");
     let time = |ms: f64| format::measured_time(Duration::from_secs_f64(ms / 1e3));
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
-    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), &ticks, "");
-    let title = format!("worst {quantile}, from the intended send time");
-    drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, &title);
+    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), time, "");
+    drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, title);
 }
 
 fn ms(time: Duration) -> f64 {

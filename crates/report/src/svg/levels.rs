@@ -38,7 +38,7 @@ pub fn draw_levels(view: &ResultView) -> Option<String> {
         ],
     );
     let size = |mib: f64| Bytes::from_mib(mib.round() as u64).to_string();
-    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, size(v))).collect();
+    let ticks = x.labelled_ticks(size);
     drawing.x_axis(&x, (TOP, bottom), &ticks, "memory limit, from 0");
     for (i, of) in all.iter().enumerate() {
         draw_level(&mut drawing, of, TOP + ROW * i as f64, &x);

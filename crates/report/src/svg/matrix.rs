@@ -84,7 +84,7 @@ pub fn draw_matrix(view: &ResultView) -> Option<String> {
     let points = || lines.iter().flat_map(|line| &line.points);
     let x = AxisScale::log_of(points().map(|p| p.level.0), (LEFT, WIDTH - RIGHT))?;
     let figure = match quantile {
-        Some(quantile) => format!("{quantile}, from the intended send time"),
+        Some(quantile) => format!("{quantile}, {}", view.latency_origin()),
         None => "exec to ready".to_owned(),
     };
     let label = format!(
@@ -191,7 +191,7 @@ fn point(
         high: SeenLatency::InFailures,
         n,
     });
-    let seen = figures::spread_latencies(seen).or(none)?;
+    let seen = figures::spread(seen).or(none)?;
     let (kept, of) = group.passes();
     let range = match seen.n {
         1 => seen.median.show(),
@@ -252,8 +252,7 @@ fn axes<'a>(
     }
     drawing.x_axis(x, (top, bottom), &ticks, title);
     let time = |seconds: f64| format::measured_time(Duration::from_secs_f64(seconds));
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, time(v))).collect();
-    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), &ticks, "");
+    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), time, "");
 }
 
 fn draw_matrix_line(

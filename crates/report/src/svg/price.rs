@@ -42,14 +42,13 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
     let bound = bound(view);
     let latencies = all.iter().filter_map(ms).chain(bound);
     let y = AxisScale::log_around(latencies, (bottom, top + 14.0))?;
-    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|v| (v, dollars(v))).collect();
+    let ticks = x.labelled_ticks(dollars);
     drawing.x_axis(&x, (top, bottom), &ticks, "price of a month, from 0");
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|v| (v, show_millis(v))).collect();
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        &ticks,
-        "p99, from the intended send time",
+        show_millis,
+        &format!("p99, {}", view.latency_origin()),
     );
     if let Some(bound) = bound {
         let at = y.position_of(bound);

@@ -107,8 +107,7 @@ fn drawing(
         HEIGHT,
         &format!("{title}, of each release; the table has the values."),
     );
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show(t))).collect();
-    drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), &ticks, "");
+    drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), show, "");
     let key = [
         (KeySymbol::Mark(Mark::Of(0)), *mark),
         (KeySymbol::Line("whisker"), *line),

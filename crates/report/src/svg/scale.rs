@@ -80,6 +80,10 @@ impl AxisScale {
         (self.start, self.end)
     }
 
+    pub(super) fn labelled_ticks(&self, show: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        self.ticks().into_iter().map(|v| (v, show(v))).collect()
+    }
+
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.is_log {
             let step = round_step(self.to);

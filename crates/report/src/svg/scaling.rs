@@ -40,15 +40,10 @@ pub fn draw_scaling(view: &ResultView) -> Option<String> {
     let y = AxisScale::log_around(rates, (HEIGHT - BOTTOM, top))?;
     let ticks: Vec<(f64, String)> = cpus.iter().map(|c| (c.as_f64(), c.to_string())).collect();
     drawing.x_axis(&x, (top, HEIGHT - BOTTOM), &ticks, "CPU limit of a replica");
-    let ticks: Vec<(f64, String)> = y
-        .ticks()
-        .into_iter()
-        .map(|r| (r, format::as_rate(r)))
-        .collect();
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        &ticks,
+        format::as_rate,
         "requests a second of one replica",
     );
     drawing.draw_line(

@@ -41,15 +41,10 @@ pub fn start_cpu(view: &ResultView) -> Option<String> {
     cpus.dedup();
     let ticks: Vec<(f64, String)> = cpus.iter().map(|c| (c.as_f64(), c.to_string())).collect();
     drawing.x_axis(&x, (top, bottom), &ticks, "CPU limit (log scale)");
-    let ticks: Vec<(f64, String)> = y
-        .ticks()
-        .into_iter()
-        .map(|t| (t, show_seconds(t)))
-        .collect();
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        &ticks,
+        show_seconds,
         "exec to ready (log scale)",
     );
     for (i, family) in families.iter().enumerate() {

@@ -41,13 +41,12 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     let top = drawing.draw_key(LEFT, &entries) + 22.0;
     let bottom = HEIGHT - BOTTOM;
     let y = AxisScale::log_around(values.iter().flatten().copied().flatten(), (bottom, top))?;
-    let ticks: Vec<(f64, String)> = x.ticks().into_iter().map(|s| (s, s.to_string())).collect();
+    let ticks = x.labelled_ticks(|s| s.to_string());
     drawing.x_axis(&x, (top, bottom), &ticks, "seconds of load");
-    let ticks: Vec<(f64, String)> = y.ticks().into_iter().map(|t| (t, show_ms(t))).collect();
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        &ticks,
+        show_ms,
         "p50, the median over the trials (log scale)",
     );
     if let Some(judged) = curves.first().map(|c| x.position_of(c.warm_up as f64)) {

@@ -883,16 +883,21 @@ fn an_alert_on_memory_leaves_room_for_the_growth_of_the_budget() {
 /// A pod without a CPU request starves first on a busy node.
 #[test]
 fn no_manifest_is_without_a_cpu_request() {
-    for request in [Some("800m"), None] {
+    let cases = [
+        (None, Some("800m")),
+        (None, None),
+        (Some("1"), Some("800m")),
+    ];
+    for (limit, request) in cases {
         let mut view = fixture::search();
         let recommendation = view.recommendation.as_mut().expect("an answer");
         let configuration = &mut recommendation.configuration;
-        configuration.cpu = None;
+        configuration.cpu = limit.map(|text| text.parse().expect("CPUs"));
         configuration.cpu_request = request.map(|text| text.parse().expect("CPUs"));
         let own = configuration.clone();
         for trial in &mut view.trials {
             if trial.configuration.memory == own.memory {
-                trial.configuration.cpu = None;
+                trial.configuration.cpu = own.cpu;
                 trial.configuration.cpu_request = own.cpu_request;
             }
         }
@@ -905,7 +910,7 @@ fn no_manifest_is_without_a_cpu_request() {
         let given = resources["requests"]["cpu"].as_str();
         assert!(given.is_some(), "{request:?}: {resources}");
         assert!(request.is_none() || given == request, "{resources}");
-        assert!(resources["limits"]["cpu"].is_null(), "{resources}");
+        assert_eq!(resources["limits"]["cpu"].as_str(), limit, "{resources}");
     }
 }
 

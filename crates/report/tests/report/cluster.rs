@@ -193,6 +193,19 @@ fn a_load_command_is_named_and_whether_it_waits_is_said() {
 }
 
 #[test]
+fn latencies_of_a_load_command_count_from_their_arrival() {
+    let mut view = on(&["n1"], None);
+    for load in view.trials.iter_mut().flat_map(|t| &mut t.evidence.load) {
+        load.load_from = Some(LoadFrom::Command {
+            command: Box::new(command_evidence()),
+        });
+    }
+    let page = render_html(&view);
+    assert!(page.contains("From its arrival before the service"));
+    assert!(!page.contains("intended send time"));
+}
+
+#[test]
 fn what_the_file_of_a_load_command_says_is_compared_with_what_was_seen() {
     let with = |scope: ReportedScope, more: u64, factor: f64| {
         let mut view = on(&["n1"], None);

@@ -27,6 +27,7 @@ mod pauses;
 mod pods;
 mod read_back;
 mod requests;
+mod runs;
 mod saving;
 mod startup;
 mod tables;

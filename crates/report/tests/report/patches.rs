@@ -189,6 +189,29 @@ fn a_measured_request_takes_the_limit_away() {
     );
 }
 
+/// A request that was measured below its limit: the patch has both.
+#[test]
+fn a_request_below_its_limit_is_patched() {
+    let manifest = yaml(MANIFEST);
+    let mut view = view();
+    let cpus = |text: &str| Some(text.parse().expect("CPUs"));
+    let answer = &mut view
+        .recommendation
+        .as_mut()
+        .expect("an answer")
+        .configuration;
+    (answer.cpu, answer.cpu_request) = (cpus("500m"), cpus("300m"));
+    let target = workload(&manifest).expect("a workload");
+    let patched = patch(&view, &image(), &target).expect("it can be patched");
+    let text = text(&patched.artefacts, "patch.yaml");
+    let applied = merged(&manifest, &yaml(&text));
+    let patched = &patched.container["resources"];
+    for resources in [&app(&applied)["resources"], patched] {
+        assert_eq!(resources["requests"]["cpu"], "300m");
+        assert_eq!(resources["limits"]["cpu"], "500m", "{text}");
+    }
+}
+
 #[test]
 fn what_was_measured_arrives() {
     let manifest = yaml(MANIFEST);

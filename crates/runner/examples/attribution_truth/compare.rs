@@ -6,10 +6,9 @@ use std::process::ExitCode;
 
 use loadline_analysis::attribution::{Attribution, PauseClass, PauseSources, attribute_pause};
 use loadline_analysis::estimate::{
-    CounterSample, FlatlineRule, PeriodBoundaries, phase_locked_spans, ran_spans, smeared_spans,
-    throttled_spans,
+    CounterSample, FlatlineRule, PeriodBoundaries, phase_locked_spans, ran_spans, throttled_spans,
 };
-use loadline_analysis::span::TimeSpans;
+use loadline_analysis::span::{TimeSpan, TimeSpans};
 use loadline_sizing::Cpus;
 
 use crate::scene::Seen;
@@ -43,6 +42,19 @@ pub struct Score {
     throttled: u64,
     /// How well the samplers kept their time.
     watched: String,
+}
+
+/// Places throttled time as samples of any distance allow: a growth of D is [t − D/cpus, t].
+/// Samples a second apart, which is what the study had, get the dominant cause of a pause right
+/// in less than six of ten.
+fn smeared_spans(samples: &[CounterSample], cpus: usize) -> TimeSpans {
+    let span = |pair: &[CounterSample]| {
+        let (before, now) = (&pair[0], &pair[1]);
+        let growth = now.throttled.saturating_sub(before.throttled);
+        let length = (growth / cpus.max(1) as u64).min(now.at - before.at);
+        TimeSpan::new(now.at - length, now.at)
+    };
+    samples.windows(2).map(span).collect()
 }
 
 fn throttled(of: &Attribution) -> u64 {

@@ -148,13 +148,10 @@ mod tests {
 
     #[test]
     fn a_start_script_that_drops_the_options_is_told_of() {
-        let evidence = Evidence {
-            failure: Some(MeasurementFailure {
-                cause: InvalidReason::OtherOptions,
-                detail: "the JVM runs without it".to_owned(),
-            }),
-            ..Evidence::default()
-        };
+        let evidence = Evidence::failed(MeasurementFailure::new(
+            InvalidReason::OtherOptions,
+            "the JVM runs without it",
+        ));
         let error = not_written(APPCDS, &evidence);
         let text = error.to_string();
         assert!(

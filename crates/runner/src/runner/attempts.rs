@@ -4,15 +4,24 @@ use std::time::Duration;
 
 use loadline_analysis::record::{InvalidReason, TrialPurpose, TrialRecord, TrialVerdict};
 use loadline_analysis::search::{TrialAsk, WantedTrials};
+use loadline_analysis::text;
+use loadline_cgroup::{BusyProgram, CpuUse};
 
 use super::{RunError, SearchRunner};
+use crate::host::MachineUse;
 use crate::store::{StoreError, TrialKey};
 
 pub const ATTEMPTS: u32 = 3;
 
-/// Wait before the second attempt; doubled before the third. A disturbance needs time to pass; an
-/// evicted pod or a killed process does not.
+/// Wait before the second attempt; doubled before the third.
 const BACK_OFF: Duration = Duration::from_secs(2);
+
+/// Longest wait for a quiet machine before the second attempt; four times as long before the third.
+/// Chosen: a build often takes minutes.
+const QUIET_WAIT: Duration = Duration::from_secs(60);
+
+/// How often the machine is looked at meanwhile.
+const QUIET_LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AskAttempts {
@@ -20,6 +29,8 @@ pub(super) struct AskAttempts {
     pub spent: Duration,
     /// When the next may begin, by the host's clock, ns.
     pub not_before: u64,
+    /// Until when it waits for a quiet machine, where others disturbed the last.
+    pub quiet_until: u64,
 }
 
 impl AskAttempts {
@@ -50,7 +61,65 @@ fn is_lasting(record: &TrialRecord) -> bool {
     record.verdict == TrialVerdict::Invalid(InvalidReason::OtherOptions)
 }
 
+fn is_disturbed(verdict: TrialVerdict) -> bool {
+    use InvalidReason::{GeneratorSaturated, Noise, OuterThrottle, ProxySaturated};
+    matches!(
+        verdict,
+        TrialVerdict::Invalid(Noise | GeneratorSaturated | OuterThrottle | ProxySaturated)
+    )
+}
+
+/// What keeps the machine from being quiet.
+fn culprit(used: &CpuUse) -> String {
+    match &used.busiest {
+        Some(BusyProgram { name, pid, share }) => {
+            format!(
+                "{name} (pid {pid}) uses {} of the CPUs",
+                text::short_percent(*share)
+            )
+        }
+        None => format!(
+            "other programs use {} of the CPUs",
+            text::short_percent(used.share)
+        ),
+    }
+}
+
+/// Whether it needs time to pass, as a disturbance does. An evicted pod, a load command that failed, a
+/// metric that never appeared and a dependency that ended do not.
+fn is_passing(record: &TrialRecord) -> bool {
+    use InvalidReason::{Dependency, LoadCommand, Metrics, RuntimeLost};
+    let at_once = [Dependency, LoadCommand, Metrics, RuntimeLost];
+    !at_once.map(TrialVerdict::Invalid).contains(&record.verdict)
+}
+
 impl SearchRunner<'_> {
+    /// Whether another attempt waits for a quiet machine; the watcher hears who keeps it busy.
+    pub(super) fn must_wait(
+        &mut self,
+        slot: usize,
+        ask: &TrialAsk,
+        mut tried: AskAttempts,
+    ) -> bool {
+        let now = self.host.host_clock_ns();
+        if now >= tried.quiet_until {
+            return false;
+        }
+        match self.host.machine_use() {
+            MachineUse::Unknown => return false,
+            MachineUse::NotYet => {}
+            MachineUse::Seen(used) if used.share <= self.of.thresholds.noise.foreign_cpu => {
+                return false;
+            }
+            MachineUse::Seen(used) => self.watcher.slot_waits(slot, &culprit(&used)),
+        }
+        tried.not_before = now + QUIET_LOOK.as_nanos() as u64;
+        // A search that has a budget waits from it.
+        tried.spent += QUIET_LOOK;
+        self.tried.set_value(ask, tried);
+        true
+    }
+
     pub(super) fn trial_key(&self, ask: &TrialAsk, attempt: u32) -> TrialKey {
         TrialKey {
             result: self.of.result.clone(),
@@ -112,14 +181,14 @@ impl SearchRunner<'_> {
                 let path = self.of.store.state_directory().to_owned();
                 return Err(StoreError::Full { path }.into());
             }
-            let is_lost = record.verdict == TrialVerdict::Invalid(InvalidReason::RuntimeLost);
-            let steps = if is_lost {
-                0
-            } else {
-                tried.attempts % ATTEMPTS
+            let steps = tried.attempts % ATTEMPTS;
+            let wait = BACK_OFF * steps * u32::from(is_passing(&record));
+            let now = self.host.host_clock_ns();
+            tried.not_before = now + wait.as_nanos() as u64;
+            tried.quiet_until = match is_disturbed(record.verdict) {
+                true => now + (QUIET_WAIT * 4_u32.pow(steps.saturating_sub(1))).as_nanos() as u64,
+                false => 0,
             };
-            let wait = BACK_OFF * steps;
-            tried.not_before = self.host.host_clock_ns() + wait.as_nanos() as u64;
         }
         self.tried.set_value(ask, tried);
         if is_over {

@@ -4,7 +4,7 @@ use loadline_analysis::record::{
     Evidence, InvalidReason, MeasurementFailure, SCHEMA, TrialRecord, TrialVerdict,
 };
 use loadline_analysis::search::TrialAsk;
-use loadline_analysis::verdict::{Judgement, judge_trial};
+use loadline_analysis::verdict::{ACCEPTED, Judgement, judge_for, judge_trial};
 use loadline_jvm::cache::CacheKind;
 use loadline_protocol::TrialEnding;
 
@@ -211,13 +211,10 @@ fn measured_evidence(ending: TrialEnding) -> Result<Evidence, RunError> {
     match ending {
         TrialEnding::Measured(evidence) => Ok(*evidence),
         TrialEnding::Refused(refusal) => Err(refusal.into()),
-        TrialEnding::Stopped => Ok(Evidence {
-            failure: Some(MeasurementFailure {
-                cause: InvalidReason::RuntimeLost,
-                detail: "it was stopped from outside".to_owned(),
-            }),
-            ..Evidence::default()
-        }),
+        TrialEnding::Stopped => Ok(Evidence::failed(MeasurementFailure::new(
+            InvalidReason::RuntimeLost,
+            "it was stopped from outside",
+        ))),
     }
 }
 
@@ -239,10 +236,18 @@ fn record_of_trial(of: &Measurement<'_>, trial: &SlotTrial, mut evidence: Eviden
     }
 }
 
-/// Judges strictly; a disturbed trial again without regard to the disturbance, where the
-/// experiment accepts it.
+/// Judges a disturbed trial without regard to the disturbance if the experiment accepts that.
 fn judge_evidence(of: &Measurement<'_>, trial: &SlotTrial, evidence: &mut Evidence) -> Judgement {
     let (configuration, slo) = (&trial.key.configuration, &of.experiment.slo);
+    if !of.experiment.accept_noise {
+        return judge_for(
+            trial.key.purpose,
+            configuration,
+            slo,
+            evidence,
+            &of.thresholds,
+        );
+    }
     let strict = judge_trial(configuration, slo, evidence, &of.thresholds);
     let is_disturbed = matches!(
         strict.verdict,
@@ -252,12 +257,10 @@ fn judge_evidence(of: &Measurement<'_>, trial: &SlotTrial, evidence: &mut Eviden
                 | InvalidReason::ProxySaturated
         )
     );
-    if !is_disturbed || !of.experiment.accept_noise {
+    if !is_disturbed {
         return strict;
     }
-    let warning =
-        "other programs disturbed it; judged all the same, as the experiment accepts noise";
-    evidence.warnings.push(warning.to_owned());
+    evidence.warnings.push(ACCEPTED.to_owned());
     let lenient = of.thresholds.accepting_neighbours();
     judge_trial(configuration, slo, evidence, &lenient)
 }

@@ -74,7 +74,7 @@ impl Store {
         let transaction = self.check_sql(self.connection.unchecked_transaction())?;
         if self.insert_result(row)? {
             let sql = "INSERT OR REPLACE INTO from_cluster (result, confirmed) VALUES (?1, 0)";
-            self.check_sql(self.connection.execute(sql, [&row.id]))?;
+            self.execute_sql(sql, [&row.id])?;
             self.set_away(&row.id, Some(place))?;
         } else if self.away_location(&row.id)?.as_ref() != Some(place) {
             return Err(StoreError::NotAway { id: row.id.clone() });
@@ -111,8 +111,7 @@ impl Store {
 
     pub fn set_confirmed(&self, result: &str) -> Stored<()> {
         let sql = "UPDATE from_cluster SET confirmed = 1 WHERE result = ?1";
-        self.check_sql(self.connection.execute(sql, [result]))
-            .map(drop)
+        self.execute_sql(sql, [result]).map(drop)
     }
 
     /// Ids name files: a foreign id must be a UUID in this store's form.
@@ -130,11 +129,11 @@ impl Store {
             self.json_text(&ResultStatus::Interrupted)?,
         ];
         let directory = row.directory.to_string_lossy();
-        let added = self.check_sql(self.connection.execute(
+        let added = self.execute_sql(
             "INSERT OR IGNORE INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![row.id, kind, row.title, row.created_unix_ms.cast_signed(), row.experiment, directory, command, machine, status, self.owner_text(&row.id)?],
-        ))?;
+        )?;
         Ok(added == 1)
     }
 
@@ -146,10 +145,10 @@ impl Store {
         fingerprint: Option<&str>,
     ) -> Stored<()> {
         let text = self.json_text(machine)?;
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "UPDATE result SET machine = ?2 WHERE id = ?1",
             params![result, text],
-        ))?;
+        )?;
         if let Some(fingerprint) = fingerprint {
             self.set_ground(result, fingerprint)?;
         }
@@ -194,11 +193,11 @@ impl IncomingResult<'_> {
             attempt: finished.attempt,
         })?;
         let (owner, started) = (store.owner_text(&record.id)?, record.started_at_unix_ms);
-        let taken = store.check_sql(store.connection.execute(
+        let taken = store.execute_sql(
             "INSERT OR IGNORE INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms, record)
              VALUES (?1, ?2, ?3, ?4, ?5, 'finished', ?6, ?7, ?8)",
             params![record.id, record.result, key, record.repeat, finished.attempt, owner, started.cast_signed(), store.encode_record(record)?],
-        ))?;
+        )?;
         Ok(taken == 1)
     }
 

@@ -26,7 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analysis::record::{Configuration, TrialPurpose, TrialRecord};
 use loadline_cgroup::GroupName;
 use loadline_files::{Directory, PathRefusal};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
 use serde::{Deserialize, Serialize};
 
 pub use copies::{AwayLocation, FinishedTrial, IncomingResult, TrialCopies, is_store_id};
@@ -131,11 +131,6 @@ impl Store {
         self.directory.join("logs").join(format!("{trial}.log"))
     }
 
-    /// Where older versions kept the packed logs of a trial.
-    pub fn older_logs(&self, trial: &str) -> PathBuf {
-        self.directory.join("logs").join(trial)
-    }
-
     pub fn cache_directory(&self, result: &str) -> PathBuf {
         self.directory.join("caches").join(result)
     }
@@ -153,21 +148,21 @@ impl Store {
         let machine = self.json_text(&new.machine)?;
         let command = self.json_text(&new.command)?;
         let kind = self.json_text(&new.kind)?;
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "INSERT INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, '\"running\"', ?9)",
             params![id, kind, new.title, unix_ms().cast_signed(), new.experiment, new.directory.to_string_lossy(), command, machine, self.owner_text(&id)?],
-        ))?;
+        )?;
         Ok(id)
     }
 
     /// Sets where a result stands and its outcome. A running result is owned by this process.
     pub fn set_status(&self, id: &str, status: ResultStatus, outcome: Option<&str>) -> Stored<()> {
         let status = self.json_text(&status)?;
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "UPDATE result SET status = ?2, outcome = coalesce(?3, outcome), owner = ?4 WHERE id = ?1",
             params![id, status, outcome, self.owner_text(id)?],
-        ))?;
+        )?;
         Ok(())
     }
 
@@ -175,7 +170,7 @@ impl Store {
     pub fn begin_trial(&self, key: &TrialKey) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
         let text = self.key_text(key)?;
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "INSERT INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7)",
             params![
@@ -187,7 +182,7 @@ impl Store {
                 self.owner_text(&id)?,
                 unix_ms().cast_signed()
             ],
-        ))?;
+        )?;
         Ok(id)
     }
 
@@ -196,10 +191,10 @@ impl Store {
     /// Errors: [`StoreError`]; the trial then counts as interrupted.
     pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
         self.sync_log(&record.id)?;
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "UPDATE trial SET state = 'finished', record = ?2 WHERE id = ?1",
             params![record.id, self.encode_record(record)?],
-        ))?;
+        )?;
         self.copy_trial(record)
     }
 
@@ -221,10 +216,10 @@ impl Store {
     }
 
     pub fn interrupt_trial(&self, id: &str) -> Stored<()> {
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "UPDATE trial SET state = 'interrupted' WHERE id = ?1 AND state = 'running'",
             [id],
-        ))?;
+        )?;
         Ok(())
     }
 
@@ -246,10 +241,8 @@ impl Store {
     pub fn finished_trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
         let sql =
             "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY rowid";
-        let mut statement = self.check_sql(self.connection.prepare(sql))?;
-        let rows = self.check_sql(statement.query_map([result], |row| row.get::<_, Vec<u8>>(0)))?;
-        rows.map(|blob| self.decode_record(&self.check_sql(blob)?))
-            .collect()
+        let blobs: Vec<Vec<u8>> = self.select_rows(sql, [result], |row| row.get(0))?;
+        blobs.iter().map(|blob| self.decode_record(blob)).collect()
     }
 
     /// Started trials of a purpose without a record and without a process.
@@ -270,14 +263,12 @@ impl Store {
         state: &str,
     ) -> Stored<Vec<(TrialPurpose, UnfinishedTrial)>> {
         let sql = "SELECT id, key, repeat, started_unix_ms FROM trial WHERE result = ?1 AND state = ?2 ORDER BY rowid";
-        let mut statement = self.check_sql(self.connection.prepare(sql))?;
-        let rows = self.check_sql(statement.query_map([result, state], |row| {
+        let rows = self.select_rows(sql, [result, state], |row| {
             let key: String = row.get(1)?;
             Ok((row.get(0)?, key, row.get(2)?, row.get::<_, i64>(3)?))
-        }))?;
+        })?;
         let mut all = Vec::new();
-        for row in rows {
-            let (id, key, repeat, started) = self.check_sql(row)?;
+        for (id, key, repeat, started) in rows {
             let (of, configuration): (TrialPurpose, Configuration) = self.parse_json(&key)?;
             let trial = UnfinishedTrial {
                 id,
@@ -304,9 +295,7 @@ impl Store {
     /// [`StoreError::Ambiguous`].
     pub fn trial_by_prefix(&self, prefix: &str) -> Stored<TrialRecord> {
         let sql = "SELECT record FROM trial WHERE substr(id, 1, length(?1)) = ?1 AND state = 'finished' LIMIT 3";
-        let mut statement = self.check_sql(self.connection.prepare(sql))?;
-        let rows = self.check_sql(statement.query_map([prefix], |row| row.get::<_, Vec<u8>>(0)))?;
-        let blobs = self.check_sql(rows.collect::<Result<Vec<_>, _>>())?;
+        let blobs: Vec<Vec<u8>> = self.select_rows(sql, [prefix], |row| row.get(0))?;
         let only = self.only_match(prefix, blobs)?;
         self.decode_record(&only)
     }
@@ -348,14 +337,10 @@ impl Store {
             } else {
                 "status = '\"running\"'"
             };
-            let mut statement = self.check_sql(
-                self.connection
-                    .prepare(&format!("SELECT id, owner FROM {table} WHERE {running}")),
-            )?;
-            let rows = self.check_sql(statement.query_map([], |row| {
+            let sql = format!("SELECT id, owner FROM {table} WHERE {running}");
+            let rows = self.select_rows(&sql, [], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            }))?;
-            let rows = self.check_sql(rows.collect::<Result<Vec<_>, _>>())?;
+            })?;
             let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
                 if !is_alive(&owner) {
@@ -363,10 +348,10 @@ impl Store {
                         // Half a trial is no evidence; of a soak what it has seen is.
                         let _ = fs::remove_file(self.trial_log_path(&id));
                     }
-                    self.check_sql(self.connection.execute(
+                    self.execute_sql(
                         &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
                         [id],
-                    ))?;
+                    )?;
                 }
             }
         }
@@ -379,7 +364,7 @@ impl Store {
         Ok(name.map_err(|e| self.unreadable_error(&e))?.to_string())
     }
 
-    fn select<P: rusqlite::Params>(&self, tail: &str, parameters: P) -> Stored<SelectedRows> {
+    fn select(&self, tail: &str, parameters: impl Params) -> Stored<SelectedRows> {
         let sql = format!(
             "SELECT id, kind, title, created_unix_ms, experiment, directory, command, machine, status, outcome, owner,
                     (SELECT count(*) FROM trial WHERE trial.result = result.id AND state = 'finished')
@@ -463,6 +448,23 @@ impl Store {
             path: self.directory.join(DATABASE),
             why: why.to_string(),
         }
+    }
+
+    fn execute_sql(&self, sql: &str, parameters: impl Params) -> Stored<usize> {
+        self.check_sql(self.connection.execute(sql, parameters))
+    }
+
+    fn select_rows<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Stored<Vec<T>> {
+        let select = || {
+            let mut statement = self.connection.prepare(sql)?;
+            statement.query_map(parameters, read)?.collect()
+        };
+        self.check_sql(select())
     }
 
     fn check_sql<T>(&self, result: rusqlite::Result<T>) -> Stored<T> {

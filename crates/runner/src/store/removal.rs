@@ -77,8 +77,7 @@ impl Store {
     }
 
     fn files_of(&self, result: &str, trials: &[String]) -> Vec<PathBuf> {
-        let of_trial = |id: &String| [self.trial_log_path(id), self.older_logs(id)];
-        let mut files: Vec<PathBuf> = trials.iter().flat_map(of_trial).collect();
+        let mut files: Vec<PathBuf> = trials.iter().map(|id| self.trial_log_path(id)).collect();
         files.push(self.cache_directory(result));
         files
     }

@@ -18,10 +18,10 @@ CREATE INDEX IF NOT EXISTS ground_by_fingerprint ON ground (fingerprint);
 
 impl Store {
     pub fn set_ground(&self, result: &str, fingerprint: &str) -> Stored<()> {
-        self.check_sql(self.connection.execute(
+        self.execute_sql(
             "INSERT OR REPLACE INTO ground (result, fingerprint) VALUES (?1, ?2)",
             params![result, fingerprint],
-        ))?;
+        )?;
         Ok(())
     }
 
@@ -42,12 +42,10 @@ impl Store {
                      AND trial.result <> ?4 AND trial.state = 'finished'
                      AND trial.result NOT IN (SELECT result FROM from_cluster)
                    ORDER BY trial.rowid DESC LIMIT 8";
-        let mut statement = self.check_sql(self.connection.prepare(sql))?;
-        let rows = statement.query_map(params![fingerprint, text, key.repeat, key.result], |row| {
-            row.get::<_, Vec<u8>>(0)
-        });
-        for blob in self.check_sql(rows)? {
-            let record = self.decode_record(&self.check_sql(blob)?)?;
+        let sought = params![fingerprint, text, key.repeat, key.result];
+        let blobs: Vec<Vec<u8>> = self.select_rows(sql, sought, |row| row.get(0))?;
+        for blob in blobs {
+            let record = self.decode_record(&blob)?;
             if record.verdict.is_evidence() {
                 return Ok(Some(record));
             }

@@ -439,7 +439,7 @@ fn files_without_a_row_are_swept() {
     let trial = store.begin_trial(&key(&result, "64Mi", 1)).unwrap();
     fs::write(store.trial_log_path(&trial), "it runs").unwrap();
     fs::write(store.trial_log_path("0199"), [0; 10]).unwrap();
-    fs::create_dir_all(store.older_logs("0198")).unwrap();
+    fs::create_dir_all(store.state_directory().join("logs/0198")).unwrap();
     fs::create_dir_all(store.cache_directory("0197").join("deep")).unwrap();
     fs::write(store.cache_directory("0197").join("deep/x"), [0; 5]).unwrap();
     let removed = store.remove_orphans().unwrap();

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{HotSpotRefusal, MachineSize};
 use crate::Bytes;
 use crate::jdk::JdkRelease;
-use crate::options::JvmOptionSet;
+use crate::options::{JvmOptionSet, gate};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CollectorKind {
@@ -15,16 +15,22 @@ pub enum CollectorKind {
     G1,
     Z,
     Shenandoah,
+    /// CMS with ParNew, up to 14.
+    Cms,
+    /// Allocates, and never collects.
+    Epsilon,
 }
 
 impl CollectorKind {
     /// All, in the order HotSpot prints them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Serial,
         Self::Parallel,
         Self::G1,
         Self::Z,
         Self::Shenandoah,
+        Self::Cms,
+        Self::Epsilon,
     ];
 
     pub const fn flag(self) -> &'static str {
@@ -34,18 +40,14 @@ impl CollectorKind {
             Self::G1 => "UseG1GC",
             Self::Z => "UseZGC",
             Self::Shenandoah => "UseShenandoahGC",
+            Self::Cms => "UseConcMarkSweepGC",
+            Self::Epsilon => "UseEpsilonGC",
         }
     }
 
-    /// Whether it needs no experimental switch on this JDK.
-    ///
-    /// Source: JEP 377 and 379: ZGC and Shenandoah are product features since 15. Shenandoah was
-    /// backported to 11.0.9 (some builds).
+    /// Whether this JDK has it, and needs no experimental switch for it.
     pub fn is_product_on(self, jdk: JdkRelease) -> bool {
-        match self {
-            Self::Serial | Self::Parallel | Self::G1 => true,
-            Self::Z | Self::Shenandoah => jdk.at_least(15),
-        }
+        gate::is_known(jdk, self.flag()) && !gate::is_experimental(jdk, self.flag())
     }
 }
 
@@ -57,6 +59,8 @@ impl fmt::Display for CollectorKind {
             Self::G1 => "G1",
             Self::Z => "ZGC",
             Self::Shenandoah => "Shenandoah",
+            Self::Cms => "CMS",
+            Self::Epsilon => "Epsilon",
         })
     }
 }

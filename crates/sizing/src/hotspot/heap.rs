@@ -171,6 +171,24 @@ fn max_ram(
     }
 }
 
+/// A percentage that does not count in this memory, and the other, which does: HotSpot takes
+/// `MinRAMPercentage` of small machines, and `MaxRAMPercentage` of others.
+pub fn idle_percentage(
+    jdk: JdkRelease,
+    memory: Bytes,
+    options: &JvmOptionSet,
+) -> Option<(&str, &'static str)> {
+    let min = RamPercentages::from_options(jdk, options).min;
+    let (idle, other) = match memory.percent_share(min) < DEFAULT_MAX_HEAP {
+        true => ("MaxRAMPercentage", "MinRAMPercentage"),
+        false => ("MinRAMPercentage", "MaxRAMPercentage"),
+    };
+    let decides = ["MaxHeapSize", "MaxRAM", other];
+    let setting = options.setting(idle)?;
+    let is_alone = !decides.iter().any(|name| options.is_set(name));
+    is_alone.then_some((setting.text.as_str(), other))
+}
+
 fn max_and_oops(
     jdk: JdkRelease,
     collector: CollectorKind,
@@ -300,7 +318,8 @@ fn alignment(collector: CollectorKind, max: Bytes, g1_region: Bytes) -> Bytes {
     match collector {
         CollectorKind::G1 => CARD_ALIGNMENT.max(g1_region),
         CollectorKind::Shenandoah => shenandoah_region(max),
-        CollectorKind::Serial | CollectorKind::Parallel | CollectorKind::Z => CARD_ALIGNMENT,
+        CollectorKind::Epsilon => Bytes::from_kib(4),
+        _ => CARD_ALIGNMENT,
     }
 }
 

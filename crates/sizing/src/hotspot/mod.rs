@@ -82,12 +82,12 @@ pub fn predict(
     let collector = collector::choose(jdk, machine, options)?;
     let compilers = threads::choose_compilers(jdk, machine, options)?;
     let heap = heap::size_heap(jdk, machine, collector, options)?;
-    let young = young::size_young(jdk, collector, &heap, options);
     let heap = HotSpotHeap {
         max_ram: heap.printed_max_ram(compilers.is_client),
         ..heap
     };
     let gc_threads = threads::collector_threads(jdk, machine, collector, heap.max, options)?;
+    let young = young::size_young(jdk, (collector, gc_threads.parallel), &heap, options);
     let code_cache = code_cache::size_code_cache(jdk, &compilers, options)?;
     let max_metaspace = options.size_value("MaxMetaspaceSize");
     Ok(HotSpotErgonomics {
@@ -182,6 +182,61 @@ mod tests {
         assert_eq!(flag("17"), None);
         assert_eq!(flag("25"), Some(PrintedValue::Switch(false)));
         assert_eq!(flag("27"), Some(PrintedValue::Switch(true)));
+    }
+
+    #[test]
+    fn collectors_of_other_times_are_predicted_where_they_are_asked_for() {
+        let of = |jdk: &str, cpus, option: &str| {
+            let machine = MachineSize {
+                memory: Bytes::from_gib(4),
+                cpus,
+            };
+            let jdk = JdkRelease::for_hotspot(jdk.parse().unwrap());
+            predict(jdk, machine, &JvmOptionSet::from_words(option.split(' ')))
+        };
+        let cms = of("8u372", 4, "-XX:+UseConcMarkSweepGC").unwrap();
+        assert_eq!(cms.collector, CollectorKind::Cms);
+        let threads = cms.gc_threads;
+        assert_eq!((threads.parallel, threads.concurrent), (4, 1));
+        // 83.2 MiB a worker, in steps of 64 KiB; then a third of the heap.
+        let young = |cpus, option: &str| {
+            let of = of("8u372", cpus, option).unwrap();
+            of.young.max.map(|max| max.as_bytes())
+        };
+        assert_eq!(young(4, "-XX:+UseConcMarkSweepGC"), Some(348_913_664));
+        assert_eq!(
+            young(2, "-XX:+UseConcMarkSweepGC -Xmx4g"),
+            Some(174_456_832)
+        );
+        assert_eq!(
+            young(8, "-XX:+UseConcMarkSweepGC -Xmx800m"),
+            Some(279_576_576)
+        );
+        assert!(of("17", 4, "-XX:+UseConcMarkSweepGC").is_err());
+        assert!(of("17", 4, "-XX:+UseEpsilonGC").is_err());
+        let epsilon = "-XX:+UnlockExperimentalVMOptions -XX:+UseEpsilonGC";
+        let epsilon = of("17", 4, epsilon).unwrap();
+        assert_eq!(epsilon.collector, CollectorKind::Epsilon);
+        assert_eq!(epsilon.heap.min, Bytes::from_bytes(6_815_744));
+    }
+
+    #[test]
+    fn percentages_that_do_not_count_are_named() {
+        let idle = |mib, option: &str| {
+            let options = JvmOptionSet::from_words([option]);
+            let jdk = JdkRelease::for_hotspot("17".parse().unwrap());
+            heap::idle_percentage(jdk, Bytes::from_mib(mib), &options).map(|(_, other)| other)
+        };
+        assert_eq!(
+            idle(200, "-XX:MaxRAMPercentage=75"),
+            Some("MinRAMPercentage")
+        );
+        assert_eq!(idle(300, "-XX:MaxRAMPercentage=75"), None);
+        assert_eq!(
+            idle(300, "-XX:MinRAMPercentage=75"),
+            Some("MaxRAMPercentage")
+        );
+        assert_eq!(idle(200, "-Xmx100m"), None);
     }
 
     #[test]

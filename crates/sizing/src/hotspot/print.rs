@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{CollectorKind, HotSpotErgonomics};
 use crate::Bytes;
+use crate::options::gate;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PrintedValue {
@@ -122,16 +123,12 @@ impl HotSpotErgonomics {
             ),
         ];
         rows.extend(CollectorKind::ALL.map(|collector| {
-            let exists = match collector {
-                CollectorKind::Z => jdk.at_least(11),
-                CollectorKind::Shenandoah => jdk.at_least(12),
-                _ => true,
-            };
-            (
-                collector.flag(),
-                PrintedValue::Switch(collector == self.collector),
-                exists,
-            )
+            let name = collector.flag();
+            let is_on = collector == self.collector;
+            // Experimental ones are printed only where they are unlocked.
+            let is_printed =
+                gate::is_known(jdk, name) && (is_on || collector != CollectorKind::Epsilon);
+            (name, PrintedValue::Switch(is_on), is_printed)
         }));
         let known = rows.into_iter().filter(|(_, _, exists)| *exists);
         let mut flags: Vec<PrintedFlag> = known

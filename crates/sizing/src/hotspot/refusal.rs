@@ -5,6 +5,7 @@ use std::fmt;
 use super::CollectorKind;
 use crate::Bytes;
 use crate::jdk::JdkRelease;
+use crate::options::words::{DASHES, has_word};
 use crate::options::{JvmOptionSet, dimension, gate};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,11 @@ pub enum HotSpotRefusal {
         second: CollectorKind,
     },
     UnknownFlag {
+        option: String,
+        jdk: JdkRelease,
+    },
+    /// Without the option that unlocks experimental flags.
+    LockedFlag {
         option: String,
         jdk: JdkRelease,
     },
@@ -66,6 +72,10 @@ impl fmt::Display for HotSpotRefusal {
             Self::UnknownFlag { option, jdk } => {
                 write!(f, "{option}: {jdk} does not know this flag")
             }
+            Self::LockedFlag { option, jdk } => write!(
+                f,
+                "{option}: the flag is experimental in {jdk}; put -XX:+UnlockExperimentalVMOptions before it"
+            ),
             Self::BadValue { option, expected } => write!(f, "{option}: expected {expected}"),
             Self::Misspelt { option, meant } => write!(
                 f,
@@ -108,55 +118,34 @@ impl fmt::Display for HotSpotRefusal {
 
 impl std::error::Error for HotSpotRefusal {}
 
-const SIZES: &[&str] = &[
-    "MaxHeapSize",
-    "InitialHeapSize",
-    "MinHeapSize",
-    "NewSize",
-    "MaxNewSize",
-    "SoftMaxHeapSize",
-    "MaxRAM",
-    "MaxMetaspaceSize",
-    "MetaspaceSize",
-    "CompressedClassSpaceSize",
-    "ReservedCodeCacheSize",
-    "MaxDirectMemorySize",
-    "G1HeapRegionSize",
-];
+const SIZES: &str = "\
+    MaxHeapSize InitialHeapSize MinHeapSize NewSize MaxNewSize SoftMaxHeapSize MaxRAM \
+    MaxMetaspaceSize MetaspaceSize CompressedClassSpaceSize ReservedCodeCacheSize \
+    MaxDirectMemorySize G1HeapRegionSize";
 
 /// Flags with a percentage from 0 to 100 as value.
-const PERCENTAGES: &[&str] = &[
-    "MaxRAMPercentage",
-    "MinRAMPercentage",
-    "InitialRAMPercentage",
-];
+const PERCENTAGES: &str = "\
+    MaxRAMPercentage MinRAMPercentage InitialRAMPercentage";
 
-const COUNTS: &[&str] = &[
-    "ParallelGCThreads",
-    "ConcGCThreads",
-    "CICompilerCount",
-    "ActiveProcessorCount",
-    "ThreadStackSize",
-    "TieredStopAtLevel",
-];
+const COUNTS: &str = "\
+    ParallelGCThreads ConcGCThreads CICompilerCount ActiveProcessorCount ThreadStackSize \
+    TieredStopAtLevel";
 
-const OTHERS: &[&str] = &[
-    "AggressiveHeap",
-    "AlwaysActAsServerClassMachine",
-    "IgnoreUnrecognizedVMOptions",
-    "MaxRAMFraction",
-    "MinRAMFraction",
-    "InitialRAMFraction",
-    "NeverActAsServerClassMachine",
-    "UnlockDiagnosticVMOptions",
-    "UnlockExperimentalVMOptions",
-    "NewRatio",
-    "UseCompressedOops",
-];
+/// Other flags that are looked at, and product flags of 8 to 25 that change no size.
+const OTHERS: &str = "\
+    AggressiveHeap AlwaysActAsServerClassMachine IgnoreUnrecognizedVMOptions \
+    MaxRAMFraction MinRAMFraction InitialRAMFraction NeverActAsServerClassMachine \
+    UnlockDiagnosticVMOptions UnlockExperimentalVMOptions NewRatio UseCompressedOops \
+    AlwaysPreTouch DisableExplicitGC ErrorFile ExplicitGCInvokesConcurrent \
+    HeapDumpOnOutOfMemoryError HeapDumpPath InitiatingHeapOccupancyPercent \
+    MaxGCPauseMillis MaxTenuringThreshold NativeMemoryTracking OmitStackTraceInFastThrow \
+    ParallelRefProcEnabled PreserveFramePointer PrintCommandLineFlags PrintFlagsFinal \
+    PrintGC PrintGCDetails SurvivorRatio UseLargePages UseNUMA UseStringDeduplication \
+    UseTransparentHugePages";
 
 /// Percentages above 0 and of at most 1, which are shares to who wrote them: as written, and as meant.
 pub fn tiny_percentages(options: &JvmOptionSet) -> Vec<(String, String)> {
-    let tiny = PERCENTAGES.iter().filter_map(|name| {
+    let tiny = PERCENTAGES.split(' ').filter_map(|name| {
         let value = options.percentage_value(name)?;
         let text = &options.setting(name)?.text;
         let is_share = value > 0.0 && value <= 1.0;
@@ -165,26 +154,30 @@ pub fn tiny_percentages(options: &JvmOptionSet) -> Vec<(String, String)> {
     tiny.collect()
 }
 
-/// The option that was meant by one in other letters: `-Xmx512m` of `-XMX512m`, and
-/// `-XX:MaxRAMPercentage=75` of `-XX:MaxRamPercentage=75`.
+/// The option that was meant by one in other letters or with other dashes: `-Xmx512m` of `-XMX512m`
+/// and `--Xmx512m`, and `-XX:MaxRAMPercentage=75` of `-XX:MaxRamPercentage=75`.
 fn respell(option: &str) -> Option<String> {
     if let Some(flag) = option.strip_prefix("-XX:") {
         let sign = flag.len() - flag.trim_start_matches(['+', '-']).len();
         let end = flag.find('=').unwrap_or(flag.len());
         let name = &flag[sign.min(end)..end];
         let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
-        let mut known = tables.into_iter().flatten();
+        let mut known = tables.into_iter().flat_map(|table| table.split(' '));
         let meant = known.find(|known| known.eq_ignore_ascii_case(name))?;
         let spelt = format!("-XX:{}{meant}{}", &flag[..sign], &flag[end..]);
         return (spelt != option).then_some(spelt);
     }
-    let (name, size) = option.split_at_checked("-Xmx".len())?;
-    let is_heap = ["-Xmx", "-Xms", "-Xmn", "-Xss"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name));
+    let bare = option.trim_start_matches(DASHES);
+    if bare.starts_with("XX:") {
+        let spelt = format!("-{bare}");
+        return respell(&spelt).or(Some(spelt));
+    }
+    let (name, size) = bare.split_at_checked("Xmx".len())?;
+    let mut known = ["Xmx", "Xms", "Xmn", "Xss"].into_iter();
+    let meant = known.find(|known| known.eq_ignore_ascii_case(name))?;
     let is_size = size.starts_with(|c: char| c.is_ascii_digit());
-    let spelt = format!("-X{}", name[2..].to_ascii_lowercase());
-    (is_heap && is_size && spelt != name).then(|| spelt + size)
+    let spelt = format!("-{meant}{size}");
+    (is_size && spelt != option).then_some(spelt)
 }
 
 /// The `-XX:` options, as written, with flags unknown here: neither their effects nor their
@@ -192,7 +185,7 @@ fn respell(option: &str) -> Option<String> {
 pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
     let is_listed = |name: &&str| {
         let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
-        tables.iter().any(|table| table.contains(name))
+        tables.iter().any(|table| has_word(table, name))
     };
     let settings = options.settings().filter(|(name, setting)| {
         let is_known =
@@ -204,12 +197,15 @@ pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
 
 pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpotRefusal> {
     let lenient = options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
+    let is_unlocked = lenient || options.switch_value("UnlockExperimentalVMOptions") == Some(true);
     // Whether it knows the name or not: without a sign or a value it takes none.
     // Nor does it take both.
     let is_bare = |text: &&str| {
         // Flight Recorder starts without a value (17.0.15 and 25.0.3).
+        let name = text[4..].split('=').next().unwrap_or_default();
         *text != "-XX:StartFlightRecording"
-            && text.contains('=') == text[4..].starts_with(['+', '-'])
+            && (text.contains('=') == name.starts_with(['+', '-'])
+                || name.contains(char::is_whitespace))
     };
     let respelt = options.option_texts().find_map(|(text, _)| {
         Some(HotSpotRefusal::Misspelt {
@@ -242,21 +238,27 @@ pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpo
                 jdk,
             });
         }
-        if SIZES.contains(&name) && options.size_value(name).is_none() {
+        if !is_unlocked && gate::is_experimental(jdk, name) {
+            return Err(HotSpotRefusal::LockedFlag {
+                option: option(),
+                jdk,
+            });
+        }
+        if has_word(SIZES, name) && options.size_value(name).is_none() {
             return Err(bad("an amount such as 512m or 1g"));
         }
         let is_percentage = |p: f64| (0.0..=100.0).contains(&p);
-        if PERCENTAGES.contains(&name) && !options.percentage_value(name).is_some_and(is_percentage)
+        if has_word(PERCENTAGES, name) && !options.percentage_value(name).is_some_and(is_percentage)
         {
             return Err(bad("a percentage from 0.0 to 100.0"));
         }
-        if PERCENTAGES.contains(&name) && jdk.version.feature <= 10 && !setting.value.contains('.')
+        if has_word(PERCENTAGES, name) && jdk.version.feature <= 10 && !setting.value.contains('.')
         {
             return Err(bad(
                 "a percentage with a point, as JDK 8 and 10 need it: 50.0",
             ));
         }
-        if COUNTS.contains(&name) && options.count_value(name).is_none() {
+        if has_word(COUNTS, name) && options.count_value(name).is_none() {
             return Err(bad("a whole number"));
         }
     }
@@ -292,6 +294,7 @@ mod tests {
             "-XX:UseG1GC",
             "-XX:MaxHeapSize",
             "-XX:+MaxRAMPercentage=75",
+            "-XX:+UseG1GC -Xmx1g",
         ] {
             let said = refused(&[bare]).unwrap();
             assert!(said.starts_with(bare), "{said}");
@@ -310,6 +313,10 @@ mod tests {
             ("-xms64m", Some("-Xms64m")),
             ("-XX:MaxRamPercentage=75", Some("-XX:MaxRAMPercentage=75")),
             ("-XX:+usecompressedoops", Some("-XX:+UseCompressedOops")),
+            ("--Xmx512m", Some("-Xmx512m")),
+            ("\u{2013}Xmx512m", Some("-Xmx512m")),
+            ("\u{2014}XX:+useg1gc", Some("-XX:+useg1gc")),
+            ("\u{2013}X", None),
             ("-Xmx512m", None),
             ("-XX:+UseG1GC", None),
             ("-Xmixed", None),
@@ -344,6 +351,7 @@ mod tests {
             "-XX:+UseG1GC",
             "-XX:MaxRAMPercentage=50",
             "-XX:+UseCompactObjectHeaders",
+            "-XX:+HeapDumpOnOutOfMemoryError",
             "-XX:+Nosuch",
             "-XX:Nosuch2=1",
         ];

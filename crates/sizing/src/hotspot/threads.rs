@@ -40,7 +40,7 @@ pub fn collector_threads(
     let parallel_set = set("ParallelGCThreads");
     let concurrent_set = set("ConcGCThreads");
     let threads = match collector {
-        CollectorKind::Serial => GcThreads {
+        CollectorKind::Serial | CollectorKind::Epsilon => GcThreads {
             parallel: parallel_set.unwrap_or(0),
             concurrent: concurrent_set.unwrap_or(0),
             refinement: set("G1ConcRefinementThreads").unwrap_or(0),
@@ -50,6 +50,15 @@ pub fn collector_threads(
             concurrent: concurrent_set.unwrap_or(0),
             refinement: set("G1ConcRefinementThreads").unwrap_or(0),
         },
+        // (3 + workers) / 4, as concurrentMarkSweepGeneration.cpp has it.
+        CollectorKind::Cms => {
+            let parallel = parallel_set.unwrap_or(parallel_workers(machine.cpus));
+            GcThreads {
+                parallel,
+                concurrent: concurrent_set.unwrap_or(parallel.div_ceil(4)),
+                refinement: 0,
+            }
+        }
         CollectorKind::G1 => {
             let parallel = parallel_set.unwrap_or(parallel_workers(machine.cpus));
             // Zero means "choose for me" to G1's concurrent marking.
@@ -132,7 +141,7 @@ fn refuse_impossible(
     threads: GcThreads,
     parallel_is_set: bool,
 ) -> Result<(), HotSpotRefusal> {
-    let needs_workers = collector != CollectorKind::Serial;
+    let needs_workers = !matches!(collector, CollectorKind::Serial | CollectorKind::Epsilon);
     if needs_workers && threads.parallel == 0 && parallel_is_set {
         return Err(HotSpotRefusal::NoGcThreads { collector });
     }

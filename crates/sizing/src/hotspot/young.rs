@@ -1,7 +1,7 @@
 //! The young generation: `NewSize`, `MaxNewSize`, `OldSize`.
 //!
-//! Source: genArguments.cpp (Serial, Parallel) and g1YoungGenSizer.cpp (G1). ZGC and Shenandoah
-//! leave the flags at their defaults.
+//! Source: genArguments.cpp (Serial, Parallel), g1YoungGenSizer.cpp (G1) and 11's cmsArguments.cpp.
+//! ZGC and Shenandoah leave the flags at their defaults.
 
 use super::heap::{DEFAULT_NEW_SIZE, DEFAULT_OLD_SIZE};
 use super::{CollectorKind, HotSpotHeap};
@@ -17,9 +17,15 @@ pub struct YoungGeneration {
     pub old: Option<Bytes>,
 }
 
+const SMALL_GRAIN: Bytes = Bytes::from_kib(64);
+
+/// `CMSYoungGenPerWorker`: 64 MiB scaled by 1.3. Flag lines of recorded logs of JDK 8 with 2, 4 and 8
+/// workers agree up to the rounding.
+const CMS_PER_WORKER: u64 = 87_241_520;
+
 pub fn size_young(
     jdk: JdkRelease,
-    collector: CollectorKind,
+    (collector, workers): (CollectorKind, u32),
     heap: &HotSpotHeap,
     options: &JvmOptionSet,
 ) -> YoungGeneration {
@@ -31,10 +37,27 @@ pub fn size_young(
         old,
     };
     match collector {
-        CollectorKind::Z | CollectorKind::Shenandoah => untouched,
+        CollectorKind::Z | CollectorKind::Shenandoah | CollectorKind::Epsilon => untouched,
+        CollectorKind::Cms => cms(heap, options, workers),
         CollectorKind::G1 => g1(heap, options, untouched),
-        CollectorKind::Serial => generations(heap, options, Bytes::from_kib(64), old.is_some()),
+        CollectorKind::Serial => generations(heap, options, SMALL_GRAIN, old.is_some()),
         CollectorKind::Parallel => generations(heap, options, Bytes::from_kib(512), old.is_some()),
+    }
+}
+
+/// As Serial, with at most [`CMS_PER_WORKER`] unless the size is set.
+fn cms(heap: &HotSpotHeap, options: &JvmOptionSet, workers: u32) -> YoungGeneration {
+    let young = generations(heap, options, SMALL_GRAIN, true);
+    let is_set = ["NewSize", "MaxNewSize", "NewRatio"]
+        .iter()
+        .any(|name| options.is_set(name));
+    let most =
+        Bytes::from_bytes(CMS_PER_WORKER * u64::from(workers.max(1))).round_down(SMALL_GRAIN);
+    let most = if is_set { heap.max } else { most };
+    YoungGeneration {
+        initial: young.initial.min(most),
+        max: young.max.map(|max| max.min(most)),
+        ..young
     }
 }
 

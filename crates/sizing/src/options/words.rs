@@ -5,6 +5,58 @@
 
 use std::fmt;
 
+/// Whether `word` is one of the words of a list in the source, which spaces and line ends separate.
+pub fn has_word(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
+}
+
+/// The variable that every JVM reads, whoever starts it.
+pub const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
+
+/// The variable that OpenJ9 reads after it. Open Liberty's start script puts its own GC log and
+/// class cache into it, but leaves them out or puts them first if the variable is already set.
+pub const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
+
+/// What the start script of Gradle gives its client. The JVM that builds gets the property's options
+/// (docs.gradle.org, "Build environment configuration").
+const GRADLE: (&str, &str) = ("GRADLE_OPTS", "-Dorg.gradle.jvmargs=");
+
+/// The value with which a variable gives a JVM these options, behind its `own` text: for the same option
+/// the last wins. A start script splits it at blanks, whatever the quotes. `None` when an option
+/// cannot be said there.
+pub fn join_environment(variable: &str, own: Option<&str>, options: &[&str]) -> Option<String> {
+    let is_of_jvm = [TOOL_OPTIONS, OPENJ9_OPTIONS].contains(&variable);
+    let quote = |option: &&str| match is_of_jvm {
+        true => quote_option(option),
+        false => is_bare(option).then(|| (*option).to_owned()),
+    };
+    let options: Vec<String> = options.iter().map(quote).collect::<Option<_>>()?;
+    let (name, property) = GRADLE;
+    let options = match variable == name && !options.is_empty() {
+        true => vec![format!("\"{property}{}\"", options.join(" "))],
+        false => options,
+    };
+    let all = own.map(str::to_owned).into_iter().chain(options);
+    Some(all.collect::<Vec<_>>().join(" "))
+}
+
+fn is_bare(option: &str) -> bool {
+    !option.contains(|c: char| c.is_whitespace() || c == '"' || c == '\'')
+}
+
+/// An option as the JVM's own variables keep it whole; `None` with both kinds of quotes.
+pub fn quote_option(option: &str) -> Option<String> {
+    if is_bare(option) {
+        Some(option.to_owned())
+    } else if !option.contains('"') {
+        Some(format!("\"{option}\""))
+    } else if !option.contains('\'') {
+        Some(format!("'{option}'"))
+    } else {
+        None
+    }
+}
+
 /// A quote that is never closed. What it quotes is not kept: it may be a password, and this is
 /// printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +105,34 @@ pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     Ok(words)
 }
 
+/// Why a word keeps java from starting, and what to do: blanks that quotes keep in an option, or that no
+/// quote keeps in a value. The word may hold a password: only its begin is said.
+pub fn misread_word(word: &str, is_jvm: bool) -> Option<(String, &'static str)> {
+    let mut parts = word.split_whitespace();
+    let first = parts.next()?;
+    if word.starts_with("-X") && parts.next().is_some_and(|part| part.starts_with('-')) {
+        let what = format!(
+            "{first} and what follows it are one option, because quotes stand around them: java does not start with it"
+        );
+        return Some((what, "take the quotes away"));
+    }
+    // JDK_JAVA_OPTIONS takes options in two words; the JVM's own variables do not.
+    let hint = match word.chars().next() {
+        Some('$') => {
+            "the JVM fills in no variables: name them before this one in the manifest, as $(NAME)"
+        }
+        Some('\u{2010}'..='\u{201f}') => {
+            "it begins with a typographic dash or quote: type it again"
+        }
+        _ => "put quotes around a value with blanks",
+    };
+    let what = "a word in it does not begin with -: java does not start with it";
+    (is_jvm && !word.starts_with('-')).then(|| (what.to_owned(), hint))
+}
+
+/// Signs of an option as people write them: two, or the dash of a text processor.
+pub const DASHES: [char; 5] = ['-', '\u{2010}', '\u{2013}', '\u{2014}', '\u{2212}'];
+
 /// JVM options anywhere in a text for a shell, a script or a framework, such as `exec java -Xmx1g
 /// -jar a.jar` or `${JAVA_OPTS:--Xmx1g}`, without quotes and separators.
 pub fn find_jvm_options(text: &str) -> Vec<&str> {
@@ -67,7 +147,8 @@ pub fn find_jvm_options(text: &str) -> Vec<&str> {
 /// The JVM option in a word of a shell: behind an assignment, a default, or the `-J` of the JDK's tools.
 fn jvm_option(word: &str) -> Option<&str> {
     let starts = |part: &&str| {
-        let rest = part.strip_prefix("-X");
+        let bare = part.trim_start_matches(DASHES);
+        let rest = bare.strip_prefix('X').filter(|_| bare.len() < part.len());
         // `-XPOST` is curl's.
         rest.is_some_and(|rest| {
             let is_heap = ["MX", "MS"].iter().any(|name| {
@@ -197,6 +278,7 @@ mod tests {
                 &["-Xmx${HEAP}", "-Xms$(MIN)"],
             ),
             ("(java -Xmx1g)", &["-Xmx1g"]),
+            ("java \u{2013}Xmx1g --Xms1g", &["\u{2013}Xmx1g", "--Xms1g"]),
             ("kubectl -n x get pod", &[]),
         ] {
             assert_eq!(find_jvm_options(text), options, "{text}");
@@ -219,5 +301,27 @@ mod tests {
         let text = "-Xmx1g # heap\n-cp \"a b:\\\n    c\\tд\" '-Dq=\\\\x' one\\\n  two\n";
         let words = split_argument_file(text);
         assert_eq!(words, ["-Xmx1g", "-cp", "a b:c\tд", r"-Dq=\x", "onetwo"]);
+    }
+
+    #[test]
+    fn each_variable_gets_options_as_its_reader_takes_them() {
+        let join = |variable, options: &[&str]| join_environment(variable, Some("-Xss1m"), options);
+        let (heap, blank) = (["-Xms64m", "-Xmx64m"], ["-Da=b c"]);
+        for (variable, options, text) in [
+            (TOOL_OPTIONS, &heap[..], Some("-Xss1m -Xms64m -Xmx64m")),
+            (TOOL_OPTIONS, &blank, Some("-Xss1m \"-Da=b c\"")),
+            (OPENJ9_OPTIONS, &["-Da=\"b\""], Some("-Xss1m '-Da=\"b\"'")),
+            (TOOL_OPTIONS, &["-Da=\"'"], None),
+            ("MAVEN_OPTS", &heap, Some("-Xss1m -Xms64m -Xmx64m")),
+            ("MAVEN_OPTS", &blank, None),
+            (
+                "GRADLE_OPTS",
+                &heap,
+                Some("-Xss1m \"-Dorg.gradle.jvmargs=-Xms64m -Xmx64m\""),
+            ),
+            ("GRADLE_OPTS", &[], Some("-Xss1m")),
+        ] {
+            assert_eq!(join(variable, options).as_deref(), text, "{variable}");
+        }
     }
 }

@@ -29,9 +29,10 @@ pub fn collector_cost(jdk: JdkRelease, collector: CollectorKind, workers: u32) -
     // A card is a byte for 512 bytes of heap.
     let second_cards = if jdk.at_least(26) { 1.0 / 512.0 } else { 0.0 };
     let (fixed, share) = match collector {
-        CollectorKind::Serial => (0.0, 0.003_26),
+        CollectorKind::Serial | CollectorKind::Epsilon => (0.0, 0.003_26),
         CollectorKind::Parallel if is_25 => (3.15 * workers, 0.0190),
-        CollectorKind::Parallel => (3.28 * (workers + 1.0), 0.0365),
+        // CMS was not measured; its mark bitmap and cards are no larger than those of Parallel.
+        CollectorKind::Parallel | CollectorKind::Cms => (3.28 * (workers + 1.0), 0.0365),
         CollectorKind::G1 if is_25 => (2.15 * workers, 0.0198 + second_cards),
         CollectorKind::G1 => (2.15 * workers, 0.0394),
         CollectorKind::Shenandoah if is_25 => (0.73 + 1.056 * workers, 0.031_25),

@@ -64,7 +64,7 @@ impl<'a> RegionInputs<'a> {
             gc_workers: set
                 .and_then(|n| u32::try_from(n).ok())
                 .unwrap_or(match collector {
-                    CollectorKind::Serial => 0,
+                    CollectorKind::Serial | CollectorKind::Epsilon => 0,
                     _ => workers,
                 }),
             is_c1_only: level.is_some_and(|level| level < 4),

@@ -6,6 +6,11 @@
 
 use loadline_jvm::hsperf::HsperfCounters;
 
+use crate::process_text::{MOST_PROCESSES, read_bounded};
+
+/// Bytes of a command line that are looked at.
+const LONGEST_LINE: u64 = 64 << 10;
+
 /// Why the options did not arrive, if they did not. `processes` are the container's; for a JVM
 /// without counters the log at the ordered path is the proof.
 pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> Option<String> {
@@ -45,10 +50,9 @@ pub fn overruled_options(wanted: &[String], processes: &[u32]) -> Option<String>
 }
 
 fn command_lines(processes: &[u32]) -> String {
-    let read = |pid: &u32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
-    let all = processes.iter().filter_map(read);
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
-    all.map(text).collect::<Vec<_>>().join(" ")
+    let read = |pid: &u32| read_bounded(&format!("/proc/{pid}/cmdline"), LONGEST_LINE);
+    let all = processes.iter().take(MOST_PROCESSES).filter_map(read);
+    all.collect::<Vec<_>>().join(" ").replace('\0', " ")
 }
 
 /// Why these are not in force among all that a JVM was given: of options for one thing the last wins.

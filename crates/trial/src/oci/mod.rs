@@ -186,7 +186,10 @@ impl AppContainer for OciContainer {
 
     fn last_sample(&self) -> Option<CgroupSample> {
         let at_end = || self.watched.as_ref()?.counters_at_end();
-        self.leaf.read().ok().or_else(at_end)
+        match self.leaf.read() {
+            Ok(now) if now.has_oom_kills() => Some(now),
+            now => at_end().or(now.ok()),
+        }
     }
 
     fn application_network(&self) -> ContainerNetwork {

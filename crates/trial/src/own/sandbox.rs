@@ -7,9 +7,8 @@ use std::io::{self, BufReader, PipeWriter};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command as Process, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::protocol::{
@@ -51,13 +50,9 @@ impl Sandbox {
         tell: impl Fn(Option<InitEvent>) + Send + 'static,
     ) -> Result<Self, SandboxError> {
         let (socket, theirs) = UnixStream::pair().map_err(system_error("making a socket pair"))?;
-        let mut process = Process::new(program);
+        let mut process = spawner::part_command(program, "init-part");
         process
-            .arg("init-part")
-            .env_clear()
             .env("LOADLINE_TRIAL", trial)
-            .current_dir("/")
-            .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::from(output));

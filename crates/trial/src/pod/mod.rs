@@ -146,10 +146,10 @@ impl PodContainer {
         tell: impl Fn(ContainerEvent) + Send + 'static,
     ) -> Result<Self, HaltReason> {
         if AppProcess::already_runs(trial) {
-            return Err(HaltReason::Failed(MeasurementFailure {
-                cause: InvalidReason::RuntimeLost,
-                detail: "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started again between them".to_owned(),
-            }));
+            return Err(HaltReason::Failed(MeasurementFailure::new(
+                InvalidReason::RuntimeLost,
+                "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started again between them",
+            )));
         }
         fs::write(place.armed_file(), "")
             .map_err(crate::halt::step_failed("letting the application start"))?;
@@ -168,10 +168,10 @@ impl PodContainer {
         };
         match pod.other_limits() {
             None => Ok(pod),
-            Some(detail) => Err(HaltReason::Failed(MeasurementFailure {
-                cause: InvalidReason::OtherLimits,
+            Some(detail) => Err(HaltReason::Failed(MeasurementFailure::new(
+                InvalidReason::OtherLimits,
                 detail,
-            })),
+            ))),
         }
     }
 
@@ -232,10 +232,10 @@ impl AppContainer for PodContainer {
     }
 
     fn last_sample(&self) -> Option<CgroupSample> {
-        self.group
-            .read()
-            .ok()
-            .or_else(|| self.watched.counters_at_end())
+        match self.group.read() {
+            Ok(now) if now.has_oom_kills() => Some(now),
+            now => self.watched.counters_at_end().or(now.ok()),
+        }
     }
 
     fn application_network(&self) -> ContainerNetwork {
@@ -248,10 +248,7 @@ impl AppContainer for PodContainer {
 
     fn outside_interference(&mut self) -> Option<MeasurementFailure> {
         let detail = self.other_limits()?;
-        Some(MeasurementFailure {
-            cause: InvalidReason::OtherLimits,
-            detail,
-        })
+        Some(MeasurementFailure::new(InvalidReason::OtherLimits, detail))
     }
 }
 

@@ -59,13 +59,13 @@ impl AppProcess {
             }
             thread::sleep(LOOK);
         }
-        Err(HaltReason::Failed(MeasurementFailure {
-            cause: InvalidReason::RuntimeLost,
-            detail: format!(
+        Err(HaltReason::Failed(MeasurementFailure::new(
+            InvalidReason::RuntimeLost,
+            format!(
                 "the application's container did not start within {} s of being let",
                 APPEARS.as_secs()
             ),
-        }))
+        )))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Owns their times; `soaking` and `studying` do the reading.
 
 use loadline_analysis::record::{Evidence, TrialPhase};
+use loadline_analysis::sli::MeasuredLoad;
+use loadline_analysis::verdict::load_misses;
 
 use super::OngoingTrial;
 use crate::clock::monotonic_ns;
@@ -27,8 +29,11 @@ impl OngoingTrial<'_> {
 
     pub(super) fn begin_study(&mut self, phase: TrialPhase) -> bool {
         let requests = self.answered();
+        let has_missed = phase == TrialPhase::Age && self.has_missed();
         let instances = &self.instances.all;
         match (phase, &mut self.study) {
+            // No size is found by the memory of a start that has missed.
+            (TrialPhase::Age, Some(_)) => !has_missed,
             (TrialPhase::Squeeze, Some(study)) => {
                 let aged = instances.first().and_then(|i| i.read_parts(requests));
                 let before = Evidence {
@@ -43,6 +48,17 @@ impl OngoingTrial<'_> {
             (TrialPhase::Again, Some(study)) => study.is_settled(),
             _ => true,
         }
+    }
+
+    /// Whether its judged load is over and has missed the SLO of a search.
+    fn has_missed(&self) -> bool {
+        let so_far = Evidence {
+            load: self.load.clone(),
+            ..Evidence::default()
+        };
+        let load = MeasuredLoad::from_evidence(&so_far).ok().flatten();
+        let missed = self.order.give_up.as_ref().zip(load);
+        self.ended_early.is_some() || missed.is_some_and(|(slo, load)| load_misses(slo, &load))
     }
 
     pub(super) fn end_study(&mut self, phase: TrialPhase) {

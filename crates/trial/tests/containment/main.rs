@@ -17,6 +17,7 @@ mod kinds;
 mod lab;
 mod oracle;
 mod runner;
+mod squeezes;
 mod tool;
 mod uml;
 #[path = "../../../../tests/wanted.rs"]
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
             std::io::stdout().lock(),
         )),
         Some("zoo") => ExitCode::from(loadline_zoo::run(arguments)),
-        Some("in-guest") => runner::run_in_guest(arguments.next().as_deref()),
+        Some(runner::IN_GUEST) => runner::run_in_guest(arguments.next().zip(arguments.next())),
         Some("trials-without-end") => killed::trials_without_end(arguments),
         _ => {
             see_own_mounts_alone();

@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use loadline_trial::{Site, SiteOptions};
 
 use crate::wanted::Wanted;
-use crate::{cases, generator, hostile, java, killed, tool, uml, way};
+use crate::{cases, generator, hostile, java, killed, squeezes, tool, uml, way};
+
+/// The first argument in the guest of `uml`.
+pub const IN_GUEST: &str = "in-guest";
 
 /// A test: its name, and a function that panics when it fails.
 pub type Case = (&'static str, fn());
@@ -21,18 +24,30 @@ pub fn run(wanted: &Wanted) -> ExitCode {
         .chain(&tool::CASES)
         .chain(&way::CASES)
         .chain(&hostile::CASES)
+        .chain(&squeezes::CASES)
         .chain(&uml::CASES);
     let wanted = |case: &&Case| wanted.has(case.0);
     run_these(&all.filter(wanted).copied().collect::<Vec<Case>>())
 }
 
-/// Runs the tests that `uml` needs in its guest: this many hostile trials, or most of the others.
-pub fn run_in_guest(hostile_trials: Option<&str>) -> ExitCode {
+/// Whether this is the guest of `uml`.
+pub fn is_guest() -> bool {
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == IN_GUEST)
+}
+
+/// Runs the tests that `uml` needs in its guest: a long form with its count, or most of the others.
+pub fn run_in_guest(long_form: Option<(String, String)>) -> ExitCode {
     if let Ok(site) = Site::detect_site(SiteOptions::default()) {
         println!("cgroup {}", site.describe_machine().cgroup);
     }
-    if let Some(count) = hostile_trials.and_then(|text| text.parse().ok()) {
-        hostile::trials(count, &hostile::GUEST);
+    if let Some((form, count)) = long_form {
+        let count = count.parse().expect("a count");
+        match form.as_str() {
+            uml::SQUEEZES => squeezes::squeeze_starts(count, &squeezes::GUEST),
+            _ => hostile::trials(count, &hostile::GUEST),
+        }
         return ExitCode::SUCCESS;
     }
     let not_there = [java::HANGS, java::V1_ALONE, java::PARTS, java::ZGC];

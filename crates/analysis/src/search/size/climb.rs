@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::warmer::is_cold;
 use super::{SearchedBase, SizeEnd, SizeSearch, SmallestMemory, proof_ask};
-use crate::proof::{COUNTED_STARTS, ProofStanding, distances, starts_by_distance};
+use crate::proof::{
+    COUNTED_STARTS, ProofStanding, are_near, distances, starts_by_distance, starts_when_near,
+};
 use crate::record::{TrialPurpose, TrialRecord};
 use crate::search::ascent::Ascent;
 use crate::search::min_memory::MemoryFound;
@@ -19,7 +21,7 @@ pub(super) struct ProvedBase {
     pub(super) answer: MemoryFound,
     pub(super) trials: Vec<Arc<TrialRecord>>,
     pub(super) is_cold: bool,
-    /// Its starts missed although they had memory to spare.
+    /// Its starts missed, or nearly, although they had memory to spare.
     pub(super) lacks_cpu: bool,
 }
 
@@ -28,6 +30,8 @@ pub(super) struct Climb {
     pub(super) ascent: Ascent,
     /// The start that found the wall, where the distance of fresh starts decides.
     squeezed: Option<Arc<TrialRecord>>,
+    /// Whether starts near a bound end it, because more CPU takes them away from it.
+    has_more_cpu: bool,
     trials: Vec<Arc<TrialRecord>>,
     pub(super) is_cold: bool,
 }
@@ -63,6 +67,7 @@ impl Climb {
                 None => ascent,
             },
             squeezed,
+            has_more_cpu: searched.more_cpu.is_some(),
             trials: Vec::new(),
             is_cold: false,
         })
@@ -80,23 +85,33 @@ impl Climb {
     /// How the size stands that is tested now: starts that all pass must also be far from every bound.
     pub(super) fn standing(&self) -> ProofStanding {
         let standing = self.ascent.size_standing();
+        let own = self.own_starts();
+        if self.is_near() {
+            return ProofStanding::Refuted;
+        }
         let (Some(squeezed), ProofStanding::Proven) = (&self.squeezed, standing) else {
             return standing;
         };
-        let size = Some(self.ascent.current_size());
-        let own = self
-            .trials
-            .iter()
-            .filter(|t| t.configuration.memory == size);
-        let own: Vec<&TrialRecord> = own
-            .filter(|t| t.verdict.is_evidence())
-            .map(|t| &**t)
-            .collect();
-        let enough = starts_by_distance(&distances(&own, Some(squeezed)));
+        let by_distance = starts_by_distance(&distances(&own, Some(squeezed)));
+        let enough = match self.has_more_cpu {
+            true => by_distance.max(starts_when_near(&own)),
+            false => by_distance,
+        };
         match enough.saturating_sub(own.len() as u32) {
             more if more > 0 && !own.is_empty() => ProofStanding::More(more),
             _ => ProofStanding::Proven,
         }
+    }
+
+    /// The starts at the size that is tested now.
+    fn own_starts(&self) -> Vec<&TrialRecord> {
+        let size = Some(self.ascent.current_size());
+        let is_own = |t: &&TrialRecord| t.configuration.memory == size && t.verdict.is_evidence();
+        self.trials.iter().map(|t| &**t).filter(is_own).collect()
+    }
+
+    fn is_near(&self) -> bool {
+        self.has_more_cpu && are_near(&self.own_starts())
     }
 
     /// Reads the fresh starts at one size; opens the missing ones.
@@ -104,7 +119,7 @@ impl Climb {
         let size = self.ascent.current_size();
         let configuration = searched.at_size(size);
         // Elsewhere only a squeezed start tells which miss memory cures.
-        let tells_blind = self.squeezed.is_some() || searched.more_cpu.is_some();
+        let tells_blind = self.squeezed.is_some() || self.has_more_cpu;
         let mut repeat = 1;
         while let ProofStanding::More(more) = self.standing()
             && self.ascent.current_size() == size
@@ -139,7 +154,8 @@ pub(super) fn conclude_climb(base: usize, mut climbs: Vec<Option<Climb>>) -> Opt
     Some(ProvedBase {
         base,
         is_proven: climb.standing() == ProofStanding::Proven,
-        lacks_cpu: climb.standing() == ProofStanding::Refuted && climb.trials.iter().any(is_blind),
+        lacks_cpu: climb.standing() == ProofStanding::Refuted
+            && (climb.is_near() || climb.trials.iter().any(is_blind)),
         answer: climb.current_answer(),
         trials: climb.trials,
         is_cold: climb.is_cold,

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_sizing::Bytes;
+use loadline_sizing::options::words::TOOL_OPTIONS;
 
 use super::warmer::is_too_early;
 use super::{
     START_FACTOR, START_FLOOR, SearchedBase, SizeEnd, SizeSteps, SmallestMemory, at_size, size_end,
 };
 use crate::budget::{
-    Budget, HeapPolicy, MemoryWall, allowed_heap, answer_budget, choose_heap, heap_options,
-    live_set, named_heap, need_beside_heap, room_need, study_limit,
+    Budget, DIRECT_MEMORY, HeapPolicy, MemoryWall, allowed_heap, answer_budget, choose_heap,
+    heap_options, live_set, named_heap, need_beside_heap, room_need, study_limit,
 };
 use crate::record::{
-    AppKo, Configuration, Evidence, InstanceEvidence, SqueezeEnd, TrialPhase, TrialPurpose,
-    TrialRecord, TrialVerdict,
+    AppKo, Configuration, Evidence, InstanceEvidence, JvmOption, SqueezeEnd, TrialPhase,
+    TrialPurpose, TrialRecord, TrialVerdict,
 };
 use crate::search::ahead::SearchMachine;
 use crate::search::expected::ExpectedSize;
@@ -58,22 +59,24 @@ impl TrialSearch for SmallestMemory {
     type Answer = SearchedBase;
 
     fn next(&self, seen: &SeenTrials) -> Next<SearchedBase> {
-        if let Some(range) = self.cpu {
-            return self.next_of_cpus(range, seen);
+        if !self.cpus.is_empty() {
+            return self.next_of_cpus(seen);
         }
         let mut course = Course::new(self, seen);
         let room = match course.room()? {
             Room::Measured(room) => room,
-            Room::TooEarly => return course.begin_again(),
+            Room::TooEarly => return self.begin_again(course.spent, seen),
             Room::Ended(end) => return Ok(course.ended(end, None)),
         };
-        let evidence = of_one_instance(&room.evidence);
+        let evidence = self.of_sized_jvm(&room.evidence);
         let heap = match self.heap_of(&evidence) {
             Ok(heap) => heap,
             Err(end) => return Ok(course.ended(end, None)),
         };
         course.set_heap(heap, &evidence, &room);
-        course.follow_limit(heap, &room)?;
+        if let Some(end) = course.follow_limit(heap, &room)? {
+            return Ok(course.ended(end, None));
+        }
         let limit = study_limit(&evidence, heap, self.parameters.step);
         let mut passed = Some(room.configuration.memory.unwrap_or(self.parameters.high));
         if let Some(limit) = limit.filter(|_| self.is_squeezable) {
@@ -91,6 +94,29 @@ impl SmallestMemory {
     /// Tries one size after the other, from the largest or below one known to pass.
     pub(in crate::search) fn bisect(&self, seen: &SeenTrials) -> Next<SearchedBase> {
         Course::new(self, seen).bisect(None, None)
+    }
+
+    /// As of the JVM that the heap is for. Options of all JVMs give each the same heap, which has to hold
+    /// the largest live set.
+    fn of_sized_jvm(&self, room: &Evidence) -> Evidence {
+        let mut evidence = of_one_instance(room);
+        let jvms = room.run.iter().flat_map(|run| &run.jvms);
+        let live = jvms.filter_map(|jvm| jvm.heap_after).max();
+        let is_for_all = self.base.options_variable.as_deref() == Some(TOOL_OPTIONS);
+        if let (true, Some(gc)) = (is_for_all, &mut evidence.gc) {
+            gc.heap_after_max = gc.heap_after_max.max(live);
+        }
+        evidence
+    }
+
+    /// With a longer warm-up.
+    pub(super) fn begin_again(&self, spent: Duration, seen: &SeenTrials) -> Next<SearchedBase> {
+        let Some(longer) = self.with_longer_warm_up() else {
+            unreachable!("a start is too early only where a longer warm-up is left");
+        };
+        let mut searched = longer.next(seen)?;
+        searched.spent += spent;
+        Ok(searched)
     }
 
     fn heap_of(&self, room: &Evidence) -> Result<Option<Bytes>, SizeEnd> {
@@ -188,37 +214,49 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn begin_again(self) -> Next<SearchedBase> {
-        let Some(longer) = self.search.with_longer_warm_up() else {
-            unreachable!("a start is too early only where a longer warm-up is left");
-        };
-        let mut searched = longer.next(self.seen)?;
-        searched.spent += self.spent;
-        Ok(searched)
-    }
-
     fn set_heap(&mut self, heap: Option<Bytes>, evidence: &Evidence, room: &TrialRecord) {
         self.base = self.search.base.clone();
         if let Some(heap) = heap {
-            let options = heap_options(heap, evidence, room.configuration.memory);
+            let mut options = heap_options(heap, evidence, room.configuration.memory);
+            let own = &self.base.jvm_options;
+            let is_direct = |option: &JvmOption| option.text.contains(DIRECT_MEMORY);
+            if own.iter().any(is_direct) {
+                options.retain(|option| !is_direct(option));
+            }
             self.base.jvm_options.extend(options);
         }
     }
 
-    /// For a run with one JVM: one more run with this heap, fully touched, shows the JVM's memory
-    /// outside the heap. From then on the heap is the rest of each size.
-    fn follow_limit(&mut self, heap: Option<Bytes>, room: &TrialRecord) -> Next<()> {
+    /// One more run with the chosen heap, fully touched: it shows whether a JVM took it, and if one JVM
+    /// runs at a time, its memory outside the heap. From then on such a heap is the rest of each size.
+    fn follow_limit(&mut self, heap: Option<Bytes>, room: &TrialRecord) -> Next<Option<SizeEnd>> {
         let is_chosen = matches!(self.search.heap, HeapPolicy::Auto | HeapPolicy::Grow);
-        let Some(heap) = heap.filter(|_| is_chosen && self.search.has_one_jvm) else {
-            return Ok(());
+        let run = room.evidence.run.as_ref();
+        let (Some(heap), Some(run)) = (heap.filter(|_| is_chosen), run) else {
+            return Ok(None);
         };
-        let size = room
-            .configuration
-            .memory
-            .unwrap_or(self.search.parameters.high);
+        let variable = self.base.options_variable.clone();
+        let is_alone = run.jvms_together() <= 1;
+        if !is_alone && variable.is_none() {
+            return Ok(None);
+        }
+        let size = room.configuration.memory;
+        let size = size.unwrap_or(self.search.parameters.high);
         let pinned = self.start(size, TrialPurpose::Room, 1)?;
-        self.beside_heap = need_beside_heap(&pinned.evidence, heap);
-        Ok(())
+        if let Some(variable) = variable
+            && let Some(largest) = other_heap(&pinned.evidence, heap)
+        {
+            return Ok(Some(SizeEnd::Refused {
+                reason: format!(
+                    "no JVM of the run took the heap of {heap} from {variable}: the largest allowed itself {largest}"
+                ),
+                hint: "name the variable that its start script reads, or leave --options-to out: its heaps then stay as they are".to_owned(),
+            }));
+        }
+        if is_alone {
+            self.beside_heap = need_beside_heap(&pinned.evidence, heap);
+        }
+        Ok(None)
     }
 
     fn study(&mut self, limit: Bytes, heap: Option<Bytes>, room: &TrialRecord) -> Next<Study> {
@@ -251,7 +289,11 @@ impl<'a> Course<'a> {
             if let (Some(heap), HeapPolicy::Auto | HeapPolicy::Grow) = (heap, self.search.heap) {
                 let larger = more(heap).min(own.unwrap_or(Bytes::from_bytes(u64::MAX)));
                 let larger = larger.max(heap).round_up(Bytes::from_mib(4));
-                self.set_heap(Some(larger), &of_one_instance(&room.evidence), room);
+                self.set_heap(
+                    Some(larger),
+                    &self.search.of_sized_jvm(&room.evidence),
+                    room,
+                );
             }
         }
     }
@@ -330,7 +372,7 @@ impl<'a> Course<'a> {
             self.take(record);
             steps.start_deadline = self.start_deadline;
             if longer.is_some() && is_too_early(&self.trials[first..]) {
-                return self.begin_again();
+                return self.search.begin_again(self.spent, self.seen);
             }
         }
         let end = size_end(steps.rules.next(), &self.trials);
@@ -357,6 +399,16 @@ impl<'a> Course<'a> {
 
 fn more(size: Bytes) -> Bytes {
     size.mul_ratio(MORE_ROOM.0, MORE_ROOM.1)
+}
+
+/// The largest heap of a run, if no JVM has this one. Collectors round by whole regions.
+fn other_heap(evidence: &Evidence, heap: Bytes) -> Option<Bytes> {
+    let jvms = &evidence.run.as_ref()?.jvms;
+    let heaps: Option<Vec<Bytes>> = jvms.iter().map(|jvm| jvm.heap_max).collect();
+    let heaps = heaps?;
+    let near = heap.mul_ratio(9, 10)..=heap.mul_ratio(11, 10).saturating_add(Bytes::from_mib(4));
+    let has_it = heaps.iter().any(|own| near.contains(own));
+    heaps.into_iter().max().filter(|_| !has_it)
 }
 
 fn of_one_instance(evidence: &Evidence) -> Evidence {

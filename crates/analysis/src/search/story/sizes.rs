@@ -37,8 +37,7 @@ fn example_search(label: &str) -> SmallestMemory {
         warm_up: None,
         heap: Default::default(),
         is_squeezable: true,
-        has_one_jvm: false,
-        cpu: None,
+        cpus: Vec::new(),
         has_more_cpu: false,
     }
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::lint::{MeasuredNeeds, over_commitment};
+use loadline_analysis::lint::{MeasuredNeeds, check_refused_options, over_commitment};
 use loadline_experiment::advice::inlined::ConfigMaps;
 use loadline_experiment::advice::manifest::parse_container;
 use loadline_experiment::manifest::{self, MANIFEST};
@@ -26,7 +26,7 @@ use crate::files;
 const CHART_VALUES: &str = "values of a Helm chart";
 
 /// Flags of files that patch instead of replacing.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct PatchFlags {
     /// Your manifest (Deployment, StatefulSet; - is standard input): write a patch for it and a
     /// Kustomize component instead of new files
@@ -58,8 +58,7 @@ impl PatchFlags {
             manifest: Some(manifest),
             workload: Some(workload),
             container: Some(container),
-            values: None,
-            places: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -157,7 +156,7 @@ impl PatchFlags {
     }
 }
 
-/// Refuses what `lint` would call a kill: the container as it will be.
+/// Refuses what `lint` would call a kill or a JVM that does not start: the container as it will be.
 fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
     let container = parse_container(&patched.container);
     let measured = MeasuredNeeds {
@@ -165,18 +164,18 @@ fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
         rest: patched.rest.or(Some(Bytes::default())),
         ..MeasuredNeeds::default()
     };
-    let Some(found) = over_commitment(&container, measured) else {
-        return Ok(());
-    };
     // The heap that fits leaves room for what a typical service needs.
     let typical = || over_commitment(&container, MeasuredNeeds::default());
-    let found = match patched.rest {
+    let found = over_commitment(&container, measured).map(|found| match patched.rest {
         Some(_) => found,
         None => typical().unwrap_or(found),
+    });
+    let Some(found) = found.or_else(|| check_refused_options(&container)) else {
+        return Ok(());
     };
     let options = container.jvm.join(" ");
     let refusal = format!(
-        "{}: with the measured size it is {} (JVM options: {options})",
+        "{}: with the measured size: {} (JVM options: {options})",
         path.display(),
         found.problem
     );

@@ -7,6 +7,7 @@ use loadline_experiment::Experiment;
 use loadline_report::ResultView;
 
 use crate::error::{Error, FailureKind};
+use crate::images;
 
 /// Options that start a command, or name a file with options.
 const COMMANDS: [&str; 6] = [
@@ -19,12 +20,13 @@ const COMMANDS: [&str; 6] = [
 ];
 
 /// Options that load code into the JVM.
-const AGENTS: [&str; 5] = [
+const AGENTS: [&str; 6] = [
     "-javaagent:",
     "-agentlib:",
     "-agentpath:",
     "-Xrun",
     "-Xbootclasspath",
+    "-Dcom.sun.management.jmxremote",
 ];
 
 /// Refuses options that start commands, and says which agents come along.
@@ -67,7 +69,12 @@ fn shipped_words(view: &ResultView, experiment: &Experiment) -> Vec<String> {
         words.extend(configuration.args.iter().cloned());
         values.extend(configuration.env.values());
     }
-    let split = values.iter().flat_map(|value| value.split_whitespace());
-    words.extend(split.map(|word| word.trim_matches(['"', '\'']).to_owned()));
+    let image = images::measured_image(&view.machine, experiment);
+    values.extend(image.and_then(|image| image.tool_options.as_ref()));
+    for value in values {
+        // JVMs drop quotes within a word too.
+        let plain = value.replace(['"', '\''], "");
+        words.extend(plain.split_whitespace().map(str::to_owned));
+    }
     words
 }

@@ -11,6 +11,15 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::images;
 use crate::output::AnswerPrinter;
 
+/// Where the lines of a file belong.
+const PLACES: [(&str, &str); 5] = [
+    ("jvm.config", "add its lines to .mvn/jvm.config"),
+    ("surefire.xml", "into <build><plugins> of the pom.xml"),
+    ("gradle.properties", "add its lines to the project's"),
+    ("spark-defaults.conf", "spark-submit --properties-file"),
+    ("github-job.yaml", "into a workflow in .github/workflows"),
+];
+
 pub(super) fn write_run(
     arguments: &EmitArguments,
     to: &Path,
@@ -34,9 +43,15 @@ pub(super) fn write_run(
         name,
         image: &image,
         command: &redact::redact_command(&experiment.app.command),
+        schedule: arguments.schedule.as_deref(),
     };
     let artefacts = emit_run(view, &shape).map_err(emit_refused)?;
     write(arguments, to, view, &artefacts, out)?;
     talk!("next: kubectl apply -f {}", to.join("job.yaml").display());
+    for artefact in &artefacts {
+        if let Some((_, place)) = PLACES.iter().find(|(name, _)| *name == artefact.name) {
+            talk!("      {}: {place}", to.join(artefact.name).display());
+        }
+    }
     Ok(CommandOutcome::Done)
 }

@@ -16,7 +16,7 @@ use loadline_runner::agenda::Agenda;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
-use crate::error::{Error, FailureKind, experiment_refused, not_measured, store_refused};
+use crate::error::{Error, FailureKind, not_measured};
 use crate::experiment::{LoadedExperiment, experiment_over};
 use crate::measuring::{MeasuringSession, experiment_of};
 use crate::ui::text::short;
@@ -29,7 +29,7 @@ pub fn stored_experiment(row: &ResultRow) -> Result<ExperimentFile, Error> {
 
 pub fn parse_experiment(text: &str) -> Result<ExperimentFile, Error> {
     let place = Path::new("stored experiment");
-    ExperimentFile::from_toml(text, place).map_err(|e| experiment_refused(&e))
+    ExperimentFile::from_toml(text, place).map_err(Error::from)
 }
 
 pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice, Error> {
@@ -89,9 +89,7 @@ fn try_experiment(
     advice: &TrialAdvice,
     repeats: u32,
 ) -> Result<LoadedExperiment, Error> {
-    let row = store
-        .result_by_prefix(&record.result)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&record.result)?;
     let mut file = stored_experiment(&row)?;
     let mut experiment = experiment_of(&row)?;
     file.question = Some(format!(

@@ -78,8 +78,7 @@ pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<Comm
     if !arguments.json {
         out.print_answer(&text::explanation_text(&told))?;
     }
-    let row = store.result_by_prefix(&told.record.result);
-    let row = row.map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&told.record.result)?;
     let flags = (arguments.measure.state.as_deref(), arguments.consent);
     confirm_experiment(&store, &row, flags)?;
     let effect = attempt::run(&store, &told.record, advice, arguments)?;
@@ -145,9 +144,7 @@ fn explain_record(record: &TrialRecord) -> Result<Explanation, Error> {
 pub fn explain_trial(store: &Store, id: &str) -> Result<TrialExplanation, Error> {
     let record = find_trial(store, id)?;
     let explanation = explain_record(&record)?;
-    let row = store
-        .result_by_prefix(&record.result)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(&record.result)?;
     let of_level = record.configuration.application.clone();
     let command = match of_level {
         Some(application) => application.command,
@@ -173,9 +170,7 @@ fn find_trial(store: &Store, id: &str) -> Result<TrialRecord, Error> {
                 .map_err(|_| store_refused(&no_result));
         }
     };
-    let trials = store
-        .finished_trials(&row.id)
-        .map_err(|e| store_refused(&e))?;
+    let trials = store.finished_trials(&row.id)?;
     most_paused(trials, &row.id)
 }
 

@@ -14,7 +14,7 @@ pub fn ranked_table(document: &FleetDocument, top: usize, width: usize) -> Strin
         prices,
         workloads,
         left_out_pods,
-        nobodys_requests_per_second: nobodys,
+        unattributed_requests_per_second: unattributed,
     } = document
     else {
         return String::new();
@@ -52,10 +52,10 @@ pub fn ranked_table(document: &FleetDocument, top: usize, width: usize) -> Strin
             format::count_of(*left_out_pods, "pod")
         );
     }
-    if *nobodys > 0.0 {
+    if *unattributed > 0.0 {
         text += &format!(
-            "\n{}/s of requests are nobody's: their series name no pod; add the labels namespace and pod where Prometheus scrapes them\n",
-            format::three_digits(*nobodys)
+            "\n{}/s of requests belong to no pod: their series have no pod label; add the labels namespace and pod where Prometheus scrapes them\n",
+            format::three_digits(*unattributed)
         );
     }
     let first = workloads

@@ -5,14 +5,17 @@
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::lint::{
-    LintFinding, LintedContainer, MeasuredNeeds, Severity, lint, qos_class,
+    ContainerResources, LintFinding, LintedContainer, MeasuredNeeds, Severity, check_build, lint,
+    qos_class,
 };
 use loadline_analysis::offer::Offer;
 use loadline_analysis::price::InstanceSize;
 use loadline_experiment::advice::ContainerAdvice;
+use loadline_experiment::advice::builds::{self, BuildFiles};
 use loadline_experiment::advice::manifest::{self, ManifestContainer};
 use loadline_experiment::manifest::MANIFEST;
 use loadline_report::text;
+use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,24 +40,32 @@ impl PaperCheck {
     /// or no file has a container with a JVM.
     pub fn check_manifests(
         paths: &[PathBuf],
-        measured: MeasuredNeeds,
+        (measured, build_memory): (MeasuredNeeds, Option<Bytes>),
         offer: Offer,
     ) -> Result<Self, Error> {
+        let given = paths.iter().cloned();
+        // Without its memory a pom is what it was taken for: no manifest.
+        let is_meant =
+            |path: &Path| build_memory.is_some() || files::other_kind(path, MANIFEST).is_none();
+        let is_build = |path: &PathBuf| builds::is_build_file(path) && is_meant(path);
+        let (builds, paths): (Vec<_>, Vec<_>) = given.partition(is_build);
+        let builds = check_builds(&builds, build_memory)?;
         let mut sources = Vec::new();
-        for path in paths {
+        for path in &paths {
             let read = loadline_experiment::manifest::read(path);
             sources
                 .extend(read.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?);
         }
         let all = manifest::containers(&sources);
         let not_looked_at = manifest::custom_resources(&sources);
-        if sources.iter().all(|source| source.documents.is_empty()) {
-            let problem = format!("{}: there is no document in it", shown_paths(paths));
+        let has_manifests = !paths.is_empty() || builds.is_empty();
+        if has_manifests && sources.iter().all(|source| source.documents.is_empty()) {
+            let problem = format!("{}: there is no document in it", shown_paths(&paths));
             return Err(Error::new(FailureKind::Usage, problem)
                 .with_hint("comments alone say nothing: give the manifests of your workloads"));
         }
-        if !all.iter().any(|found| found.skipped.is_none()) {
-            return Err(nothing_error(paths, &all, &not_looked_at));
+        if has_manifests && !all.iter().any(|found| found.skipped.is_none()) {
+            return Err(nothing_error(&paths, &all, &not_looked_at));
         }
         let check = |found: ManifestContainer| CheckedContainer {
             findings: match found.skipped {
@@ -68,7 +79,10 @@ impl PaperCheck {
         };
         Ok(Self {
             not_looked_at,
-            checked: all.into_iter().map(check).collect(),
+            checked: builds
+                .into_iter()
+                .chain(all.into_iter().map(check))
+                .collect(),
             offer,
         })
     }
@@ -235,6 +249,43 @@ struct JudgedFinding {
     problem: String,
     /// What to do about it.
     hint: String,
+}
+
+/// The builds of these files, each as a container with this memory.
+fn check_builds(paths: &[PathBuf], memory: Option<Bytes>) -> Result<Vec<CheckedContainer>, Error> {
+    let builds = builds::read_builds(paths);
+    let builds = builds.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?;
+    let Some(memory) = memory else {
+        let Some(build) = builds.first() else {
+            return Ok(Vec::new());
+        };
+        let refusal = format!(
+            "{}: how much memory the build has is not said",
+            build.path.display()
+        );
+        return Err(Error::new(FailureKind::Usage, refusal).with_hint(
+            "give the memory of its runner or container: loadline lint --memory 7Gi FILE",
+        ));
+    };
+    let check = |build: BuildFiles| CheckedContainer {
+        findings: check_build(&build.jvms, memory).into_iter().collect(),
+        per_month: None,
+        found: ManifestContainer {
+            path: build.path,
+            workload: build.tool.to_owned(),
+            container: LintedContainer {
+                name: "build".to_owned(),
+                limits: ContainerResources {
+                    memory: Some(memory),
+                    ..ContainerResources::default()
+                },
+                ..LintedContainer::default()
+            },
+            raw: serde_json::Value::Null,
+            skipped: None,
+        },
+    };
+    Ok(builds.into_iter().map(check).collect())
 }
 
 fn container_name(found: &ManifestContainer) -> String {

@@ -22,7 +22,7 @@ pub struct ReferenceSize {
 impl ReferenceSize {
     /// A recommended configuration; `None` where it does not limit both CPU and memory.
     pub fn from_configuration(configuration: &Configuration) -> Option<Self> {
-        let (cpu, memory) = configuration.cpu.zip(configuration.memory)?;
+        let (cpu, memory) = configuration.sure_cpu().zip(configuration.memory)?;
         let size = InstanceSize { cpu, memory };
         Some(Self { size })
     }
@@ -119,7 +119,7 @@ fn advice_row<'a>(
         .filter_map(|r| Sli::from_record(r).ok())
         .collect();
     let rate = slis.iter().find_map(|s| s.achieved_rate).unwrap_or(0.0);
-    let size = configuration.cpu.zip(configuration.memory);
+    let size = configuration.sure_cpu().zip(configuration.memory);
     AdviceRow {
         cost: size.map(|(cpu, memory)| instance_cost(offer, InstanceSize { cpu, memory }, rate)),
         configuration,

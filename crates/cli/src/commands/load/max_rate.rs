@@ -7,7 +7,7 @@ use loadline_load::max_rate::{MaxRateSearch, TRIALS_HEAD, find_max_rate};
 use loadline_load::{ArrivalPattern, LoadPlan};
 
 use super::{LoadArguments, interrupted_error, pretty_json};
-use crate::error::{CommandOutcome, Error, FailureKind, load_error};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::output::AnswerPrinter;
 use crate::signals::Signals;
 
@@ -42,11 +42,10 @@ pub(super) fn run(
     talk!("{TRIALS_HEAD}");
     let found = find_max_rate(plan, &search, signals.flag(), &mut |trial| {
         talk!("{}", trial.trial_row())
-    })
-    .map_err(load_error)?;
+    })?;
     let text = match arguments.json {
         true => pretty_json(&found)?,
-        false => found.result_text(),
+        false => found.to_string(),
     };
     out.print_answer(&text)?;
     if signals.has_come() {

@@ -1,13 +1,13 @@
 //! What a search for the smallest memory takes: its starts and its time, in a sentence.
 
 use std::path::Path;
-use std::time::Duration;
 
 use loadline_analysis::search::outlook::Outlook;
+use loadline_analysis::search::size::cpu::CpuPolicy;
 use loadline_analysis::search::start_cpu::STARTS;
 use loadline_analysis::warming::{JvmQuestion, LONGEST};
 use loadline_experiment::Experiment;
-use loadline_report::format::count_of;
+use loadline_report::format::{count_of, elapsed};
 use loadline_runner::agenda::{START_GUESS, trial_length, trial_length_with};
 use loadline_runner::before;
 use loadline_runner::searches::size_search;
@@ -25,9 +25,20 @@ pub struct SearchOutlook {
     question: JvmQuestion,
 }
 
-/// Starts with which the CPU limit is found, usually and at most.
-const USUAL_CPU_STARTS: u32 = 6;
-const MOST_CPU_STARTS: u32 = 9;
+/// Starts more than with a given CPU, usually and in 95 of 100 searches: crate simulated,
+/// tests/cpu_error_rates.rs.
+fn cpu_starts(experiment: &Experiment) -> (u32, u32) {
+    match searches_limit_too(experiment) {
+        true => (10, 30),
+        false => (4, 13),
+    }
+}
+
+/// Whether it is a request and a limit; a given limit stays.
+fn searches_limit_too(experiment: &Experiment) -> bool {
+    let has_limit = experiment.configurations().iter().any(|c| c.cpu.is_some());
+    experiment.search.cpu_policy == CpuPolicy::Both && !has_limit
+}
 
 pub fn outlook_from_state(experiment: &Experiment, state: Option<&Path>) -> SearchOutlook {
     let is_there = Store::is_in(&state_directory(state));
@@ -52,8 +63,9 @@ pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> Sea
     outlook.starts_95 += beyond;
     outlook.time += outlook.each * beyond;
     outlook.time_95 += outlook.each * beyond;
+    let (usual, most) = cpu_starts(experiment);
     let more = [
-        (experiment.searches_cpu(), USUAL_CPU_STARTS, MOST_CPU_STARTS),
+        (experiment.searches_cpu(), usual, most),
         // Of each amount of CPU until ready, and two are tried.
         (experiment.search.is_start_cpu_asked, STARTS, 2 * STARTS),
     ];
@@ -84,7 +96,7 @@ impl SearchOutlook {
         if self.is_run {
             return format!(
                 "a search takes about {starts} runs, {} if each takes {}; 95 in 100 searches take at most {starts_95} runs",
-                minutes(time),
+                elapsed(time),
                 format_span(each),
             );
         }
@@ -102,14 +114,10 @@ impl SearchOutlook {
         format!(
             "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}{longer}",
             format_span(each),
-            minutes(time),
-            minutes(time_95),
+            elapsed(time),
+            elapsed(time_95),
         )
     }
-}
-
-fn minutes(time: Duration) -> String {
-    loadline_report::format::elapsed(time)
 }
 
 pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
@@ -121,16 +129,22 @@ pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
         Some(_) => "",
         None => ", more where that fails",
     };
-    let cpu = match experiment.searches_cpu() {
-        true => "the smallest CPU limit, and there ",
-        false => "",
+    let variable = experiment.base.options_variable.as_deref();
+    let heap = variable.map_or_else(String::new, |variable| format!(", a heap in {variable}"));
+    let cpu = match (experiment.searches_cpu(), search.cpu_policy) {
+        (false, _) => "",
+        (true, CpuPolicy::Limit) => "the smallest CPU limit, and there ",
+        _ if searches_limit_too(experiment) => {
+            "the smallest CPU request, the limit above it, and there "
+        }
+        (true, _) => "the smallest CPU request, and there ",
     };
     let start = match search.is_start_cpu_asked {
         true => ", then the CPU until ready",
         false => "",
     };
     format!(
-        "`size`: {cpu}the smallest memory from {} to {}{more}{start}, of {}: {}\n{}\n{}",
+        "`size`: {cpu}the smallest memory from {} to {}{more}{start}{heap}, of {}: {}\n{}\n{}",
         search.min_memory,
         largest.unwrap_or(search.min_memory),
         count_of(bases.len(), "configuration"),

@@ -16,7 +16,7 @@ use loadline_runner::store::{ResultKind, Store};
 use loadline_sizing::Cpus;
 
 use crate::commands::explain::{attempt, explain_trial};
-use crate::error::{Error, FailureKind, load_error, store_refused};
+use crate::error::{Error, FailureKind};
 use crate::experiment::experiment_over;
 use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store};
 use crate::output::AnswerPrinter;
@@ -25,9 +25,7 @@ const WARM: Duration = Duration::from_secs(30);
 
 pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) -> Result<(), Error> {
     let store = open_store(flags.state.as_deref())?;
-    let trials = store
-        .finished_trials(result)
-        .map_err(|e| store_refused(&e))?;
+    let trials = store.finished_trials(result)?;
     let Some(flat) = flat_misses(&trials) else {
         return out
             .print_answer("\n--try: nothing to try: misses at every size alike were not seen");
@@ -35,9 +33,7 @@ pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) ->
     let Some(lever) = flat.lever() else {
         return out.print_answer(&format!("\n--try: nothing to try. {}", flat.lever_hint()));
     };
-    let row = store
-        .result_by_prefix(result)
-        .map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(result)?;
     let mut tried = LeverTest {
         file: attempt::stored_experiment(&row)?,
         experiment: experiment_of(&row)?,
@@ -131,7 +127,7 @@ impl LeverTest {
 fn warmed_load(load: &ExperimentLoad) -> Result<ExperimentLoad, Error> {
     let mut spec = load.spec.clone();
     spec.warm_up = Some(TimeOrNone(WARM));
-    ExperimentLoad::new(spec).map_err(load_error)
+    ExperimentLoad::new(spec).map_err(Error::from)
 }
 
 fn more_cpu(limit: Option<Cpus>, cpus: u32) -> Result<Cpus, Error> {

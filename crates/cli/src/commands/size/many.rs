@@ -6,7 +6,7 @@ use loadline_report::table::{Table, TableCell};
 
 use super::{SizeArguments, size_one};
 use crate::commands::store::answer_words;
-use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::measuring::open_store_to_read;
 use crate::output::AnswerPrinter;
 use crate::say::width;
@@ -65,7 +65,7 @@ pub(super) fn size_each(
 
 fn answer_of(arguments: &SizeArguments, id: &str) -> Result<String, Error> {
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
-    let row = store.result_by_prefix(id).map_err(|e| store_refused(&e))?;
+    let row = store.result_by_prefix(id)?;
     let words = answer_words(&row);
     Ok(match words.is_empty() {
         true => "none: no size kept the SLO".to_owned(),

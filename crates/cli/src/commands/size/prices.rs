@@ -15,7 +15,7 @@ use loadline_runner::searches::price_search;
 use loadline_runner::store::unix_ms;
 
 use super::{SearchConclusion, how_it_stands, owned_records};
-use crate::error::{Error, FailureKind, command_refused, not_measured};
+use crate::error::{Error, FailureKind, not_measured};
 use crate::measuring::MeasuringSession;
 
 pub fn conclude_prices(
@@ -29,8 +29,7 @@ pub fn conclude_prices(
         &machine,
         &measuring.jdks,
         &measuring.places,
-    );
-    let search = search.map_err(|e| command_refused(&e))?;
+    )?;
     let priced = measuring.search(&search, None)?;
     let prove = measuring.experiment.search.prove;
     Ok(derive_conclusion(&search, priced, prove))

@@ -8,7 +8,7 @@ use loadline_analysis::search::start_cpu::StartCpuSearch;
 use loadline_analysis::startup::ready_seconds;
 use loadline_sizing::Cpus;
 
-use crate::error::{Error, store_refused};
+use crate::error::Error;
 use crate::measuring::MeasuringSession;
 
 /// The found size with the CPU of its start; `None` if that was not asked for, or is not worth it.
@@ -19,8 +19,7 @@ pub(super) fn choose_start_cpu(
     if !measuring.experiment.search.is_start_cpu_asked {
         return Ok(None);
     }
-    let trials = measuring.store.finished_trials(&measuring.result);
-    let trials = trials.map_err(|e| store_refused(&e))?;
+    let trials = measuring.store.finished_trials(&measuring.result)?;
     let is_plain = |trial: &&TrialRecord| {
         trial.purpose == TrialPurpose::Prove && trial.configuration == *found
     };

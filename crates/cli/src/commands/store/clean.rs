@@ -18,7 +18,7 @@ use loadline_trial::{Site, SiteOptions};
 
 use super::answer_words;
 use super::filter::PointInTime;
-use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::ClusterFlags;
 use crate::measuring::{open_store, open_store_to_read, state_directory};
 use crate::output::AnswerPrinter;
@@ -49,7 +49,7 @@ pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<Command
         return old_results(&arguments, older, out);
     }
     if let Some(wanted) = arguments.cluster.wanted_cluster() {
-        let swept = ClusterSweep::remove_leftovers(&wanted).map_err(|e| Error::from_refusal(&e))?;
+        let swept = ClusterSweep::remove_leftovers(&wanted)?;
         out.print_answer(&format!(
             "removed {} with their pods",
             format::count_of(swept.jobs.len(), "Job")
@@ -80,8 +80,7 @@ pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<Command
         Err(_) if has_apart => return not_removed(&apart),
         Err(refusal) => return Err(Error::from_refusal(&refusal)),
     };
-    let swept = site.sweep_with(&engines);
-    let swept = swept.map_err(|e| Error::from_refusal(&e))?;
+    let swept = site.sweep_with(&engines)?;
     for container in &swept.containers {
         out.print_answer(&format!("removed the container {container}"))?;
     }
@@ -138,9 +137,9 @@ fn old_results(
     let state = arguments.state.as_deref();
     let looked = open_store_to_read(state)?;
     let mut rows = Vec::new();
-    for row in looked.all_results().map_err(|e| store_refused(&e))? {
+    for row in looked.all_results()? {
         if row.created_unix_ms < older.unix_ms(unix_ms()) {
-            let size = looked.bytes_of(&row).map_err(|e| store_refused(&e))?;
+            let size = looked.bytes_of(&row)?;
             rows.push((size, row));
         }
     }
@@ -213,7 +212,7 @@ fn remove_results(
             Err(error) => removed.failures.push(error.to_string()),
         }
     }
-    removed.add_totals(store.remove_orphans().map_err(|e| store_refused(&e))?);
+    removed.add_totals(store.remove_orphans()?);
     if rows.is_empty() && removed == RemovalTotals::default() {
         return Ok(CommandOutcome::Done);
     }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use loadline_analysis::calendar::parse_day;
 use loadline_analysis::recommend::Conclusion;
 use loadline_analysis::slo::parse_duration;
 use loadline_report::format::day;
@@ -119,22 +120,10 @@ fn days(text: &str) -> Option<Duration> {
 }
 
 /// When a day such as `2026-11-20` begins in UTC, milliseconds since 1970-01-01.
-/// Source: day numbers of the proleptic Gregorian calendar, the inverse of [`day`].
 fn midnight(text: &str) -> Option<u64> {
-    let mut parts = text.split('-').map(|part| part.parse::<u64>().ok());
-    let (year, month, date) = (parts.next()??, parts.next()??, parts.next()??);
-    let is_sane = (1970..=9999).contains(&year) && (1..=12).contains(&month) && date <= 31;
-    if !is_sane {
-        return None;
-    }
-    // Years begin in March, so that the day that is sometimes missing is their last.
-    let (year, from_march) = match month > 2 {
-        true => (year, month - 3),
-        false => (year - 1, month + 9),
-    };
-    let number =
-        year * 365 + year / 4 - year / 100 + year / 400 + (153 * from_march + 2) / 5 + date;
-    let begin = number.checked_sub(719_469)?.checked_mul(MS_A_DAY)?;
+    let begin = u64::try_from(parse_day(text)?)
+        .ok()?
+        .checked_mul(MS_A_DAY)?;
     // The 30th of February, or a day written otherwise, does not come back as it was given.
     (day(begin) == text).then_some(begin)
 }

@@ -7,7 +7,7 @@ use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 use loadline_runner::store::ResultKind;
 
 use crate::commands::{emit, size};
-use crate::error::{CommandOutcome, Error, FailureKind, experiment_refused};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::LoadedExperiment;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -27,7 +27,7 @@ impl TunePlan {
     /// Errors: A manifest that cannot be read.
     pub fn from_experiment(given: &LoadedExperiment, path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::new(FailureKind::Usage, e))?;
-        let written = ExperimentFile::from_toml(&text, path).map_err(|e| experiment_refused(&e))?;
+        let written = ExperimentFile::from_toml(&text, path)?;
         let beside = path.parent().unwrap_or(Path::new(""));
         let manifest = written.manifest.map(|table| {
             let file = beside.join(&table.file);

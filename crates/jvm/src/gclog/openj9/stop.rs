@@ -36,7 +36,7 @@ impl StopKind {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct JvmStop {
     pub number: u64,
     pub begin: Option<LocalMoment>,
@@ -55,14 +55,7 @@ impl JvmStop {
         Self {
             number,
             begin,
-            reaching: None,
-            copy_failed: false,
-            kind: None,
-            cause: None,
-            finishes_concurrent: false,
-            before: None,
-            after: None,
-            cpu: None,
+            ..Self::default()
         }
     }
 

@@ -1,16 +1,19 @@
 //! Stories of searches on hosts that can lower a limit: R, A and F.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use loadline_sizing::Bytes;
 
 use super::{MISS, NOISE, PASS, ask_mib, example_search, tell_sizes};
 use crate::budget::{HeapPolicy, named_heap};
 use crate::fixture;
 use crate::record::{
-    AppKo, GcEvidence, LoadEvidence, MemoryParts, SqueezeEnd, SqueezeEvidence, SqueezeStep,
-    TrialPhase, TrialPurpose, TrialRecord, TrialVerdict,
+    AppKo, GcEvidence, JvmProcess, LoadEvidence, MemoryParts, RunEvidence, SqueezeEnd,
+    SqueezeEvidence, SqueezeStep, TrialPhase, TrialPurpose, TrialRecord, TrialVerdict,
 };
 use crate::search::TrialAsk;
-use crate::search::size::{SizeSearch, SmallestMemory};
+use crate::search::size::{SizeAnswer, SizeSearch, SmallestMemory};
 use crate::search::story::{play, record_of_ask};
 
 /// A service that needs 140 MiB outside its heap and has a live set of 25 MiB.
@@ -185,4 +188,64 @@ fn the_heap_is_as_it_was_asked_for() {
     let heap = |mib| HeapPolicy::Fixed(Bytes::from_mib(mib));
     let all = [HeapPolicy::Keep, HeapPolicy::Grow, heap(96), heap(20)].map(of);
     insta::assert_snapshot!(all.join("\n\n"));
+}
+
+/// The heaps that a search of a run asks for. Its second JVM has a live set of 60 MiB, not 25.
+fn heaps_of_run(
+    variable: Option<&str>,
+    second: (u64, u64),
+    heap_max: Option<Bytes>,
+) -> (BTreeSet<u64>, SizeAnswer) {
+    let mut base = example_search("");
+    base.is_squeezable = false;
+    base.base.options_variable = variable.map(str::to_owned);
+    let search = SizeSearch {
+        bases: vec![base],
+        prove: 3,
+        is_counted: true,
+    };
+    let jvm = |(from, until), after| JvmProcess {
+        main: "Main".to_owned(),
+        parent: None,
+        from: Duration::from_secs(from),
+        until: Duration::from_secs(until),
+        heap_max,
+        heap_committed: None,
+        heap_after: Some(Bytes::from_mib(after)),
+        rss: Bytes::from_mib(150),
+    };
+    let mut heaps = BTreeSet::new();
+    let (_, sized) = play(&search, |ask| {
+        heaps.extend(named_heap(&ask.configuration).map(|heap| heap.as_bytes() >> 20));
+        let verdict = if ask_mib(ask) >= 300 { PASS } else { MISS };
+        let mut record = record_of_ask(ask, verdict, Bytes::from_mib(200));
+        record.evidence.gc = Some(GcEvidence {
+            heap_max: Some(Bytes::from_mib(256)),
+            heap_after_max: Some(Bytes::from_mib(25)),
+            ..fixture::empty_gc_log()
+        });
+        record.evidence.run = Some(RunEvidence {
+            jvms: vec![jvm((0, 9), 25), jvm(second, 60)],
+            ..RunEvidence::default()
+        });
+        record
+    });
+    (heaps, sized)
+}
+
+#[test]
+fn the_heap_of_a_run_follows_its_limit_where_one_jvm_runs_at_a_time() {
+    let (together, after) = ((3, 5), (10, 12));
+    let heaps = |variable, second| heaps_of_run(Some(variable), second, None).0;
+    assert_eq!(heaps("MAVEN_OPTS", together), [52].into());
+    assert!(heaps("MAVEN_OPTS", after).len() > 2);
+    // Every JVM gets it, so it holds the largest live set.
+    assert_eq!(heaps("JAVA_TOOL_OPTIONS", together), [120].into());
+}
+
+#[test]
+fn a_heap_that_no_jvm_of_the_run_takes_is_no_answer() {
+    let other = Some(Bytes::from_mib(512));
+    let (_, sized) = heaps_of_run(Some("SPARK_SUBMIT_OPTS"), (3, 5), other);
+    insta::assert_snapshot!(tell_sizes(&sized), @"= `` no JVM of the run took the heap of 52Mi from SPARK_SUBMIT_OPTS: the largest allowed itself 512Mi; 12s, 140s: t1 t2");
 }

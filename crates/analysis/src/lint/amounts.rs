@@ -1,0 +1,184 @@
+//! Requests and limits of a container: amounts that are none, and memory that does not suffice.
+//!
+//! Owns their rules.
+
+use loadline_sizing::hotspot::collector::choose;
+use loadline_sizing::hotspot::heap::size_heap;
+use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
+use loadline_sizing::regions::heap::check_container;
+use loadline_sizing::{Bytes, JvmOptionSet};
+
+use super::MeasuredNeeds;
+use super::container::{ContainerNeeds, ContainerResources, LintedContainer, SMALLEST};
+use super::finding::{LintFinding, Severity, finding};
+use super::options::SHARES;
+
+/// From this number of CPUs on, thousandths were probably meant.
+const MANY_CPUS: u32 = 100;
+
+pub(super) fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
+    container.unreadable.iter().map(|text| {
+        finding(
+            Severity::Error,
+            format!("{text} is no quantity, and the API server refuses it"),
+            "write 512Mi, 1Gi, 1G, 250m or 1.5",
+        )
+    })
+}
+
+/// Amounts with a wrong suffix or none: `100m` of memory is a tenth of a byte, `1000` are as many CPUs.
+pub(super) fn check_amounts(container: &LintedContainer) -> Vec<LintFinding> {
+    let ContainerNeeds { requests, limits } = container.own_needs();
+    let both = || [("limit", limits), ("request", requests)].into_iter();
+    let tiny = |(kind, amount): (&str, ContainerResources)| {
+        let bytes = amount.memory?.as_bytes();
+        let plural = if bytes == 1 { "" } else { "s" };
+        (bytes < SMALLEST).then(|| {
+            finding(
+                Severity::Error,
+                format!("the memory {kind} is {bytes} byte{plural}: no JVM starts in it"),
+                "a number without a unit is bytes, and m a thousandth of one: write 512Mi or 512M",
+            )
+        })
+    };
+    let huge = |(kind, amount): (&str, ContainerResources)| {
+        let cpus = amount.cpu?.as_millis() / 1000;
+        (cpus >= MANY_CPUS).then(|| {
+            finding(
+                Severity::Warning,
+                format!("the CPU {kind} is {cpus} CPUs, more than most nodes have"),
+                &format!("if a thousandth of a CPU each was meant: write {cpus}m"),
+            )
+        })
+    };
+    both()
+        .filter_map(tiny)
+        .chain(both().filter_map(huge))
+        .collect()
+}
+
+pub fn over_commitment(
+    container: &LintedContainer,
+    measured: MeasuredNeeds,
+) -> Option<LintFinding> {
+    let limit = container.sound_limit()?;
+    let machine = MachineSize {
+        memory: limit,
+        ..container.machine()
+    };
+    let jdk = container.jdk();
+    let options = container.options();
+    let rest = measured.rest.or(container.rest);
+    let overrun = check_container(jdk, machine, &options, rest)?;
+    let (whose, more) = match rest {
+        Some(_) => ("as it was measured, growth included", ""),
+        None => (
+            "for a typical service",
+            "; --measured RESULT takes the service's own",
+        ),
+    };
+    let hint = format!("{}{more}", overrun.suggest_change());
+    let problem = format!("over-committed: {overrun} ({whose})");
+    Some(finding(Severity::Error, problem, &hint))
+}
+
+pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
+    let is_given = container
+        .unreadable
+        .iter()
+        .any(|text| text.starts_with("limits.memory"));
+    if container.limits.memory.is_some() || is_given {
+        return None;
+    }
+    let options = container.options();
+    let text = |name: &str| options.setting(name).map(|setting| setting.text.as_str());
+    let share = SHARES.iter().find_map(|name| text(name));
+    let (severity, heap) = match (text("MaxHeapSize").or(text("MaxRAM")), share) {
+        (Some(heap), _) => (
+            Severity::Warning,
+            format!("{heap} bounds the heap, and nothing bounds the rest"),
+        ),
+        (None, Some(share)) => (
+            Severity::Error,
+            format!("{share} is a share of the node's memory"),
+        ),
+        (None, None) if !container.unseen.is_empty() => (
+            Severity::Warning,
+            "whether an option bounds the heap is not to be seen here".to_owned(),
+        ),
+        (None, None) => (
+            Severity::Error,
+            "the JVM takes a quarter of the node's memory as its heap".to_owned(),
+        ),
+    };
+    Some(finding(
+        severity,
+        format!("no memory limit: {heap}"),
+        "set resources.limits.memory; `loadline size` finds it",
+    ))
+}
+
+pub(super) fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
+    let above = |what: &str, request: String, limit: String| {
+        finding(
+            Severity::Error,
+            format!(
+                "the {what} request {request} is above the limit {limit}: the API server refuses the pod"
+            ),
+            "lower the request to the limit",
+        )
+    };
+    let ContainerNeeds { requests, limits } = container.own_needs();
+    let cpu = requests
+        .cpu
+        .zip(limits.cpu)
+        .filter(|(request, limit)| request > limit);
+    let memory = requests
+        .memory
+        .zip(limits.memory)
+        .filter(|(request, limit)| request > limit);
+    let cpu = cpu.map(|(r, l)| above("CPU", r.to_string(), l.to_string()));
+    let memory = memory.map(|(r, l)| above("memory", r.to_short(), l.to_short()));
+    cpu.into_iter().chain(memory).collect()
+}
+
+pub(super) fn check_request(
+    container: &LintedContainer,
+    measured: MeasuredNeeds,
+) -> Option<LintFinding> {
+    let request = container.requests.memory?;
+    let hint = "the scheduler counts on the request; on a full node it is the first to be evicted";
+    match (measured.memory, initial_heap(container)) {
+        (Some(used), _) if request < used => Some(finding(
+            Severity::Warning,
+            format!("the memory request is {request}, but {used} were used when it was measured"),
+            hint,
+        )),
+        (None, Some((initial, option))) if request < initial => Some(finding(
+            Severity::Warning,
+            format!(
+                "the memory request is {request}, less than the heap of {initial} it starts with ({option})"
+            ),
+            hint,
+        )),
+        _ => None,
+    }
+}
+
+fn initial_heap(container: &LintedContainer) -> Option<(Bytes, String)> {
+    let options = container.options();
+    let named = [
+        "InitialHeapSize",
+        "InitialRAMPercentage",
+        "InitialRAMFraction",
+    ];
+    let setting = named.iter().find_map(|name| options.setting(name))?;
+    let heap = heap_of(container, &options)?;
+    Some((heap.initial, setting.text.clone()))
+}
+
+pub(super) fn heap_of(container: &LintedContainer, options: &JvmOptionSet) -> Option<HotSpotHeap> {
+    let (jdk, machine) = (container.jdk(), container.machine());
+    let collector = choose(jdk, machine, options).unwrap_or(CollectorKind::G1);
+    size_heap(jdk, machine, collector, options).ok()
+}

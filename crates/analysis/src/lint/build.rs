@@ -1,0 +1,85 @@
+//! The JVMs of a build against the memory that they share.
+
+use loadline_sizing::Bytes;
+
+use super::amounts::heap_of;
+use super::finding::{LintFinding, Severity, finding};
+use super::{ContainerResources, LintedContainer};
+
+/// JVMs that a build runs at the same time with the same options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildJvm {
+    /// `Gradle's daemon (org.gradle.jvmargs)`.
+    pub name: String,
+    pub options: Vec<String>,
+    pub count: u32,
+}
+
+impl BuildJvm {
+    /// The largest heap of each: its own, else what a JVM takes of so much memory.
+    fn largest_heap(&self, memory: Bytes) -> Option<Bytes> {
+        let container = LintedContainer {
+            limits: ContainerResources {
+                memory: Some(memory),
+                ..ContainerResources::default()
+            },
+            jvm: self.options.clone(),
+            ..LintedContainer::default()
+        };
+        heap_of(&container, &container.options()).map(|heap| heap.max)
+    }
+}
+
+/// Heaps that do not fit together: each JVM takes its own, or a share of the whole memory.
+pub fn check_build(jvms: &[BuildJvm], memory: Bytes) -> Option<LintFinding> {
+    let heaps: Vec<(&BuildJvm, Bytes)> = jvms
+        .iter()
+        .filter_map(|jvm| Some((jvm, jvm.largest_heap(memory)?)))
+        .collect();
+    let sum = heaps.iter().fold(Bytes::default(), |sum, (jvm, heap)| {
+        sum.saturating_add(heap.mul_ratio(u64::from(jvm.count), 1))
+    });
+    let parts: Vec<String> = heaps
+        .iter()
+        .map(|(jvm, heap)| match jvm.count {
+            1 => format!("{} {heap}", jvm.name),
+            count => format!("{count} x {} {heap}", jvm.name),
+        })
+        .collect();
+    (sum > memory).then(|| {
+        finding(
+            Severity::Error,
+            format!(
+                "the heaps of its JVMs may take {sum} together, and there are {memory}: {}",
+                parts.join(", ")
+            ),
+            "give each less, or give the build more memory; `loadline size --job` measures what it needs",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heaps_of_all_jvms_have_to_fit_together() {
+        let jvm = |name: &str, options: &[&str], count| BuildJvm {
+            name: name.to_owned(),
+            options: options.iter().map(|o| (*o).to_owned()).collect(),
+            count,
+        };
+        let build = [
+            jvm("Maven itself", &[], 1),
+            jvm("test JVMs", &["-Xmx512m"], 2),
+        ];
+        let said = |mib| check_build(&build, Bytes::from_mib(mib)).map(|f| f.problem);
+        assert_eq!(said(2048), None, "a quarter is Maven's");
+        assert_eq!(
+            said(1024).as_deref(),
+            Some(
+                "the heaps of its JVMs may take 1280Mi together, and there are 1Gi: Maven itself 256Mi, 2 x test JVMs 512Mi"
+            )
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! JVM options of a container: refused ones, and ones without the effect that was meant.
+//!
+//! Owns their rules. Facts: HotSpot rounds a CPU quota up to whole processors and takes as many GC
+//! threads.
+
+use loadline_sizing::JvmOptionSet;
+use loadline_sizing::hotspot::collector::choose;
+use loadline_sizing::hotspot::heap::{idle_percentage, size_heap};
+use loadline_sizing::hotspot::refusal::HotSpotRefusal::{
+    self, BadValue, ConcurrentAboveParallel, HeapTooSmall, InitialAboveMax, LockedFlag,
+    TwoCollectors, UnknownFlag,
+};
+use loadline_sizing::hotspot::refusal::tiny_percentages;
+use loadline_sizing::hotspot::threads::collector_threads;
+use loadline_sizing::hotspot::{self, CollectorKind};
+use loadline_sizing::sight::{blind_places, without_container_support};
+
+use super::container::LintedContainer;
+use super::finding::{LintFinding, Severity, finding};
+
+pub(super) const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
+
+/// Options that no JVM starts with, such as `-Xmx80%`. Which flags it knows depends on its version.
+pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding> {
+    if container.jvm.is_empty() {
+        return None;
+    }
+    let known = container.jvm.iter().filter(|option| !option.contains('$'));
+    let options = JvmOptionSet::from_words(known.cloned());
+    let (jdk, machine) = (container.jdk(), container.machine());
+    let by_version = |refusal: &HotSpotRefusal| {
+        matches!(
+            refusal,
+            UnknownFlag { .. } | LockedFlag { .. } | ConcurrentAboveParallel { .. }
+        )
+    };
+    let refused = match hotspot::predict(jdk, machine, &options).err() {
+        Some(refusal) if by_version(&refusal) && container.jdk.is_none() => {
+            size_heap(jdk, machine, CollectorKind::Serial, &options).err()
+        }
+        refused => refused,
+    }?;
+    let hint = match &refused {
+        UnknownFlag { .. } => "take it out, or name the image of a JDK that knows it",
+        TwoCollectors { .. } => "keep one",
+        BadValue { option, .. } if option.contains(char::is_whitespace) => {
+            "quotes make a single option: take them out, or give each option its own entry"
+        }
+        BadValue { .. } | HeapTooSmall { .. } | InitialAboveMax { .. } => {
+            "write -Xmx512m or -XX:MaxRAMPercentage=75.0"
+        }
+        _ => "java ends at once, and the pod restarts for ever",
+    };
+    let problem = format!("the JVM does not start with these options: {refused}");
+    Some(finding(Severity::Error, problem, hint))
+}
+
+/// Percentages that were meant as shares, `-XX:MaxRAMPercentage=0.75`, or that do not count there.
+pub(super) fn check_shares(container: &LintedContainer) -> Vec<LintFinding> {
+    let options = container.options();
+    let all = tiny_percentages(&options).into_iter();
+    let tiny = all.map(|(option, meant)| {
+        finding(
+            Severity::Warning,
+            format!("{option} is less than one percent of the memory"),
+            &format!("it is a percentage: write {meant}"),
+        )
+    });
+    let limit = container.sound_limit();
+    let idle = limit.and_then(|limit| {
+        let (idle, other) = idle_percentage(container.jdk(), limit, &options)?;
+        let problem = format!("{idle} has no effect in a limit of {limit}");
+        let hint = format!("the JVM takes {other} there: set that, or -Xmx");
+        Some(finding(Severity::Warning, problem, &hint))
+    });
+    tiny.chain(idle).collect()
+}
+
+/// A JVM that does not look at the limit takes the node for its own.
+pub(super) fn check_container_support(container: &LintedContainer) -> Option<LintFinding> {
+    let options = container.options();
+    let bounds = ["MaxHeapSize", "MaxRAM", "UseCGroupMemoryLimitForHeap"];
+    let is_bounded = bounds.iter().any(|name| options.is_set(name));
+    container.limits.memory.filter(|_| !is_bounded)?;
+    let Some(why) = without_container_support(container.jdk(), &options) else {
+        let mut places = blind_places(container.jdk(), &options).into_iter();
+        let place = places.find(|place| place.contains("cgroup v2"))?;
+        return Some(finding(
+            Severity::Warning,
+            place,
+            "take a newer JDK, or set -Xmx",
+        ));
+    };
+    let hint = match options.is_set("UseContainerSupport") {
+        true => "leave the option out, or set -Xmx",
+        false => "take a newer JDK, such as 8u372, or set -Xmx",
+    };
+    Some(finding(
+        Severity::Error,
+        format!(
+            "{why}: the JVM takes a share of the node's memory as its heap, whatever the limit is"
+        ),
+        hint,
+    ))
+}
+
+/// Heap options that overrule each other: `-Xmx` twice, or with a percentage, in any order (measured on
+/// 17 and 25).
+pub(super) fn heap_options(container: &LintedContainer) -> Option<LintFinding> {
+    let named = |option: &&String, names: &[&str]| {
+        let own = JvmOptionSet::from_words([option.as_str()]);
+        names.iter().any(|name| own.is_set(name))
+    };
+    let heaps = container.jvm.iter().filter(|o| named(o, &["MaxHeapSize"]));
+    let heaps: Vec<&String> = heaps.collect();
+    let share = container.jvm.iter().find(|o| named(o, &SHARES));
+    let problem = match (heaps.as_slice(), share) {
+        ([.., before, last], _) => {
+            format!("the heap is set twice: {before}, then {last}; the last one counts")
+        }
+        ([heap], Some(share)) => {
+            format!("{heap} and {share} are both set: the percentage is ignored")
+        }
+        _ => return None,
+    };
+    let hint = "keep one; a percentage follows the limit, -Xmx does not";
+    Some(finding(Severity::Warning, problem, hint))
+}
+
+/// As `predict` has it: with one collector thread nothing runs in parallel.
+pub(super) fn check_gc_threads(container: &LintedContainer) -> Option<LintFinding> {
+    let cpu = container.limits.cpu?;
+    let machine = container.machine();
+    let options = container.options();
+    let jdk = container.jdk();
+    let collector = choose(jdk, machine, &options).ok()?;
+    let heap = size_heap(jdk, machine, collector, &options).ok()?;
+    let threads = collector_threads(jdk, machine, collector, heap.max, &options)
+        .ok()?
+        .parallel;
+    let is_above = threads > 1 && u64::from(threads) * 1000 > u64::from(cpu.as_millis());
+    (is_above && cpu.as_millis() % 1000 != 0).then(|| {
+        finding(
+            Severity::Warning,
+            format!("the CPU limit is {cpu}: {collector} runs {threads} GC threads, which use up the quota and stop the application until the next period"),
+            "set -XX:ParallelGCThreads to the whole CPUs of the limit, or give whole CPUs",
+        )
+    })
+}
+
+pub(super) fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {
+    (!container.unseen.is_empty()).then(|| {
+        finding(
+            Severity::Note,
+            format!("not looked at: {}", container.unseen.join(", ")),
+            "JVM options in it count too: give it with the manifest, such as by kubectl get -o yaml",
+        )
+    })
+}

@@ -1,0 +1,87 @@
+//! What the kubelet does with a container's pod: its QoS class, and probes that give up.
+//!
+//! Owns their rules. Facts: Kubernetes documentation on QoS classes and probes.
+
+use super::MeasuredNeeds;
+use super::container::{ContainerNeeds, ContainerProbe, LintedContainer};
+use super::finding::{LintFinding, Severity, finding};
+
+pub fn qos_class(container: &LintedContainer) -> &'static str {
+    let pod = &container.pod;
+    let all: Vec<ContainerNeeds> = match pod.own {
+        Some(own) => vec![own],
+        None => {
+            let others = pod.running.iter().chain(&pod.starting).copied();
+            others.chain([container.own_needs()]).collect()
+        }
+    };
+    if all.iter().all(|needs| *needs == ContainerNeeds::default()) {
+        "BestEffort"
+    } else if all.iter().all(is_guaranteed) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+/// Whether requests equal limits; a missing request is the limit.
+fn is_guaranteed(needs: &ContainerNeeds) -> bool {
+    let ContainerNeeds { requests, limits } = needs;
+    limits.cpu.is_some()
+        && limits.memory.is_some()
+        && requests.cpu.is_none_or(|cpu| Some(cpu) == limits.cpu)
+        && requests
+            .memory
+            .is_none_or(|memory| Some(memory) == limits.memory)
+}
+
+pub(super) fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
+    if !container.unreadable.is_empty() || !container.malformed.is_empty() {
+        return None;
+    }
+    match qos_class(container) {
+        "BestEffort" => Some(finding(
+            Severity::Error,
+            "QoS class BestEffort: the pod has no requests and no limits".to_owned(),
+            "it is the first to be killed on a full node; set requests and limits",
+        )),
+        "Burstable" => Some(finding(
+            Severity::Note,
+            "QoS class Burstable".to_owned(),
+            "give every container of the pod requests equal to its limits: then the pod is Guaranteed and gets the measured resources",
+        )),
+        _ => None,
+    }
+}
+
+pub(super) fn check_probes(
+    container: &LintedContainer,
+    measured: MeasuredNeeds,
+) -> Vec<LintFinding> {
+    let Some(start) = measured.start else {
+        return Vec::new();
+    };
+    let has_startup = container.probes.iter().any(|p| p.kind == "startupProbe");
+    let kills = |probe: &&ContainerProbe| match probe.kind.as_str() {
+        "startupProbe" => true,
+        // It waits for the startup probe, if there is one.
+        "livenessProbe" => !has_startup,
+        _ => false,
+    };
+    let impatient = container.probes.iter().filter(kills);
+    impatient
+        .filter(|probe| probe.patience() < start)
+        .map(|probe| {
+            finding(
+                Severity::Error,
+                format!(
+                    "the {} gives up after {:.0} s, but a start took {:.1} s when it was measured",
+                    probe.kind,
+                    probe.patience().as_secs_f64(),
+                    start.as_secs_f64()
+                ),
+                "it is restarted for ever; raise failureThreshold, or add a startupProbe",
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! The JDK that the name of an image says: `eclipse-temurin:21-jre`, `tomcat:9-jdk11`.
+//!
+//! Owns the names; never looks at an image. What runs OpenJ9 is left out: the rules that ask are
+//! HotSpot's.
+
+use loadline_sizing::options::words::has_word;
+use loadline_sizing::{JavaVersion, JdkRelease};
+
+/// Images of JDKs with the version at the begin of their tag.
+const JDK_IMAGES: &str = "adoptopenjdk amazoncorretto eclipse-temurin java jdk \
+    liberica-openjdk-alpine liberica-openjdk-debian liberica-openjre-alpine \
+    liberica-openjre-debian openjdk sapmachine zulu-openjdk zulu-openjdk-alpine \
+    zulu-openjdk-debian";
+
+const WORDS: [&str; 3] = ["jdk", "jre", "java"];
+
+pub fn image_jdk(image: &str) -> Option<JdkRelease> {
+    let image = image.split('@').next().unwrap_or_default().to_lowercase();
+    if image.contains("openj9") || image.contains("semeru") {
+        return None;
+    }
+    let base = image.rsplit('/').next().unwrap_or_default();
+    let (base, tag) = base.split_once(':').unwrap_or((base, ""));
+    // `ubi9/openjdk-21:1.20` has it in the name.
+    let (name, own) = match base.rsplit_once('-') {
+        Some((name, own)) if has_word(JDK_IMAGES, name) => (name, own),
+        _ => (base, tag),
+    };
+    let by_name = has_word(JDK_IMAGES, name).then(|| own.parse::<JavaVersion>().ok());
+    let joined = || {
+        let mut words = [base, tag]
+            .into_iter()
+            .flat_map(|text| text.split(['-', '_', '.']));
+        words.find_map(|word| {
+            let mut rest = WORDS.iter().filter_map(|known| word.strip_prefix(known));
+            rest.find_map(|number| number.parse().ok())
+        })
+    };
+    by_name
+        .flatten()
+        .or_else(joined)
+        .map(JdkRelease::for_hotspot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_images_say_their_jdk() {
+        for (image, jdk) in [
+            ("eclipse-temurin:21-jre", Some("21")),
+            ("eclipse-temurin:17.0.9_9-jre-alpine", Some("17.0.9")),
+            ("docker.io/library/openjdk:8u131-jre", Some("8u131")),
+            ("registry:5000/openjdk:11@sha256:ab", Some("11")),
+            ("mcr.microsoft.com/openjdk/jdk:17-ubuntu", Some("17")),
+            (
+                "registry.access.redhat.com/ubi9/openjdk-21:1.20",
+                Some("21"),
+            ),
+            ("tomcat:9.0-jdk11-temurin", Some("11")),
+            ("jenkins/jenkins:2.479.1-lts-jdk17", Some("17")),
+            ("gcr.io/distroless/java17-debian12", Some("17")),
+            ("openjdk:latest", None),
+            ("registry/openjdk18-openshift:1.4", None),
+            ("registry/java-orders:21", None),
+            ("ibm-semeru-runtimes:open-17-jre", None),
+            ("orders", None),
+            ("", None),
+        ] {
+            let found = image_jdk(image).map(|jdk| jdk.version.to_string());
+            assert_eq!(found.as_deref(), jdk, "{image}");
+        }
+    }
+}
