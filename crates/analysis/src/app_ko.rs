@@ -390,11 +390,13 @@ fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFai
     let offered: u64 = silent_seconds.iter().filter_map(|s| s.offered).sum();
     let failed: u64 = silent_seconds.iter().filter_map(|s| s.errors).sum();
     let is_silent = Duration::from_secs(silent as u64) >= hang_after && offered >= 10;
-    // Every instance has its own load, and a warm-up without a good response is part of the silence.
+    // Every instance has its own load, and a warm-up without a good response is part of a silence that
+    // reaches back to it.
+    let is_silent_throughout = silent == in_load.len();
     let silent_loads = evidence
         .load
         .iter()
-        .filter(|l| l.phase == load.phase || l.ok == 0);
+        .filter(|l| l.phase == load.phase || (l.ok == 0 && is_silent_throughout));
     let answered: u64 = silent_loads.map(answered_with_error).sum();
     if !is_silent || (failed > 0 && failed <= answered) {
         return None;

@@ -74,6 +74,8 @@ pub enum OfferError {
         region: String,
         known: String,
     },
+    #[error("`{name}` bills whole runners, and no class of them is named")]
+    NoClasses { name: String },
     #[error("`{name}` sells nothing that holds {size}")]
     NotSold {
         name: String,
@@ -91,6 +93,7 @@ impl OfferError {
             Self::NoRegion { known, .. } => format!(
                 "it has {known}; for another region give a price list of yours: --prices FILE.csv"
             ),
+            Self::NoClasses { .. } => "name their CPUs and memory: --sizes 2/8Gi,4/16Gi".to_owned(),
             Self::NotSold { largest, .. } => format!("its largest size is {largest}"),
             Self::Data(error) => error.hint.to_owned(),
         }
@@ -193,9 +196,16 @@ impl Offer {
         })
     }
 
-    /// The same offer with other limits to choose from. Each is billed as the provider bills it.
-    /// Errors: [`OfferError::NotSold`] for a size that no listed one holds.
+    /// The same offer with other limits to choose from; no `sizes` keeps its own. Each is billed as the
+    /// provider bills it.
+    /// Errors: [`OfferError::NotSold`] for a size that no listed one holds, [`OfferError::NoClasses`].
     pub fn with_sizes(self, sizes: &[InstanceSize]) -> Result<Self, OfferError> {
+        if sizes.is_empty() {
+            return match self.sizes {
+                BilledSizes::Runners => Err(OfferError::NoClasses { name: self.name }),
+                _ => Ok(self),
+            };
+        }
         let billable = |limits: &InstanceSize| match self.sold_for(*limits) {
             Some(billed) => Ok(BillableSize {
                 limits: *limits,
@@ -478,6 +488,10 @@ mod tests {
         assert_eq!(one(Duration::from_secs(3)).billed_time, MINUTE);
         let text = "provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date\n\
                     github-actions,linux,x86_64,0.24,0,0,0,my invoice,own,2026-11-01\n";
+        let unknown =
+            Offer::of_list("mine.csv", text, None).and_then(|offer| offer.with_sizes(&[]));
+        let refused = unknown.expect_err("a runner is sold whole").to_string();
+        assert!(refused.contains("no class of them is named"), "{refused}");
         let classes = [size("4", 16 * 1024), size("2", 8 * 1024), size("2", 128)];
         let runners = Offer::of_list("mine.csv", text, None).expect("readable");
         let runners = runners.with_sizes(&classes).expect("any size is sold");

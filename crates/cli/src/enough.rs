@@ -9,6 +9,7 @@ use loadline_experiment::{Experiment, ThinPercentile};
 
 use crate::error::{Error, FailureKind};
 use crate::experiment::LoadedExperiment;
+use crate::images::images_apart;
 
 /// Refuses a search if too few requests would support its answer, even over all starts of its
 /// proof. Errors: With the length that the percentile needs.
@@ -41,11 +42,12 @@ pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     notes
 }
 
-/// CPUs that trials can use: those of this machine. A cluster's nodes are not looked at by a plan, so there
-/// every size may have room.
+/// CPUs that trials can use: those of this machine. The nodes of a cluster and the machine of an engine
+/// apart are not looked at by a plan, so there every size may have room.
 pub fn trial_cpus(experiment: &Experiment) -> u32 {
     let here = std::thread::available_parallelism().map(|n| u32::try_from(n.get()));
     match (&experiment.cluster, here) {
+        _ if images_apart(experiment).is_some() => u32::MAX,
         (None, Ok(cpus)) => cpus.unwrap_or(u32::MAX),
         (None, Err(_)) => 1,
         (Some(_), _) => u32::MAX,

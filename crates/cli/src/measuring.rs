@@ -31,6 +31,7 @@ use loadline_trial::oci::image::EngineImage;
 
 use crate::called;
 use crate::called::called_words;
+use crate::enough::refuse_missing_cpus;
 use crate::error::{Error, FailureKind, run_refused};
 use crate::experiment::LoadedExperiment;
 use crate::images;
@@ -148,6 +149,9 @@ impl MeasuringSession {
             return Self::begin_in_cluster(given, kind, flags, java, (webhook, version));
         }
         images::find_images(&mut given.experiment)?;
+        if kind == ResultKind::Size {
+            refuse_missing_cpus(&given.experiment)?;
+        }
         end_on_out_of_memory(&mut given.experiment, &jdks, &places);
         preflight(&given.experiment, &jdks, &places)?;
         if kind == ResultKind::Size && given.experiment.search.pricing.is_none() {

@@ -378,9 +378,6 @@ fn check_offer(table: &SearchTable, named: &Text, source: &ExperimentSource<'_>)
         None => Offer::built_in(named.inner_value(), region),
     };
     let offer = found.map_err(|error| offer_refusal(&error, named, source))?;
-    if table.sizes.is_empty() {
-        return Ok(offer);
-    }
     let sizes = table.sizes.iter().map(|text| check_size(text, source));
     let sizes = sizes.collect::<Checked<Vec<_>>>()?;
     offer.with_sizes(&sizes).map_err(|error| {

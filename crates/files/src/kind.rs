@@ -245,7 +245,7 @@ fn of_lines(text: &str) -> Option<FileKind> {
             ),
         ),
         (
-            has_line("kind: Kustomization") || has_line("kind: Component"),
+            has_line("kind: Kustomization") || has_line("apiVersion: kustomize.config.k8s.io"),
             kind(
                 "a kustomization",
                 "let kubectl write the manifests: kubectl kustomize DIR | loadline lint -",

@@ -5,12 +5,13 @@
 
 use std::borrow::Cow;
 
-use loadline_analysis::budget::HeapPolicy;
+use loadline_analysis::budget::{DIRECT_MEMORY, HeapPolicy};
 use loadline_analysis::record::Configuration;
 use loadline_experiment::Experiment;
 use loadline_experiment::program::build_tool;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_protocol::RunRefusal;
+use loadline_sizing::options::words::GRADLE_JVM_OPTIONS;
 
 use crate::command::{assemble, is_java};
 
@@ -39,14 +40,23 @@ fn words(experiment: &Experiment, base: &Configuration) -> Vec<String> {
     let environment = app.env.values().chain(base.env.values());
     let texts = given.chain(environment).chain(inside);
     let words = texts.flat_map(|text| text.split_whitespace());
-    words
-        .map(|word| word.trim_matches(['"', '\'']).to_owned())
-        .collect()
+    let bare = |word: &str| {
+        let word = word.trim_matches(['"', '\'']);
+        let option = word.strip_prefix(GRADLE_JVM_OPTIONS).unwrap_or(word);
+        option.trim_matches(['"', '\'']).to_owned()
+    };
+    words.map(bare).collect()
 }
 
 fn heap_words<'a>(words: &'a [String], begins: &'a [&str]) -> impl Iterator<Item = &'a str> {
     let is_own = |word: &&str| begins.iter().any(|begin| word.starts_with(begin));
     words.iter().map(String::as_str).filter(is_own)
+}
+
+/// Whether the user's own options bound direct memory: an answer then leaves that bound as it is.
+pub(crate) fn has_direct_bound(experiment: &Experiment, base: &Configuration) -> bool {
+    let words = words(experiment, base);
+    heap_words(&words, &[DIRECT_MEMORY]).next().is_some()
 }
 
 pub(crate) fn policy_of(experiment: &Experiment, base: &Configuration) -> HeapPolicy {
@@ -230,11 +240,13 @@ mod tests {
             policy("make", ""),
             policy("mvn", "options-to = \"launcher\""),
             policy("mvn", "options-to = \"launcher\"\nenv = { MAVEN_OPTS = \"-Xmx1g\" }"),
+            policy("gradle", "options-to = \"launcher\"\nenv = { GRADLE_OPTS = \"-Dorg.gradle.jvmargs=-Xmx1g\" }"),
         ].join("\n"), @"
         auto:
         keep: the heaps of the build stay as they are: --options-to launcher chooses one for MAVEN_OPTS, --options-to all one for each JVM
         keep:
         auto:
+        keep: the application sets its heap itself (-Xmx1g): it stays, and counts as its largest
         keep: the application sets its heap itself (-Xmx1g): it stays, and counts as its largest
         ");
     }

@@ -18,7 +18,7 @@ use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, Vm};
 
 use crate::agenda::trial_length;
 use crate::command::{CommandError, assemble};
-use crate::heaps::policy_of;
+use crate::heaps::{has_direct_bound, policy_of};
 
 /// Share of the machine's memory that a container may get: the rest is for everybody else.
 const USABLE_MEMORY: (u64, u64) = (4, 5);
@@ -81,6 +81,7 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
     let smallest = |base: Configuration| SmallestMemory {
         level: level_of_base(experiment, &base),
         heap: policy_of(experiment, &base),
+        keeps_direct: has_direct_bound(experiment, &base),
         // A squeeze lasts as long as it takes, and a command as long as it was written to.
         is_squeezable: experiment.cluster.is_none()
             && experiment.load.spec.command.is_empty()

@@ -57,6 +57,7 @@ fn search(policy: CpuPolicy, given: Option<&Configuration>) -> SizeSearch {
             start_deadline: Duration::from_secs(60),
             warm_up: None,
             heap: Default::default(),
+            keeps_direct: false,
             is_squeezable: true,
             cpus: Vec::new(),
             has_more_cpu: false,

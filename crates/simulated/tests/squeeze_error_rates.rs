@@ -61,6 +61,7 @@ fn sizes() -> SizeSearch {
             start_deadline: Duration::from_secs(60),
             warm_up: None,
             heap: Default::default(),
+            keeps_direct: false,
             is_squeezable: true,
             cpus: Vec::new(),
             has_more_cpu: false,

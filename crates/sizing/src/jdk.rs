@@ -15,7 +15,7 @@ pub const OPENJ9_FILES: [&str; 3] = ["lib/j9vm", "lib/default/libj9vm29.so", "jr
 
 /// Vendors of HotSpot builds, and other words before a version.
 const HOTSPOT_WORDS: &str = "\
-    amazon azul bellsoft ce community corretto debian dragonwell eclipse graalce graalvm ibm \
+    amazon azul bellsoft ce community corretto debian dragonwell eclipse graalce graalvm \
     java jdk liberica microsoft openjdk oracle sapmachine temurin zulu";
 
 fn starts_number(text: &str) -> bool {
@@ -174,7 +174,7 @@ impl FromStr for JdkRelease {
         let lower = text.trim().to_ascii_lowercase();
         let (mut vm, mut rest) = (Vm::HotSpot, lower.as_str());
         let mut is_vendor = |word: &str| {
-            let is_openj9 = ["openj9", "semeru"].contains(&word);
+            let is_openj9 = ["ibm", "openj9", "semeru"].contains(&word);
             vm = if is_openj9 { Vm::OpenJ9 } else { vm };
             is_openj9 || has_word(HOTSPOT_WORDS, word)
         };
@@ -237,7 +237,7 @@ mod tests {
         let of = |text: &str| text.parse::<JdkRelease>().map(|jdk| jdk.to_string());
         assert_eq!(of("17.0.15").as_deref(), Ok("HotSpot 17.0.15"));
         assert_eq!(of("openj9-25").as_deref(), Ok("OpenJ9 25"));
-        for text in ["semeru-21", "ibm-semeru-21", "semeru21"] {
+        for text in ["semeru-21", "ibm-semeru-21", "semeru21", "ibm-21"] {
             assert_eq!(of(text).as_deref(), Ok("OpenJ9 21"), "{text}");
         }
         assert_eq!(of("temurin-21").as_deref(), Ok("HotSpot 21"));

@@ -5,13 +5,14 @@
 //! been read and before any load, and after the judged load, never in between: smaps_rollup walks the page tables. Sources:
 //! Documentation/filesystems/proc.rst (smaps_rollup); hsperf counters `java.cls.*`.
 
-use std::fs;
-
 use loadline_analysis::record::StartEvidence;
 use loadline_jvm::hsperf::HsperfCounters;
 use loadline_sizing::Bytes;
 
-use crate::recording::kib_field;
+use crate::process_text::{kib_field, read_bounded};
+
+/// In bytes; it has about 25 lines.
+const LARGEST_ROLLUP: u64 = 64 << 10;
 
 pub(crate) fn read(processes: &[u32]) -> StartEvidence {
     let texts = rollups(processes);
@@ -39,7 +40,7 @@ pub(crate) fn rss_and_pss(processes: &[u32]) -> (Option<Bytes>, Option<Bytes>) {
 }
 
 fn rollups(processes: &[u32]) -> Vec<String> {
-    let read = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+    let read = |pid: &u32| read_bounded(&format!("/proc/{pid}/smaps_rollup"), LARGEST_ROLLUP);
     processes.iter().filter_map(read).collect()
 }
 
@@ -48,7 +49,6 @@ fn sum_field(rollups: &[String], name: &str) -> Option<Bytes> {
     values.reduce(Bytes::saturating_add)
 }
 
-/// `Pss:                9876 kB`.
 #[cfg(test)]
 mod tests {
     use super::*;

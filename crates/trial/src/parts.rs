@@ -17,8 +17,8 @@ use loadline_sizing::Bytes;
 use loadline_sizing::options::JvmOptionSet;
 
 use crate::clock::monotonic_ns;
-use crate::process_text::{MOST_PROCESSES, read_bounded};
-use crate::soaking::{heap_committed, status_number};
+use crate::process_text::{MOST_PROCESSES, read_bounded, read_status, status_number};
+use crate::soaking::heap_committed;
 
 /// Most of smaps that is read, bytes, all processes together: a JVM with thousands of threads has some
 /// MB.
@@ -93,7 +93,7 @@ pub(crate) fn read_process(pid: u32) -> Option<MemoryParts> {
 }
 
 fn count_threads(pid: u32) -> u64 {
-    let status = read_bounded(&format!("/proc/{pid}/status"), LARGEST_TEXT);
+    let status = read_status(pid);
     status
         .and_then(|text| status_number(&text, "Threads:"))
         .unwrap_or(0)

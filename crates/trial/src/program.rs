@@ -1,6 +1,6 @@
 //! The program of an order, as the modules that look at commands need it, and short commands next to it.
 //!
-//! Owns how such a command gets the program's account, and how its process group is ended. Starts nothing.
+//! Owns how such a command gets the program's account, and how its process group is ended. Starts no application.
 
 use std::collections::BTreeMap;
 use std::fs::File;

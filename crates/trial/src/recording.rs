@@ -4,7 +4,6 @@
 //! more than the rows of one piece. Counters are read from the trial's own leaf group: v1 counters
 //! are not hierarchical.
 
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +14,7 @@ use loadline_protocol::log::{ChunkContent, EventLog};
 use loadline_sizing::Bytes;
 
 use crate::cpus;
+use crate::process_text::{kib_field, read_status};
 use crate::samples::{SampleRow, encode_rows};
 
 /// Distance of readings of process memory, ns.
@@ -164,20 +164,9 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// the address space locked, during the measurement.
 fn read_rss(pids: &[u32]) -> Option<Bytes> {
     let field = if pids.len() == 1 { "VmHWM:" } else { "VmRSS:" };
-    let of = |pid: &u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        kib_field(&status, field)
-    };
+    let of = |pid: &u32| kib_field(&read_status(*pid)?, field);
     // A kernel thread or zombie has no such line; an ended process has no file.
     pids.iter().filter_map(of).reduce(Bytes::saturating_add)
-}
-
-/// Source: proc_pid_status(5): `VmRSS:\t  1234 kB`.
-/// A line of /proc in kB: `VmHWM:     1234 kB`.
-pub(crate) fn kib_field(text: &str, name: &str) -> Option<Bytes> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let number = rest.trim().strip_suffix("kB")?.trim();
-    number.parse().ok().map(Bytes::from_kib)
 }
 
 #[cfg(test)]

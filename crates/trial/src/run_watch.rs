@@ -4,8 +4,6 @@
 //! (compilers, test JVMs, daemons), each with its own heap.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,13 +14,12 @@ use loadline_sizing::Bytes;
 
 use crate::container::AppContainer;
 use crate::output::AppOutput;
-use crate::soaking::{heap_committed, status_number};
+use crate::process_text::{kib_field, read_status, status_number};
+use crate::soaking::heap_committed;
 
 const LOOK: Duration = Duration::from_millis(500);
 const MOST_JVMS: usize = 64;
 const LONGEST_NAME: usize = 120;
-/// Most of a status file that is read.
-const LARGEST_STATUS: u64 = 64 << 10;
 const OUTPUT: Duration = Duration::from_secs(1);
 
 /// By these words a JVM says that it ran out of memory, whatever becomes of the run.
@@ -60,7 +57,7 @@ impl RunWatch {
             }
             let parent = status_number(&status, "PPid:").and_then(|pid| u32::try_from(pid).ok());
             let parent = parent.and_then(|pid| Some(self.jvms.get(&pid)?.main.clone()));
-            let rss = status_number(&status, "VmRSS:").map(Bytes::from_kib);
+            let rss = kib_field(&status, "VmRSS:");
             let jvm = self.jvms.entry(pid).or_insert_with(|| JvmProcess {
                 main: main_name(&counters),
                 parent,
@@ -130,13 +127,6 @@ fn is_written(container: &dyn AppContainer, path: &Path) -> bool {
         .is_ok_and(|m| m.len() > 0)
 }
 
-fn read_status(pid: u32) -> Option<String> {
-    let file = fs::File::open(format!("/proc/{pid}/status")).ok()?;
-    let mut text = String::new();
-    file.take(LARGEST_STATUS).read_to_string(&mut text).ok()?;
-    Some(text)
-}
-
 /// The main class or the file name of the jar, without arguments: those may hold secrets.
 fn main_name(counters: &HsperfCounters) -> String {
     let command = counters
@@ -169,6 +159,8 @@ fn heap_max(counters: &HsperfCounters) -> Option<Bytes> {
 fn heap_after(counters: &HsperfCounters) -> Option<Bytes> {
     let spaces = ["0.space.1", "0.space.2", "1.space.0"];
     let of = |space: &str| counters.counter_number(&format!("sun.gc.generation.{space}.used"));
-    let used: u64 = spaces.into_iter().filter_map(of).sum();
+    // ZGC and Shenandoah have no survivor spaces, and write what is in use at other times.
+    let add = |sum: u64, space| Some(sum.saturating_add(of(space)?));
+    let used = spaces.into_iter().try_fold(0, add)?;
     (used > 0).then(|| Bytes::from_bytes(used))
 }

@@ -23,10 +23,13 @@ use loadline_sizing::Bytes;
 use crate::clock::monotonic_ns;
 use crate::instance::Instance;
 use crate::parts::read_process;
-use crate::process_text::MOST_PROCESSES;
+use crate::process_text::{MOST_PROCESSES, read_status, status_number};
 
 /// Most descriptors of a process that are asked what they are; more are only counted.
 const MOST_ASKED: usize = 20_000;
+
+/// Longest time that one point takes for the counters of its JVMs.
+const LONGEST_READING: Duration = Duration::from_secs(1);
 
 const GENERATIONS: u32 = 3;
 
@@ -191,7 +194,7 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
     let processes: Vec<u32> = instances.iter().flat_map(Instance::process_ids).collect();
     let statuses: Vec<String> = processes
         .iter()
-        .filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/status")).ok())
+        .filter_map(|pid| read_status(*pid))
         .collect();
     let sum = |name: &str| {
         statuses
@@ -204,8 +207,11 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
         .iter()
         .filter_map(|pid| descriptors(*pid))
         .collect();
+    let begin = Instant::now();
     let counters: Vec<HsperfCounters> = processes
         .iter()
+        // The application may have made each reading slow.
+        .take_while(|_| begin.elapsed() < LONGEST_READING)
         .filter_map(|pid| HsperfCounters::for_jvm(*pid).ok())
         .take(MOST_PROCESSES)
         .collect();
@@ -234,11 +240,6 @@ fn read_point(instances: &[Instance]) -> SoakPoint {
         descriptors: open.iter().map(|o| o.0).reduce(|a, b| a + b),
         sockets: open.iter().map(|o| o.1).reduce(|a, b| a + b),
     }
-}
-
-pub(crate) fn status_number(status: &str, name: &str) -> Option<u64> {
-    let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.trim().trim_end_matches("kB").trim().parse().ok()
 }
 
 fn descriptors(pid: u32) -> Option<(u64, u64)> {

@@ -32,13 +32,22 @@ impl BuildJvm {
 
 /// Heaps that do not fit together: each JVM takes its own, or a share of the whole memory.
 pub fn check_build(jvms: &[BuildJvm], memory: Bytes) -> Option<LintFinding> {
-    let heaps: Vec<(&BuildJvm, Bytes)> = jvms
-        .iter()
-        .filter_map(|jvm| Some((jvm, jvm.largest_heap(memory)?)))
-        .collect();
-    let sum = heaps.iter().fold(Bytes::default(), |sum, (jvm, heap)| {
-        sum.saturating_add(heap.mul_ratio(u64::from(jvm.count), 1))
-    });
+    let all = |(jvm, heap): &(&BuildJvm, Bytes)| heap.mul_ratio(u64::from(jvm.count), 1);
+    // JVMs of one name, as those of several modules, run one after the other: the largest counts.
+    let mut heaps: Vec<(&BuildJvm, Bytes)> = Vec::new();
+    let own = |jvm: &BuildJvm| jvm.largest_heap(memory);
+    for next in jvms.iter().filter_map(|jvm| Some((jvm, own(jvm)?))) {
+        match heaps
+            .iter_mut()
+            .find(|(known, _)| known.name == next.0.name)
+        {
+            Some(known) if all(known) >= all(&next) => {}
+            Some(known) => *known = next,
+            None => heaps.push(next),
+        }
+    }
+    let sum = heaps.iter().map(all);
+    let sum = sum.fold(Bytes::default(), Bytes::saturating_add);
     let parts: Vec<String> = heaps
         .iter()
         .map(|(jvm, heap)| match jvm.count {

@@ -57,10 +57,15 @@ struct Values {
     strays: Option<f64>,
 }
 
-pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec<Distance> {
-    // Other programs change times, and nothing else: how far those vary is then not the service's.
+/// Other programs change times, and nothing else: how far those vary is then not the service's.
+fn quiet_starts<'a>(starts: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
     let mut quiet = starts.to_vec();
     quiet.retain(|start| !was_disturbed(&start.evidence));
+    quiet
+}
+
+pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec<Distance> {
+    let quiet = quiet_starts(starts);
     let mut all = Vec::new();
     if quiet.len() == starts.len() || quiet.len() >= FACTORS[0].0 as usize {
         all.extend(objectives(&quiet, |_| true));
@@ -73,6 +78,7 @@ pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec
 
 /// Whether starts are too near the bound of a latency to say that 95 % of all keep it.
 pub fn are_near(starts: &[&TrialRecord]) -> bool {
+    let starts = &quiet_starts(starts);
     let (_, far) = FACTORS[FACTORS.len() - 1];
     let least = match starts.len() {
         ..NEAR_STARTS => return false,
@@ -85,7 +91,7 @@ pub fn are_near(starts: &[&TrialRecord]) -> bool {
 
 /// Starts that latencies near their bound need, whatever their spread.
 pub fn starts_when_near(starts: &[&TrialRecord]) -> u32 {
-    let mut all = objectives(starts, Objective::is_time).into_iter();
+    let mut all = objectives(&quiet_starts(starts), Objective::is_time).into_iter();
     match all.any(|values| values.bound - values.mean() < AWAY) {
         true => FEW_STARTS,
         false => 0,
@@ -252,7 +258,12 @@ mod tests {
     #[test]
     fn starts_near_the_bound_are_given_up_or_become_more() {
         let look = |seconds: &[f64]| {
-            let starts = starts(seconds);
+            let mut starts = starts(seconds);
+            // A disturbed start says nothing about the service's own times.
+            let mut disturbed = starts[0].clone();
+            disturbed.objectives[0].measured = Some(0.999);
+            disturbed.evidence.noise.foreign_cpu = Some(0.6);
+            starts.push(disturbed);
             let starts: Vec<&TrialRecord> = starts.iter().collect();
             (are_near(&starts), starts_when_near(&starts))
         };

@@ -76,6 +76,7 @@ impl Purchase {
             start_deadline: self.start_deadline,
             warm_up: None,
             heap: HeapPolicy::Keep,
+            keeps_direct: false,
             is_squeezable: false,
             cpus: Vec::new(),
             has_more_cpu: false,

@@ -269,6 +269,8 @@ pub struct SmallestMemory {
     pub start_deadline: Duration,
     pub warm_up: Option<Duration>,
     pub heap: HeapPolicy,
+    /// Whether the user bounds direct memory; the answer then adds no bound.
+    pub keeps_direct: bool,
     /// Whether the host can lower the limit of a running trial; a host that cannot records it.
     pub is_squeezable: bool,
     /// The CPU limits or requests to choose from, one range after the other.
@@ -606,6 +608,7 @@ mod tests {
             start_deadline: Duration::from_secs(60),
             warm_up: None,
             heap: HeapPolicy::Auto,
+            keeps_direct: false,
             is_squeezable: true,
             cpus: Vec::new(),
             has_more_cpu: false,

@@ -95,7 +95,6 @@ fn size_one(
         check_comparable(&bases(&given.experiment)).map_err(incomparable_error)?;
     }
     enough::check_request_count(&given.experiment)?;
-    enough::refuse_missing_cpus(&given.experiment)?;
     for note in enough::notes(&given, TOGETHER) {
         talk!("{note}");
     }

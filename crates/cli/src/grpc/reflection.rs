@@ -112,6 +112,11 @@ fn gather_schema(call: &Caller) -> Result<DescriptorPool, String> {
         imports.retain(|name| !files.contains_key(name) && asked.insert(name.clone()));
         open.extend(imports.into_iter().map(Question::File));
     }
+    if files.is_empty() {
+        return Err(
+            "its reflection describes none of its services; name its .proto file".to_owned(),
+        );
+    }
     pool_files(files.into_values().collect())
 }
 

@@ -114,7 +114,7 @@ fn run(lab: &Lab, flags: &[&str], application: &[&str]) -> Ended {
 }
 
 fn verdict(lab: &Lab) -> serde_json::Value {
-    lab.result("last")["trials"][0]["verdict"].clone()
+    lab.trial()["verdict"].clone()
 }
 
 fn it_answers_500() -> Outcome {
@@ -185,7 +185,7 @@ fn a_real_jvm_passes() -> Outcome {
     let lab = Lab::new();
     let ended = java(&lab, &["-XX:+UseSerialGC", "-Xmx32m"], &jar).expect_code(0);
     ended.says(&["PASS"]).prints(&["1 of 1"]);
-    let gc = lab.result("last")["trials"][0]["evidence"]["gc"].clone();
+    let gc = lab.trial()["evidence"]["gc"].clone();
     assert_eq!(gc["collector"], "Serial", "the GC log was read");
     None
 }

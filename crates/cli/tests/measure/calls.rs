@@ -82,7 +82,7 @@ accept-noise = true
     fs::write(lab.path().join("calls.toml"), &file).expect("a file");
     let ended = lab.call("run").args(&["--wait", "calls.toml"]).into_end();
     ended.expect_code(0).says(&["PASS"]);
-    let judged = &lab.result("last")["trials"][0]["evidence"]["load"][1];
+    let judged = &lab.trial()["evidence"]["load"][1];
     assert_eq!(judged["ok"], judged["scheduled"], "{judged}");
 
     let wrong = file.replace(r#""days": 5"#, r#""dais": 5"#);

@@ -17,7 +17,8 @@ pub const CASES: [Case; 3] = [
 const SECRET: &str = "hunter22-of-a-compose-file";
 
 /// The workload, and a server of the zoo that it depends on.
-fn shop(check: &str) -> String {
+/// Its check is tried this many times, once a second.
+fn shop(check: &str, tries: u32) -> String {
     format!(
         r#"
 services:
@@ -31,7 +32,7 @@ services:
     command: [/bin/measure, zoo, serve, port=9000]
     environment: {{ DB_PASSWORD: {SECRET} }}
     expose: [9000]
-    healthcheck: {{ test: {check}, interval: 1s, retries: 3 }}
+    healthcheck: {{ test: {check}, interval: 1s, retries: {tries} }}
     mem_limit: 64m
 "#
     )
@@ -47,8 +48,8 @@ fn by_docker() -> Outcome {
 
 fn measured(engine: &Engine) -> Outcome {
     let lab = Lab::new();
-    let run = |check: &str| {
-        fs::write(lab.path().join("compose.yaml"), shop(check)).expect("a file");
+    let run = |check: &str, tries| {
+        fs::write(lab.path().join("compose.yaml"), shop(check, tries)).expect("a file");
         let flags = [
             "--compose=compose.yaml",
             "--service=orders",
@@ -58,11 +59,11 @@ fn measured(engine: &Engine) -> Outcome {
         ];
         engine.environment(lab.measure("run")).args(&flags)
     };
-    let ended = run("[CMD, /usr/bin/env]").into_end().expect_code(0);
+    let ended = run("[CMD, /usr/bin/env]", 60).into_end().expect_code(0);
     ended
         .says(&["started by", engine.name, "PASS"])
         .prints(&["What it depended on", "db"]);
-    let trial = lab.result("last")["trials"][0].clone();
+    let trial = lab.trial();
     let db = &trial["evidence"]["dependencies"][0];
     assert_eq!(db["memory_limit_bytes"], 64 << 20, "{db}");
     assert!(db["ready_ns"].as_u64() > Some(0), "{db}");
@@ -72,7 +73,7 @@ fn measured(engine: &Engine) -> Outcome {
         assert!(!holds, "{} holds the credential", file.display());
     }
     // A check that needs what the image lacks.
-    let mut running = run("[CMD, /usr/bin/env, no-such-program]").start();
+    let mut running = run("[CMD, /usr/bin/env, no-such-program]", 3).start();
     let text =
         "the dependency db: it was not ready within 3 s (its command ended with exit status: 127)";
     running.until("the dependency is never ready", |said| {
@@ -94,7 +95,7 @@ fn refused() -> Outcome {
         let call = lab.measure("size").args(&["--compose=compose.yaml", &flag]);
         call.into_end().expect_code(2)
     };
-    let good = shop("[CMD, /bin/true]");
+    let good = shop("[CMD, /bin/true]", 3);
     with(&good, "order").says(&[
         "it has no service `order`",
         "hint: its services are db, orders",

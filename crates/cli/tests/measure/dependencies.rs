@@ -69,10 +69,6 @@ pub fn run(lab: &Lab, text: &str) -> Ended {
         .into_end()
 }
 
-fn first_trial(lab: &Lab) -> Value {
-    lab.result("last")["trials"][0].clone()
-}
-
 fn stubbed() -> Outcome {
     let lab = Lab::new();
     let answers = "[[answer]]\nmatch = \"GET /prices/{id}\"\nbody = \"7\"\nlatency = \"20ms\"\n";
@@ -93,7 +89,7 @@ fn stubbed() -> Outcome {
     run(&lab, &call(&text, "calls=9001"))
         .expect_code(0)
         .prints(&["On the way to prices (latency 10ms downstream)"]);
-    let evidence = first_trial(&lab)["evidence"].clone();
+    let evidence = lab.trial()["evidence"].clone();
     let prices = &evidence["dependencies"][0];
     assert!(prices["stub"]["requests"].as_u64() >= Some(50), "{prices}");
     assert!(
@@ -107,7 +103,7 @@ fn stubbed() -> Outcome {
     assert!(fastest.is_some_and(|ns| ns >= 30_000_000), "{fastest:?}");
     run(&lab, &call(&text, "calls=9002"))
         .prints(&["had no answer, and got a 404: GET /prices/{id}"]);
-    let evidence = first_trial(&lab)["evidence"].clone();
+    let evidence = lab.trial()["evidence"].clone();
     let stock = &evidence["dependencies"][1]["stub"];
     assert_eq!(
         stock["unanswered"]["GET /prices/{id}"], stock["requests"],
@@ -136,7 +132,7 @@ fn retried() -> Outcome {
     let times = told.stdout.split_whitespace();
     let mut times = times.filter_map(|word| word.strip_suffix('x')?.parse::<f64>().ok());
     assert!(times.any(|times| (2.7..3.3).contains(&times)), "{told}");
-    let trial = first_trial(&lab);
+    let trial = lab.trial();
     let link = &trial["evidence"]["dependencies"][0]["link"];
     let asked = |from: usize, to: usize| -> u64 {
         let seconds = &link["seconds"].as_array().expect("seconds")[from..to];
@@ -195,7 +191,7 @@ fn spring_retried() -> Outcome {
     let times = told.stdout.split_whitespace();
     let mut times = times.filter_map(|word| word.strip_suffix('x')?.parse::<f64>().ok());
     assert!(times.any(|times| (2.5..3.5).contains(&times)), "{told}");
-    let trial = first_trial(&lab);
+    let trial = lab.trial();
     let stub = &trial["evidence"]["dependencies"][0]["stub"];
     assert_eq!(stub["unanswered"], Value::Null, "{stub}");
     assert_nothing_left(&lab, &[], &BTreeMap::new());
@@ -214,7 +210,7 @@ fn reached() -> Outcome {
     run(&lab, &experiment(&lab, &tables))
         .expect_code(0)
         .prints(&["What it depended on", "db"]);
-    let trial = first_trial(&lab);
+    let trial = lab.trial();
     let db = &trial["evidence"]["dependencies"][0];
     assert_eq!(db["name"], "db", "{trial}");
     assert!(db["cpu_ns"].is_u64(), "{db}");
@@ -264,7 +260,7 @@ fn never_ready() -> Outcome {
         "the dependency db: it was not ready within 1 s (connection refused)",
         "it said: waiting-for-a-disk-that-never-comes",
     ]);
-    let trial = first_trial(&lab);
+    let trial = lab.trial();
     let db = &trial["evidence"]["dependencies"][0];
     assert!(db["ready_ns"].is_null(), "{db}");
     assert_eq!(db["last_output"][0], "waiting-for-a-disk-that-never-comes");
@@ -280,7 +276,7 @@ fn ends() -> Outcome {
         "INVALID dependency",
         "the dependency db: it ended during the trial (exit code 3)",
     ]);
-    let trial = first_trial(&lab);
+    let trial = lab.trial();
     let db = &trial["evidence"]["dependencies"][0];
     assert_eq!(db["ended"], "exit code 3", "{db}");
     None

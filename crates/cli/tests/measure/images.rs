@@ -170,7 +170,7 @@ fn gets_a_cache(engine: &Engine) -> Outcome {
         .say(&["rmi", "--force", CACHED])
         .expect("it is there");
     ended.expect_code(0);
-    let start = &trial(&lab)["evidence"]["start"];
+    let start = &lab.trial()["evidence"]["start"];
     let of = |figure: &str| start[figure].as_u64().expect("a number");
     assert!(
         of("classes_archived") * 10 > of("classes") * 9,
@@ -182,10 +182,6 @@ fn gets_a_cache(engine: &Engine) -> Outcome {
     ended.says(&["has no aot cache", "hint: an AOT cache needs JDK 25"]);
     assert_nothing_left(&lab, &[], &Default::default());
     None
-}
-
-fn trial(lab: &Lab) -> Value {
-    lab.result("last")["trials"][0].clone()
 }
 
 fn passes_with_its_options(engine: &Engine) {
@@ -202,7 +198,7 @@ fn passes_with_its_options(engine: &Engine) {
     assert_eq!(machine["image"]["version"], "1.0-ping");
     // An image does not use loadline's working directory.
     assert_eq!(machine["version"], Value::Null);
-    let trial = trial(&lab);
+    let trial = lab.trial();
     let evidence = &trial["evidence"];
     assert_eq!(
         evidence["gc"]["collector"], "Serial",
@@ -397,7 +393,7 @@ fn has_an_image_for_a_dependency(engine: &Engine) {
     with_a_dependency(engine, &lab, &tables)
         .expect_code(0)
         .says(&["PASS"]);
-    let db = &trial(&lab)["evidence"]["dependencies"][0];
+    let db = &lab.trial()["evidence"]["dependencies"][0];
     assert!(db["image"].as_str().is_some_and(|id| id.len() > 12), "{db}");
     for figure in ["ready_ns", "seed_ns", "peak_memory_bytes"] {
         assert!(db[figure].as_u64().is_some_and(|n| n > 0), "{figure}: {db}");
@@ -450,7 +446,7 @@ fn has_toxics_before_a_dependency(engine: &Engine) {
     let lab = Lab::new();
     let ended = with_dependencies(engine, &lab, &[&plain, &slow]);
     ended.expect_code(0).says(&["PASS", "errors 0 %"]);
-    let db = &trial(&lab)["evidence"]["dependencies"][1];
+    let db = &lab.trial()["evidence"]["dependencies"][1];
     let total = &db["link"]["total"];
     let of = |figure: &str| total[figure].as_u64();
     let bytes = of("downstream_bytes");
@@ -526,7 +522,7 @@ fn loadline_runs_from_its_own_image() -> Outcome {
     let run = std::fs::read_dir("/run").expect("a directory").flatten();
     let left = run.filter(|entry| entry.file_name() == "loadline-image");
     assert_eq!(left.count(), 0, "it went there in memory");
-    let trial = trial(&lab);
+    let trial = lab.trial();
     assert_eq!(trial["evidence"]["gc"]["collector"], "Serial", "{trial}");
     assert_nothing_left(&lab, &[], &Default::default());
     None

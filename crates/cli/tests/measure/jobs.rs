@@ -54,10 +54,6 @@ fn shell(call: Call, script: &str) -> Ended {
     call.args(&["--", "/bin/sh", "-c", script]).into_end()
 }
 
-fn trial(lab: &Lab) -> serde_json::Value {
-    lab.result("last")["trials"][0].take()
-}
-
 fn a_run_is_restored_before_and_changes_nothing() -> Outcome {
     let lab = Lab::new();
     let call = job(&lab, "run", "exit=3,cpu<30s")
@@ -127,7 +123,7 @@ fn failed_runs_are_told_apart() -> Outcome {
         let lab = Lab::new();
         let call = job(&lab, "run", "exit=0").arg("--accept-noise").args(flags);
         shell(call, script).expect_code(1);
-        let trial = trial(&lab);
+        let trial = lab.trial();
         assert_eq!(trial["verdict"]["cause"], cause, "{script}: {trial}");
         let reason = trial["reason"].to_string();
         assert!(reason.contains(said), "{script}: {reason}");
@@ -139,7 +135,7 @@ fn a_run_that_does_not_end_is_ended_at_its_bound() -> Outcome {
     let lab = Lab::new();
     let call = job(&lab, "run", "time<1s").arg("--accept-noise");
     shell(call, "sleep 600").expect_code(1);
-    let trial = trial(&lab);
+    let trial = lab.trial();
     assert_eq!(trial["verdict"]["class"], "slo_miss", "{trial}");
     let reason = trial["reason"].to_string();
     assert!(reason.contains("it had not ended after 1"), "{reason}");
@@ -152,7 +148,7 @@ fn what_a_run_leaves_running_is_gone() -> Outcome {
     let mark = format!("86{}", std::process::id());
     let script = format!("setsid sleep {mark} > /dev/null 2>&1 & sleep 0.2; exit 0");
     shell(job(&lab, "run", "exit=0"), &script).expect_code(0);
-    let trial = trial(&lab);
+    let trial = lab.trial();
     assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
     assert_eq!(
         trial["evidence"]["exit"]["leftover_processes"], 1,

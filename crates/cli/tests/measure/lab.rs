@@ -136,6 +136,13 @@ impl Lab {
         let call = self.call("show").arg(id).arg("--json");
         call.into_end().expect_code(0).json()
     }
+
+    /// The trial that counts of the newest result: on a busy machine others may stand before it.
+    pub fn trial(&self) -> serde_json::Value {
+        let mut result = self.result("last");
+        let trials = result["trials"].as_array_mut().expect("trials");
+        trials.pop().expect("a trial")
+    }
 }
 
 /// Whether this is a right answer of a search in [`Lab::size`]. The service holds 37 MiB that no reclaim

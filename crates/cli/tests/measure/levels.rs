@@ -70,7 +70,7 @@ fn a_start_has_its_cpu_until_it_is_ready() -> Outcome {
     };
     let (lab, ended) = run(&["--start-cpu", "2"]);
     ended.expect_code(0).prints(&["500m CPU (2 until ready)"]);
-    let configuration = &lab.result("last")["trials"][0]["configuration"];
+    let configuration = &lab.trial()["configuration"];
     assert_eq!(configuration["start_cpu_millicpus"], 2000);
     let (_, ended) = run(&["--start-cpu", "9999"]);
     ended.says(&["a limit of 9999 CPUs, and there are", "--start-cpu"]);

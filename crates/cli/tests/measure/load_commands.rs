@@ -81,7 +81,7 @@ fn a_script_of_the_user_makes_the_load_unchanged() -> Outcome {
         "GET /owners/{id}: p99<20s",
         "timed by loadline before the service; when it meant to send is not measured",
     ]);
-    let load = &lab.result("last")["trials"][0]["evidence"]["load"];
+    let load = &lab.trial()["evidence"]["load"];
     let [warm_up, measure] = load.as_array().expect("two phases").as_slice() else {
         panic!("{load}");
     };
@@ -108,7 +108,7 @@ fn a_load_command_that_ends_early_is_no_miss() -> Outcome {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let trial = &lab.result("last")["trials"][0];
+    let trial = &lab.trial();
     let verdict = trial["verdict"].to_string();
     assert!(verdict.contains("load_command"), "{verdict}");
     None
@@ -145,7 +145,7 @@ fn results_of_a_load_command_are_compared_with_what_was_seen() -> Outcome {
         "The load command's own results (JSON lines) differ from what loadline saw:",
         "were seen",
     ]);
-    let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
+    let measure = &lab.trial()["evidence"]["load"][1];
     let seen = measure["scheduled"].as_u64().unwrap_or(0);
     let reported = &measure["load_from"]["command"]["reported"]["all"];
     let told = reported["requests"].as_u64().unwrap_or(0);
@@ -158,7 +158,7 @@ fn results_of_a_load_command_are_compared_with_what_was_seen() -> Outcome {
         users.display()
     );
     run_with_load(&lab, &load, "2s", &["--slo", "p99<20s"]).expect_code(0);
-    let evidence = &lab.result("last")["trials"][0]["evidence"];
+    let evidence = &lab.trial()["evidence"];
     let warnings = evidence["warnings"].to_string();
     assert!(
         warnings.contains("the load command's results: "),
@@ -194,7 +194,7 @@ fn a_load_command_is_judged_by_its_exit_code() -> Outcome {
         let script = script(&lab, "users.py", &exits_with(code));
         let load = format!("{python} {}", script.display());
         let ended = run_with_load(&lab, &load, "1s", &["--slo", slo]);
-        let trial = &lab.result("last")["trials"][0];
+        let trial = &lab.trial();
         assert_eq!(trial["verdict"]["class"], class, "{trial} {ended}");
         assert!(trial["reason"].to_string().contains(said), "{trial}");
     }
@@ -207,7 +207,7 @@ fn a_load_command_is_judged_by_its_exit_code() -> Outcome {
     let ended = ended.args(&["--cpu", "1", "--warm-up", "1s", "--duration", "2s"]);
     let ended = ended.args(&["--slo", "load passes", "--ready", ":8080/"]);
     ended.zoo(&lab, &["serve"]).into_end();
-    let trial = &lab.result("last")["trials"][0];
+    let trial = &lab.trial();
     assert_eq!(trial["verdict"]["class"], "slo_miss", "{trial}");
     assert_eq!(trial["evidence"]["load_exit"], 1, "{trial}");
     None
@@ -294,7 +294,7 @@ fn the_tools_in_path_make_the_load() -> Outcome {
         }
         let more = ["--rate", "100/s", "--slo", "p99<20s"];
         let ended = run_with_load(&lab, words, "4s", &more).expect_code(0);
-        let measure = &lab.result("last")["trials"][0]["evidence"]["load"][1];
+        let measure = &lab.trial()["evidence"]["load"][1];
         let seen = measure["scheduled"].as_u64().unwrap_or(0);
         assert!(seen > 40, "{name}: {measure} {ended}");
         assert_eq!(

@@ -50,10 +50,6 @@ fn run_with(lab: &Lab, metrics: &str, (slo, duration): (&str, &str), more: &[&st
         .into_end()
 }
 
-fn trial(lab: &Lab) -> serde_json::Value {
-    lab.result("last")["trials"][0].take()
-}
-
 fn metrics_of_an_endpoint_and_a_command_are_judged() -> Outcome {
     let lab = Lab::new();
     let text = "records_lag{topic=\"orders\",p=\"0\"} 3\nrecords_lag{topic=\"orders\",p=\"1\"} 4\ndone_total {n}";
@@ -66,7 +62,7 @@ fn metrics_of_an_endpoint_and_a_command_are_judged() -> Outcome {
     ];
     let ended = run_with(&lab, text, (slo, "9s"), &more).expect_code(0);
     ended.prints(&["lag: max<=7"]);
-    let trial = trial(&lab);
+    let trial = lab.trial();
     assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
     let reason = trial["reason"].as_str().expect("a reason");
     for said in ["max of lag 7 <= 7", "last of depth 12 = 12"] {
@@ -89,7 +85,7 @@ fn a_metric_that_grows_keeps_no_bound() -> Outcome {
     let lab = Lab::new();
     let text = "records_lag{topic=\"orders\"} {n}";
     run_with(&lab, text, ("errors<50%, lag: max<50", "9s"), &[]).expect_code(1);
-    let trial = trial(&lab);
+    let trial = lab.trial();
     assert_eq!(trial["verdict"]["class"], "slo_miss", "{trial}");
     let reason = trial["reason"].to_string();
     assert!(reason.contains("lag grows by"), "{reason}");
@@ -118,7 +114,7 @@ fn a_metric_that_is_not_there_is_void() -> Outcome {
     for (metrics, class, said) in cases {
         let lab = Lab::new();
         run_with(&lab, metrics, ("errors<50%, lag: max<50", "3s"), &[]);
-        let trial = trial(&lab);
+        let trial = lab.trial();
         assert_eq!(trial["verdict"]["class"], class, "{trial}");
         let reason = trial["reason"].to_string();
         assert!(reason.contains(said), "{reason}");
@@ -221,7 +217,7 @@ fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
     let ready = ["--ready", listens];
     let ended = consume(&lab, &["-Xmx96m"], &ready, drive).expect_code(0);
     ended.prints(&["under the work of `bash", "What did the metrics show?"]);
-    let trial_of_first = trial(&lab);
+    let trial_of_first = lab.trial();
     assert_eq!(
         trial_of_first["verdict"]["class"], "pass",
         "{trial_of_first}"
@@ -238,7 +234,7 @@ fn a_consumer_is_driven_and_judged_by_its_metrics() -> Outcome {
         &["-Xmx24m", "-XX:-ExitOnOutOfMemoryError"],
     ] {
         consume(&lab, jvm, &["--ready", "log:consuming"], drive);
-        let trial = trial(&lab);
+        let trial = lab.trial();
         assert_eq!(trial["verdict"]["cause"], "java_oom", "{trial}");
     }
     None
@@ -257,7 +253,7 @@ fn a_drive_that_ends_early_is_void() -> Outcome {
     ];
     for (drive, class) in cases {
         consume(&lab, &["-Xmx96m"], &[], drive);
-        let trial = trial(&lab);
+        let trial = lab.trial();
         assert_eq!(trial["verdict"]["class"], class, "{drive:?}: {trial}");
         if class == "invalid" {
             assert_eq!(trial["verdict"]["cause"], "load_command", "{trial}");

@@ -37,7 +37,7 @@ fn a_peak_is_driven_behind_the_judged_load() -> Outcome {
     ended
         .expect_code(0)
         .prints(&["At 200/s for 1s", "What does the peak show?"]);
-    let trial = &lab.result("last")["trials"][0];
+    let trial = &lab.trial();
     let load = trial["evidence"]["load"].as_array().expect("two phases");
     let scheduled: Vec<_> = load
         .iter()

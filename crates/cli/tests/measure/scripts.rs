@@ -41,7 +41,7 @@ fn run(lab: &Lab, command: &[&str], app: &str, (path, soon): (&str, &str)) -> En
 }
 
 fn evidence(lab: &Lab) -> serde_json::Value {
-    lab.result("last")["trials"][0]["evidence"].clone()
+    lab.trial()["evidence"].clone()
 }
 
 /// The JVM behind a script is the application: its log, its options, its end.

@@ -56,7 +56,7 @@ fn measured(engine: &Engine) -> Outcome {
         let ended = run(engine, &lab, flags, &command);
         println!("  {what}");
         ended.expect_code(0).says(&["PASS"]);
-        let trial = lab.result("last")["trials"][0].clone();
+        let trial = lab.trial();
         let gc = &trial["evidence"]["gc"]["collector"];
         assert_eq!(gc, "Serial", "{what}: its options arrived: {trial}");
         assert_nothing_left(&lab, &[], &Default::default());

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::lint::BuildJvm;
 use loadline_protocol::RunRefusal;
+use loadline_sizing::options::parse_size;
 use loadline_sizing::options::words::split_environment;
 
 use crate::manifest::read_text_file;
@@ -21,6 +22,10 @@ const GRADLE_HEAPS: [&str; 2] = ["-Xmx512m", "-Xmx64m"];
 
 /// Most elements of a name that are read: a pom has a handful.
 const MOST_ELEMENTS: usize = 1000;
+
+/// Longest text of an element that is read, in bytes, and most references that are filled in in it.
+const LONGEST_TEXT: usize = 4 << 10;
+const MOST_REFERENCES: usize = 8;
 
 pub fn is_build_file(path: &Path) -> bool {
     let name = path.file_name();
@@ -117,6 +122,11 @@ fn read_properties(text: &str) -> Vec<(String, String)> {
         .split('\n')
         .fold(vec![String::new()], |mut lines, line| {
             let line = line.trim();
+            // A comment is one line, whatever its end.
+            let is_first = lines.last().is_some_and(String::is_empty);
+            if is_first && line.starts_with(['#', '!']) {
+                return lines;
+            }
             if let Some(last) = lines.last_mut() {
                 last.push_str(line.strip_suffix('\\').unwrap_or(line));
             }
@@ -125,40 +135,40 @@ fn read_properties(text: &str) -> Vec<(String, String)> {
             }
             lines
         });
-    let is_comment = |line: &&String| line.starts_with(['#', '!']);
-    let lines = lines.iter().filter(|line| !is_comment(line));
     let split = |line: &String| {
         let at = line.find(|c: char| c == '=' || c == ':' || c.is_whitespace())?;
         let value =
             line[at..].trim_start_matches(|c: char| c.is_whitespace() || c == '=' || c == ':');
         Some((line[..at].to_owned(), value.to_owned()))
     };
-    lines.filter_map(split).collect()
+    lines.iter().filter_map(split).collect()
 }
 
 /// The test JVMs that Surefire or Failsafe starts: one after the other, so the largest counts.
 pub fn surefire_jvms(text: &str) -> Vec<BuildJvm> {
     let text = without_comments(text);
     let filled = |value: &str| {
-        let name = value
-            .split_once("${")
-            .and_then(|(_, rest)| rest.split_once('}'));
-        match name {
-            Some((name, _)) => {
-                let known = elements(&text, name).first().copied().unwrap_or_default();
-                value.replace(&format!("${{{name}}}"), known)
-            }
-            None => value.to_owned(),
+        let mut value = value.to_owned();
+        for _ in 0..MOST_REFERENCES {
+            let rest = value.split_once("${").map(|(_, rest)| rest);
+            let Some((name, _)) = rest.and_then(|rest| rest.split_once('}')) else {
+                break;
+            };
+            let known = elements(&text, name).first().copied();
+            value = value.replacen(&format!("${{{name}}}"), known.unwrap_or_default(), 1);
         }
+        value
     };
     let has_tests = ["maven-surefire-plugin", "maven-failsafe-plugin"]
         .iter()
         .any(|plugin| text.contains(plugin));
     let lines = elements(&text, "argLine").into_iter().map(filled);
-    let options: Vec<String> = lines
+    let mut options: Vec<String> = lines
         .flat_map(|line| option_words(&line))
         .filter(|word| word.starts_with("-X"))
         .collect();
+    // A JVM takes its last heap, and the largest counts here.
+    options.sort_by_key(|word| word.strip_prefix("-Xmx").and_then(parse_size));
     // `1C` is one for each CPU: at least so many.
     let forks = elements(&text, "forkCount").into_iter().map(filled);
     let forks = forks.filter_map(|n| n.trim_end_matches('C').parse::<f64>().ok());
@@ -190,6 +200,7 @@ fn elements<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let found = text.split(open.as_str()).skip(1).take(MOST_ELEMENTS);
     found
         .filter_map(|rest| Some(rest.split_once(close.as_str())?.0.trim()))
+        .filter(|text| text.len() <= LONGEST_TEXT)
         .collect()
 }
 
@@ -217,6 +228,8 @@ mod tests {
             ]
         );
         assert_eq!(told(&gradle_jvms("")).len(), 3);
+        let ends_in_backslash = "# a \\\norg.gradle.jvmargs=-Xmx6g";
+        assert!(told(&gradle_jvms(ends_in_backslash))[1].ends_with("-Xmx6g"));
     }
 
     #[test]
@@ -224,6 +237,11 @@ mod tests {
         let pom = "<project><properties><heap>-Xmx512m</heap></properties><!-- <argLine>-Xmx9g</argLine> -->\n<artifactId>maven-surefire-plugin</artifactId><configuration><forkCount>2C</forkCount><argLine>@{argLine} ${heap}</argLine></configuration></project>";
         assert_eq!(told(&surefire_jvms(pom)), ["2 test JVM (argLine) -Xmx512m"]);
         assert_eq!(surefire_jvms("<project/>"), []);
+        let two = "<argLine>-Xmx${heap}</argLine><heap>2g</heap><argLine>-Xmx512m</argLine>";
+        assert_eq!(
+            told(&surefire_jvms(two)),
+            ["1 test JVM (argLine) -Xmx512m -Xmx2g"]
+        );
         let none = pom.replace("2C", "0");
         assert_eq!(surefire_jvms(&none), []);
         // Hostile text ends.

@@ -28,8 +28,8 @@ const HEAPS: [(&str, &str); 11] = [
 ];
 
 /// Parts of names of variables that are about a heap, and not about its size.
-const NO_HEAP: [&str; 8] = [
-    "DIRECT", "DUMP", "META", "NEW", "OFF", "PERCENT", "RATIO", "TABLE",
+const NO_HEAP: [&str; 11] = [
+    "CHEAP", "DIRECT", "DUMP", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO", "REGION", "TABLE",
 ];
 
 /// The option that a variable stands for by its name: `JVM_MAX_HEAP_SIZE`, `HADOOP_HEAPSIZE_MIN`,

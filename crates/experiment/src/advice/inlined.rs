@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
-use super::manifest::{POD_SPECS, scalar_text};
+use super::manifest::{MOST_WORDS, POD_SPECS, scalar_text};
 use super::quantity;
 
 /// How many times longer its parameters may make a template, which is short: a value may be referred
@@ -32,23 +32,27 @@ fn pod_spec_mut(object: &mut Value) -> Option<&mut Value> {
 
 fn single_objects(document: &Value) -> Vec<Value> {
     let mut all = Vec::new();
-    push_objects(document, &mut all);
+    push_objects(document, false, &mut all);
     all
 }
 
-fn push_objects(document: &Value, all: &mut Vec<Value>) {
+/// A Template within a Template stays as it is: each would multiply the size of the next.
+fn push_objects(document: &Value, is_filled: bool, all: &mut Vec<Value>) {
     let list = |name: &str| document.get(name).and_then(Value::as_array);
-    let is_template = document.get("kind").and_then(Value::as_str) == Some("Template");
+    let is_kind = |kind: &str| document.get("kind").and_then(Value::as_str) == Some(kind);
+    let is_template = !is_filled && is_kind("Template");
     // `kubectl get -o json | jq .items` is a list itself.
     let items = document.as_array().or(list("items"));
     match (items, list("objects").filter(|_| is_template)) {
-        (Some(items), _) => items.iter().for_each(|item| push_objects(item, all)),
+        (Some(items), _) => items
+            .iter()
+            .for_each(|item| push_objects(item, is_filled, all)),
         (None, Some(objects)) => {
             let mut parameters = TemplateParameters::of_template(document);
             for object in objects {
                 let mut object = object.clone();
                 parameters.fill_value(&mut object);
-                push_objects(&object, all);
+                push_objects(&object, true, all);
             }
         }
         (None, None) => all.push(document.clone()),
@@ -331,6 +335,7 @@ impl ConfigMaps {
         let lines = lines.flat_map(|text| text.lines().filter(|line| !line.starts_with('#')));
         lines
             .flat_map(words::find_jvm_options)
+            .take(MOST_WORDS)
             .map(str::to_owned)
             .collect()
     }

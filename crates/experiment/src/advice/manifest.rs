@@ -384,12 +384,12 @@ pub(super) fn scalar_text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Most variables of a container that are looked at: each may refer to all before it.
-const MOST_VARIABLES: usize = 1000;
+/// Most variables and words of a container that are looked at: each may refer to all before it.
+pub(super) const MOST_WORDS: usize = 1000;
 
 pub(super) fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
     let all = container.get("env").and_then(Value::as_array);
-    let all = all.into_iter().flatten().take(MOST_VARIABLES);
+    let all = all.into_iter().flatten().take(MOST_WORDS);
     all.filter_map(|variable| {
         let name = variable.get("name")?.as_str()?;
         let value = variable.get("value").filter(|value| !value.is_null());
@@ -429,7 +429,7 @@ fn jvm_options(container: &Value) -> Vec<String> {
     .concat();
     let assigned = all_words.iter().flat_map(|word| shell_assignments(word));
     let all_values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
-    let words = program_words(&all_words).iter();
+    let words = program_words(&all_words).iter().take(MOST_WORDS);
     let is_java = all_words
         .first()
         .is_some_and(|word| last_path_segment(word) == "java");
@@ -661,8 +661,8 @@ spec:
     #[test]
     fn variables_without_end_are_not_all_looked_at() {
         let variable = serde_json::json!({"name": "A", "value": "$(A)"});
-        let container = serde_json::json!({ "env": vec![variable; MOST_VARIABLES + 1] });
-        assert_eq!(variables(&container).count(), MOST_VARIABLES);
+        let container = serde_json::json!({ "env": vec![variable; MOST_WORDS + 1] });
+        assert_eq!(variables(&container).count(), MOST_WORDS);
     }
 
     #[test]

@@ -78,7 +78,11 @@ impl GrpcCall {
                 Ok(Some(_)) => None,
             };
             if let Some(status) = status {
-                let messages = split_messages(&self.body);
+                // Without success the body need not be messages: a web server sends its error page.
+                let messages = match status {
+                    Some(0) => split_messages(&self.body),
+                    _ => Ok(Vec::new()),
+                };
                 return Some(messages.map(|messages| GrpcAnswer { status, messages }));
             }
         }

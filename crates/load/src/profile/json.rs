@@ -61,16 +61,19 @@ pub(super) struct JsonFields<'a> {
 
 impl<'a> JsonFields<'a> {
     pub(super) fn read(text: &'a [u8]) -> Option<Self> {
-        if text.starts_with(b"{") {
+        if text.trim_ascii_start().starts_with(b"{") {
             return serde_json::from_slice(text).ok();
         }
         let text = std::str::from_utf8(text).ok()?;
         let mut fields = Self::default();
-        let labelled = text.split('\t').map(|part| part.split_once(':'));
+        let parts = text.split('\t').filter(|part| !part.is_empty());
+        let labelled = parts.map(|part| part.split_once(':'));
         for (label, value) in labelled.collect::<Option<Vec<_>>>()? {
             let place = match label {
                 "req" => Some(&mut fields.request),
                 "host" => Some(&mut fields.address),
+                // As ltsv.org names the `%D` of httpd.
+                "taken" => Some(fields.duration_place(US)),
                 label => fields.field_place(label),
             };
             if let Some(place) = place.filter(|place| place.is_none()) {
@@ -218,66 +221,31 @@ impl<'a> JsonFields<'a> {
         })
     }
 
+    #[rustfmt::skip]
     fn rare_field_place(&mut self, name: &str) -> Option<&mut Option<Cow<'a, str>>> {
         Some(match name {
             "ts" | "datetime" | "requestTime" => &mut self.stamp,
             "start_time" | "startTime" | "started_at" | "StartUTC" | "StartLocal"
             | "EdgeStartTimestamp" => &mut self.begin,
-            "requestMethod"
-            | "RequestMethod"
-            | "http_method"
-            | "httpMethod"
-            | "ClientRequestMethod"
-            | "http.request.method" => &mut self.method,
-            "requestURI"
-            | "requestUri"
-            | "requestUrl"
-            | "requested_uri"
-            | "request_path"
-            | "RequestPath"
-            | "original"
-            | "url.original"
-            | "url.path"
-            | "resourcePath"
-            | "originalRequestUriWithArgs"
-            | "x-envoy-origin-path"
+            "requestMethod" | "RequestMethod" | "http_method" | "httpMethod"
+            | "ClientRequestMethod" | "http.request.method" => &mut self.method,
+            "requestURI" | "requestUri" | "requestUrl" | "requested_uri" | "request_path"
+            | "RequestPath" | "original" | "url.original" | "url.path" | "resourcePath"
+            | "originalRequestUriWithArgs" | "x-envoy-origin-path"
             | "ClientRequestURI" => &mut self.path,
-            "status_code"
-            | "response_code"
-            | "responseCode"
-            | "DownstreamStatus"
-            | "httpStatus"
-            | "httpStatusCode"
-            | "response_status"
-            | "EdgeResponseStatus"
+            "status_code" | "response_code" | "responseCode" | "DownstreamStatus" | "httpStatus"
+            | "httpStatusCode" | "response_status" | "EdgeResponseStatus"
             | "http.response.status_code" => &mut self.status,
-            "bytes_sent"
-            | "content_length"
-            | "DownstreamContentSize"
-            | "response_bytes"
-            | "responseBytes"
-            | "response_body_size"
-            | "EdgeResponseBytes"
-            | "responseLength"
+            "bytes_sent" | "content_length" | "DownstreamContentSize" | "response_bytes"
+            | "responseBytes" | "response_body_size" | "EdgeResponseBytes" | "responseLength"
             | "sentBytes" => &mut self.bytes,
-            "duration_s"
-            | "duration_seconds"
-            | "timeTaken"
-            | "elapsedTimeS"
+            "duration_s" | "duration_seconds" | "timeTaken" | "elapsedTimeS"
             | "http.server.request.duration" => self.duration_place(SECOND),
-            "duration_ms"
-            | "durationMs"
-            | "elapsed_ms"
-            | "elapsed_time"
-            | "request_time_ms"
-            | "response_time_ms"
-            | "latency_ms"
-            | "responseTime"
-            | "responseLatency"
+            "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
+            | "response_time_ms" | "latency_ms" | "responseTime" | "responseLatency"
             | "OriginResponseDurationMs" => self.duration_place(MS),
-            "duration_us" | "request_time_us" | "latency_us" | "reqtime_microsec" | "taken" => {
-                self.duration_place(US)
-            }
+            "duration_us" | "request_time_us" | "latency_us"
+            | "reqtime_microsec" => self.duration_place(US),
             "duration_ns" | "Duration" | "total_ns" | "event.duration" => self.duration_place(1),
             "clientIp" | "clientIP" | "ClientIP" | "remoteIp" | "remote_host" | "ClientHost"
             | "ip" | "client.ip" | "source.ip" => &mut self.address,

@@ -213,7 +213,11 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
         .filter(|rest| OPEN.contains(&best.name.as_str()) && rest.iter().any(u8::is_ascii_digit));
     Ok(DetectedFormat {
         format: best.format.clone(),
-        name: match best.format.is_json() && !lines.iter().any(|line| line.starts_with(b"{")) {
+        name: match best.format.is_json()
+            && !lines
+                .iter()
+                .any(|line| line.trim_ascii_start().starts_with(b"{"))
+        {
             true => "ltsv".to_owned(),
             false => best.name.clone(),
         },
@@ -503,6 +507,8 @@ mod tests {
             said(&format!("{combined} 0.052 0.050")),
             said(&format!("{combined} 0.050 0.053")),
             said(&format!("{combined} 0.054 -")),
+            said(&format!("{combined} 0.052 2.31")),
+            said(&format!("{combined} 0.052 1696946131.123")),
             said(&format!("{combined} 1200 0")),
             said(&format!("{combined} 55ms")),
             said(&format!("{combined} [56 ms]")),
@@ -525,6 +531,8 @@ mod tests {
         combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(52.0) ms
         combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(53.0) ms
         combined and $request_time $upstream_response_time: 1 requests, 0 rejected, Some(54.0) ms
+        common: 1 requests, 0 rejected, None ms 0.052 2.31
+        common: 1 requests, 0 rejected, None ms 0.052 1696946131.123
         common: 1 requests, 0 rejected, None ms 1200 0
         combined and ms: 1 requests, 0 rejected, Some(55.0) ms
         combined and ms: 1 requests, 0 rejected, Some(56.0) ms

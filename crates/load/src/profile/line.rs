@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use loadline_files::unframe_line;
+use loadline_files::LineJoiner;
 
 use super::json::JsonFields;
 use super::notation::{FormatPiece, LineField, MS, SECOND, US, has_duration, parse_pieces};
@@ -292,9 +292,9 @@ impl AccessLogFormat {
     }
 
     pub fn first_arrival(&self, lines: &[u8]) -> Option<f64> {
-        let mut stamps = StampParser::default();
+        let (mut stamps, mut joiner) = (StampParser::default(), LineJoiner::default());
         lines.split(|b| *b == b'\n').find_map(|line| {
-            let line = &*unframe_line(line.trim_ascii_end());
+            let line = &*joiner.join_line(line.trim_ascii_end())?;
             if self.is_json() {
                 let fields = JsonFields::read(line)?;
                 return Some(self.json_line(&fields, &mut stamps)?.arrival);
@@ -350,7 +350,7 @@ fn read_field<'a>(
         LineField::Count if !value.iter().all(u8::is_ascii_digit) => return None,
         LineField::Number if value != b"-" && !value.iter().all(u8::is_ascii_digit) => return None,
         LineField::UpstreamTime => {
-            let time = parse_duration_ns(value, SECOND).filter(|_| value.contains(&b'.'));
+            let time = parse_duration_ns(value, SECOND).filter(|_| is_nginx_time(value));
             if time.is_none() && value != b"-" {
                 return None;
             }
@@ -369,6 +369,12 @@ fn read_field<'a>(
         | LineField::Other => {}
     }
     Some(())
+}
+
+/// Seconds as nginx writes them, with ms; its `$gzip_ratio` has two decimals, its `$msec` is a moment.
+fn is_nginx_time(value: &[u8]) -> bool {
+    let point = value.iter().position(|byte| *byte == b'.');
+    point.is_some_and(|at| at <= 5 && value.len() == at + 4)
 }
 
 fn is_address(value: &[u8]) -> bool {

@@ -64,7 +64,8 @@ fn disturbed(view: &ResultView) -> Option<String> {
             format::count_of(view.trials.len(), "trial")
         )),
         (kept, missed) => Some(format!(
-            "Next to other programs {kept} trials kept the SLO and count, and {missed} missed it and do not. The answer may be too small: size again when the machine is quiet."
+            "Next to other programs {} kept the SLO, which counts, and {missed} missed it, which does not. The answer may be too small: size again when the machine is quiet.",
+            format::count_of(kept, "trial")
         )),
     }
 }

@@ -90,16 +90,17 @@ pub(super) fn tool_files(run: &ShippedRun<'_>) -> Vec<NamedText> {
 
 /// The options of Maven's own JVM; without a header, which older launchers take for options.
 fn maven_launcher(run: &ShippedRun<'_>) -> Option<NamedText> {
-    let configuration = run.configuration;
-    let is_given = configuration.options_variable.is_some() && !run.options.is_empty();
-    is_given.then(|| ("jvm.config", format!("{}\n", run.options.join("\n"))))
+    let (name, _) = run.variable()?;
+    (name == "MAVEN_OPTS").then(|| ("jvm.config", format!("{}\n", run.options.join("\n"))))
 }
 
 /// The heap of the JVMs that Surefire started: they read neither MAVEN_OPTS nor jvm.config.
 fn maven_forks(run: &ShippedRun<'_>) -> Option<NamedText> {
     let heap =
         run.largest_heap(|main| main.starts_with("surefire") || main.ends_with("ForkedBooter"))?;
-    let header: String = run.header.replace("# ", "  ");
+    // A comment of XML has no two dashes in a row.
+    let header = run.header.replace("# ", "  ");
+    let header = header.replace("--", "- -").replace("--", "- -");
     let size = heap.to_jvm_size();
     Some((
         "surefire.xml",
@@ -111,8 +112,10 @@ fn maven_forks(run: &ShippedRun<'_>) -> Option<NamedText> {
 
 fn gradle(run: &ShippedRun<'_>) -> Option<NamedText> {
     let heap = |name: &str| run.largest_heap(|main| main.ends_with(name));
-    let own = run.configuration.options_variable.as_deref() == Some("GRADLE_OPTS");
-    let daemon = match own && !run.options.is_empty() {
+    let is_own = run
+        .variable()
+        .is_some_and(|(name, _)| name == "GRADLE_OPTS");
+    let daemon = match is_own {
         true => Some(run.options.join(" ")),
         false => heap("GradleDaemon").map(|heap| format!("-Xmx{}", heap.to_jvm_size())),
     };

@@ -16,6 +16,7 @@ use super::error::EmitError;
 use super::names::{labels, slug};
 use super::purpose::Artefact;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+use crate::content::groups;
 use crate::view::ResultView;
 use crate::{format, redact, text};
 
@@ -40,14 +41,17 @@ pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>
     let options = configuration.jvm_options.iter().map(|o| o.text.as_str());
     let lines = crate::content::claim::AnswerClaim::new(view, recommendation).emitted_lines();
     let own = view.evidence_trials();
-    let own = own.filter(|t| t.configuration.memory == configuration.memory);
+    let own = own.filter(|t| groups::is_same(&t.configuration, configuration));
     let jvms = own
         .filter_map(|t| t.evidence.run.as_ref())
         .flat_map(|run| &run.jvms);
     let run = ShippedRun {
         shape,
         slug: slug(shape.name),
-        header: lines.iter().map(|line| format!("# {line}\n")).collect(),
+        header: lines
+            .iter()
+            .map(|line| format!("# {}\n", text::one_line(line)))
+            .collect(),
         configuration,
         options: options.filter(|o| !o.contains(redact::REDACTED)).collect(),
         jvms: jvms.collect(),
@@ -185,7 +189,7 @@ fn deadline(view: &ResultView, configuration: &Configuration) -> (Duration, Stri
         });
     let runs = view
         .evidence_trials()
-        .filter(|t| t.configuration.memory == configuration.memory);
+        .filter(|t| groups::is_same(&t.configuration, configuration));
     let longest = runs
         .filter_map(|t| t.evidence.start.ready)
         .max()

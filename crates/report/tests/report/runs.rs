@@ -39,9 +39,6 @@ fn build(variable: Option<&str>, options: &[&str]) -> ResultView {
         ],
         ..RunEvidence::default()
     };
-    for trial in &mut view.trials {
-        trial.evidence.run = Some(run.clone());
-    }
     let recommendation = view.recommendation.as_mut().expect("it has one");
     let configuration = &mut recommendation.configuration;
     configuration.options_variable = variable.map(str::to_owned);
@@ -49,6 +46,13 @@ fn build(variable: Option<&str>, options: &[&str]) -> ResultView {
     configuration.jvm_options = options
         .map(|text| fixture::option(text, ValueProvenance::Measured))
         .collect();
+    let answer = configuration.clone();
+    for trial in &mut view.trials {
+        trial.evidence.run = Some(run.clone());
+        if trial.configuration.memory == answer.memory {
+            trial.configuration = answer.clone();
+        }
+    }
     let price = |cpus: u32, usd| RunPrice {
         offer: "runners.csv".to_owned(),
         region: "linux".to_owned(),

@@ -19,7 +19,8 @@ pub const OPENJ9_OPTIONS: &str = "OPENJ9_JAVA_OPTIONS";
 
 /// What the start script of Gradle gives its client. The JVM that builds gets the property's options
 /// (docs.gradle.org, "Build environment configuration").
-const GRADLE: (&str, &str) = ("GRADLE_OPTS", "-Dorg.gradle.jvmargs=");
+const GRADLE: (&str, &str) = ("GRADLE_OPTS", GRADLE_JVM_OPTIONS);
+pub const GRADLE_JVM_OPTIONS: &str = "-Dorg.gradle.jvmargs=";
 
 /// The value with which a variable gives a JVM these options, behind its `own` text: for the same option
 /// the last wins. A start script splits it at blanks, whatever the quotes. `None` when an option
@@ -33,7 +34,14 @@ pub fn join_environment(variable: &str, own: Option<&str>, options: &[&str]) -> 
     let options: Vec<String> = options.iter().map(quote).collect::<Option<_>>()?;
     let (name, property) = GRADLE;
     let options = match variable == name && !options.is_empty() {
-        true => vec![format!("\"{property}{}\"", options.join(" "))],
+        true => {
+            // The last such property counts whole, so it takes along the options of an earlier one.
+            let words = split_environment(own.unwrap_or_default()).unwrap_or_default();
+            let mut earlier = words.iter().filter_map(|word| word.strip_prefix(property));
+            let all = earlier.next_back().into_iter();
+            let all: Vec<&str> = all.chain(options.iter().map(String::as_str)).collect();
+            vec![format!("\"{property}{}\"", all.join(" "))]
+        }
         false => options,
     };
     let all = own.map(str::to_owned).into_iter().chain(options);
@@ -105,12 +113,17 @@ pub fn split_environment(text: &str) -> Result<Vec<String>, UnclosedQuote> {
     Ok(words)
 }
 
+const COMMAND_OPTIONS: [&str; 2] = ["-XX:OnOutOfMemoryError=", "-XX:OnError="];
+
 /// Why a word keeps java from starting, and what to do: blanks that quotes keep in an option, or that no
 /// quote keeps in a value. The word may hold a password: only its begin is said.
 pub fn misread_word(word: &str, is_jvm: bool) -> Option<(String, &'static str)> {
     let mut parts = word.split_whitespace();
     let first = parts.next()?;
-    if word.starts_with("-X") && parts.next().is_some_and(|part| part.starts_with('-')) {
+    // Their value is a command with options of its own.
+    let is_command = COMMAND_OPTIONS.iter().any(|name| word.starts_with(name));
+    let has_option = parts.next().is_some_and(|part| part.starts_with('-'));
+    if word.starts_with("-X") && has_option && !is_command {
         let what = format!(
             "{first} and what follows it are one option, because quotes stand around them: java does not start with it"
         );
@@ -323,5 +336,17 @@ mod tests {
         ] {
             assert_eq!(join(variable, options).as_deref(), text, "{variable}");
         }
+        let own = "-Da=b \"-Dorg.gradle.jvmargs=-XX:MaxMetaspaceSize=1g -Xss2m\"";
+        let joined = join_environment("GRADLE_OPTS", Some(own), &heap);
+        let last = joined.as_deref().and_then(|text| text.strip_prefix(own));
+        let all = " \"-Dorg.gradle.jvmargs=-XX:MaxMetaspaceSize=1g -Xss2m -Xms64m -Xmx64m\"";
+        assert_eq!(last, Some(all), "of two, a JVM keeps the last");
+    }
+
+    #[test]
+    fn a_command_in_an_option_may_have_options() {
+        let is_misread = |word: &str| misread_word(word, true).is_some();
+        assert!(!is_misread("-XX:OnOutOfMemoryError=kill -9 %p"));
+        assert!(is_misread("-Xms64m -Xmx64m"));
     }
 }

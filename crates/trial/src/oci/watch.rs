@@ -25,6 +25,7 @@ use rustix::process::{Pid, Signal};
 use crate::clock::monotonic_ns;
 use crate::container::{ContainerEvent, how_it_ended};
 use crate::oci::engine;
+use crate::process_text::read_status;
 
 pub type Tell = Box<dyn Fn(ContainerEvent) + Send>;
 
@@ -185,7 +186,7 @@ fn await_exec(state: &Mutex<WatchState>, leaf: &ControlGroup) -> StartOutcome {
 fn application_process(pid: u32) -> Option<(u32, OwnedFd)> {
     let id = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let descriptor = pidfd_open(id, PidfdFlags::empty()).ok()?;
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = read_status(pid)?;
     let is_one = is_application(&status, || runs_file_of_its_root(pid));
     is_one.then_some((pid, descriptor))
 }

@@ -24,6 +24,7 @@ use super::MARK;
 use crate::clock::monotonic_ns;
 use crate::container::ContainerEvent;
 use crate::halt::HaltReason;
+use crate::process_text::read_status;
 
 /// Pause between two scans for the application: the resolution of its start time.
 const LOOK: Duration = Duration::from_millis(1);
@@ -81,7 +82,7 @@ fn find_marked(mark: &str) -> Option<AppProcess> {
 }
 
 fn application_with_mark(pid: u32, mark: &str) -> Option<AppProcess> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = read_status(pid)?;
     let has_parent = !status.lines().any(|line| line == "PPid:\t0");
     if has_parent || pid == std::process::id() {
         return None;
@@ -198,7 +199,7 @@ pub(super) fn kill_group(group: &ControlGroup) {
 
 /// A zombie stays in its group.
 fn is_dead(pid: u32) -> bool {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+    let Some(status) = read_status(pid) else {
         return true;
     };
     let state = status

@@ -16,6 +16,7 @@ use super::{SearchedBase, SizeEnd, SmallestMemory};
 use crate::record::{Configuration, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
 use crate::search::{Next, SeenTrials, TrialSearch};
 use crate::sli::Sli;
+use crate::verdict::was_disturbed;
 
 /// The least CPU that is tried: a JVM below it needs minutes to start.
 pub const LEAST_CPU: Cpus = Cpus::from_millis(50);
@@ -73,6 +74,9 @@ const MOST_OF_BOUND: f64 = 2.0 / 3.0;
 /// How much nearer a start with a smaller limit may come than the request's own, which may have passed by
 /// luck: nodes sell requests, so a limit that is a little larger costs nothing.
 const LIMIT_SLACK: f64 = 1.2;
+/// How much faster than its bound a service is taken to be with the most CPU where other programs kept
+/// that start from showing it: the target is then the lowest that any service here had.
+const UNKNOWN_SPEED: f64 = 250.0;
 
 /// CPU limits or requests of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,9 +157,13 @@ struct LatencyTarget<'a> {
 impl LatencyTarget<'_> {
     /// The largest latency of a start as a share of what it must keep, above 1 where it does not.
     fn share_of_target(self, record: &TrialRecord) -> Option<f64> {
+        let is_disturbed = was_disturbed(&self.room.evidence);
         let share = |(result, best): (&ObjectiveResult, &ObjectiveResult)| {
             let bound = result.objective.bound_value();
-            let (measured, best) = (result.measured?, best.measured?);
+            let (measured, mut best) = (result.measured?, best.measured?);
+            if is_disturbed {
+                best = best.min(bound / UNKNOWN_SPEED);
+            }
             let target = bound * (best / bound).powf(COMFORT).min(MOST_OF_BOUND);
             result.objective.is_time().then(|| measured / target)
         };
@@ -308,6 +316,8 @@ impl SmallestMemory {
         for raised in &mut raised.cpus {
             let range = search.cpus[0];
             let mut steps = CpuSteps::new(range, range.first_guess(&room));
+            let is_above_request =
+                range.policy == CpuPolicy::Limit && search.base.cpu_request.is_some();
             while let Some(level) = steps.next_level() {
                 let smaller = search.with_cpu(steps.levels[level]);
                 let (record, length) = smaller.start_with_room(size, TrialPurpose::Search, seen)?;
@@ -316,7 +326,7 @@ impl SmallestMemory {
                     return Ok(course.ended(could_not_measure(size, &record), None));
                 }
                 // A limit above a request is no share of time.
-                let (slack, expected) = match range.low > LEAST_CPU {
+                let (slack, expected) = match is_above_request {
                     true => (LIMIT_SLACK, None),
                     false => (1.0, target.expected_cpu(&record)),
                 };

@@ -18,8 +18,8 @@ use crate::budget::{
     heap_options, live_set, named_heap, need_beside_heap, room_need, study_limit,
 };
 use crate::record::{
-    AppKo, Configuration, Evidence, InstanceEvidence, JvmOption, SqueezeEnd, TrialPhase,
-    TrialPurpose, TrialRecord, TrialVerdict,
+    AppKo, Configuration, Evidence, InstanceEvidence, SqueezeEnd, TrialPhase, TrialPurpose,
+    TrialRecord, TrialVerdict,
 };
 use crate::search::ahead::SearchMachine;
 use crate::search::expected::ExpectedSize;
@@ -218,10 +218,8 @@ impl<'a> Course<'a> {
         self.base = self.search.base.clone();
         if let Some(heap) = heap {
             let mut options = heap_options(heap, evidence, room.configuration.memory);
-            let own = &self.base.jvm_options;
-            let is_direct = |option: &JvmOption| option.text.contains(DIRECT_MEMORY);
-            if own.iter().any(is_direct) {
-                options.retain(|option| !is_direct(option));
+            if self.search.keeps_direct {
+                options.retain(|option| !option.text.contains(DIRECT_MEMORY));
             }
             self.base.jvm_options.extend(options);
         }

@@ -36,6 +36,7 @@ fn example_search(label: &str) -> SmallestMemory {
         start_deadline: Duration::from_secs(60),
         warm_up: None,
         heap: Default::default(),
+        keeps_direct: false,
         is_squeezable: true,
         cpus: Vec::new(),
         has_more_cpu: false,

@@ -60,12 +60,8 @@ fn shipped_words(view: &ResultView, experiment: &Experiment) -> Vec<String> {
     let mut values: Vec<&String> = experiment.app.env.values().collect();
     if let Some(recommended) = &view.recommendation {
         let configuration = &recommended.configuration;
-        words.extend(
-            configuration
-                .jvm_options
-                .iter()
-                .map(|option| option.text.clone()),
-        );
+        // Some files have an option a line, unquoted.
+        values.extend(configuration.jvm_options.iter().map(|option| &option.text));
         words.extend(configuration.args.iter().cloned());
         values.extend(configuration.env.values());
     }

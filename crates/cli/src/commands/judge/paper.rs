@@ -29,6 +29,12 @@ pub struct PaperCheck {
     offer: Offer,
 }
 
+fn no_build_error() -> Error {
+    Error::new(FailureKind::Usage, "--memory: no file of a build is given").with_hint(
+        "it is for gradle.properties, jvm.config and pom.xml; a manifest has its own limits",
+    )
+}
+
 struct CheckedContainer {
     found: ManifestContainer,
     findings: Vec<LintFinding>,
@@ -49,6 +55,9 @@ impl PaperCheck {
             |path: &Path| build_memory.is_some() || files::other_kind(path, MANIFEST).is_none();
         let is_build = |path: &PathBuf| builds::is_build_file(path) && is_meant(path);
         let (builds, paths): (Vec<_>, Vec<_>) = given.partition(is_build);
+        if build_memory.is_some() && builds.is_empty() {
+            return Err(no_build_error());
+        }
         let builds = check_builds(&builds, build_memory)?;
         let mut sources = Vec::new();
         for path in &paths {

@@ -181,6 +181,7 @@ fn the_heap_is_as_it_was_asked_for() {
     let of = |heap| {
         let search = SmallestMemory {
             heap,
+            keeps_direct: false,
             ..example_search("")
         };
         story(search, |ask| service(ask, PASS))
