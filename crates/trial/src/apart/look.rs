@@ -26,13 +26,13 @@ const HINT: &str = "on cgroup v2 a user's podman needs the controllers delegated
 /// Looks into an image by its id; takes two seconds.
 /// Errors: [`RunRefusal`]: what the engine said, or a limit that held nothing.
 pub fn probe_image(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunRefusal> {
-    let own = own_image::ensure_image(engine)?;
     let seen = probe_inside(engine, id)?;
     if seen.is_limited == Some(false) {
         let why = "a container that used more than its CPU limit was not throttled";
         return Err(unenforced_limit(engine, why));
     }
-    let filled = fill_exit_code(engine, &own)?;
+    // A `clean` next to it may remove the image before its container is made.
+    let filled = fill_exit_code(engine).or_else(|_| fill_exit_code(engine))?;
     if filled != Some(KILLED) {
         let why = "a container that took more than its memory limit was not killed";
         return Err(unenforced_limit(engine, why));
@@ -87,9 +87,10 @@ fn probe_inside(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunR
 /// How long a look may take; half a second as a rule.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-fn fill_exit_code(engine: &ContainerEngine, own: &str) -> Result<Option<i32>, RunRefusal> {
+fn fill_exit_code(engine: &ContainerEngine) -> Result<Option<i32>, RunRefusal> {
+    let own = own_image::ensure_image(engine)?;
     let words = [PROGRAM.to_owned()];
-    let looking = ProbeContainer::make_probe(engine, &[], own, &words, "pod-look --fill")?;
+    let looking = ProbeContainer::make_probe(engine, &[], &own, &words, "pod-look --fill")?;
     // It fails, as it should: its code is asked for.
     let _ = engine::run_within(engine, &["start", "--attach", &looking.name], DEADLINE);
     let code = ["inspect", "--format", "{{.State.ExitCode}}", &looking.name];

@@ -316,8 +316,6 @@ impl SmallestMemory {
         for raised in &mut raised.cpus {
             let range = search.cpus[0];
             let mut steps = CpuSteps::new(range, range.first_guess(&room));
-            let is_above_request =
-                range.policy == CpuPolicy::Limit && search.base.cpu_request.is_some();
             while let Some(level) = steps.next_level() {
                 let smaller = search.with_cpu(steps.levels[level]);
                 let (record, length) = smaller.start_with_room(size, TrialPurpose::Search, seen)?;
@@ -326,7 +324,7 @@ impl SmallestMemory {
                     return Ok(course.ended(could_not_measure(size, &record), None));
                 }
                 // A limit above a request is no share of time.
-                let (slack, expected) = match is_above_request {
+                let (slack, expected) = match range.low > LEAST_CPU {
                     true => (LIMIT_SLACK, None),
                     false => (1.0, target.expected_cpu(&record)),
                 };
