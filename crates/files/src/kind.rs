@@ -344,6 +344,12 @@ mod tests {
                 b"apiVersion: v1\nkind: Pod\n",
                 "a Kubernetes manifest",
             ),
+            // Dapr's, next to a Deployment.
+            (
+                "d.yaml",
+                b"apiVersion: dapr.io/v1alpha1\nkind: Component\n",
+                "a Kubernetes manifest",
+            ),
             ("c.yaml", b"# x\nservices:\n  a: {}\n", "a compose file"),
             (
                 "ci.yml",

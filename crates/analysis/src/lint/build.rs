@@ -83,6 +83,8 @@ mod tests {
             jvm("test JVMs", &["-Xmx512m"], 2),
         ];
         let said = |mib| check_build(&build, Bytes::from_mib(mib)).map(|f| f.problem);
+        let modules = [(); 4].map(|()| jvm("test JVMs", &["-Xmx512m"], 2));
+        assert_eq!(check_build(&modules, Bytes::from_mib(1024)), None);
         assert_eq!(said(2048), None, "a quarter is Maven's");
         assert_eq!(
             said(1024).as_deref(),

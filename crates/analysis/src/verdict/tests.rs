@@ -347,6 +347,20 @@ fn an_application_that_answers_errors_from_the_warm_up_on_does_not_hang() {
 }
 
 #[test]
+fn a_hang_behind_a_warm_up_of_errors_is_one() {
+    let mut evidence = hanging();
+    let mut warm_up = evidence.load[0].clone();
+    (warm_up.phase, warm_up.ok) = (TrialPhase::WarmUp, 0);
+    warm_up.errors = [("http_5xx".to_owned(), 3000)].into();
+    evidence.load.insert(0, warm_up);
+    for second in evidence.seconds.iter_mut().skip(4) {
+        second.errors = Some(300);
+    }
+    let verdict = judged(&evidence).verdict;
+    assert_eq!(verdict, TrialVerdict::AppKo(AppKo::Hang));
+}
+
+#[test]
 fn a_missed_slo_says_by_how_much_and_why() {
     let mut slow = passing_evidence();
     let mut histogram = empty_histogram();

@@ -209,6 +209,9 @@ mod tests {
             ("MAX_HEAP_TABLE_SIZE", "64M", None),
             ("HEAP_DUMP_MAX", "5", None),
             ("JAVA_MAX_DIRECT_MEMORY", "1g", None),
+            ("UWSGI_CHEAPER_INITIAL", "4", None),
+            ("G1_HEAP_REGION_SIZE", "16m", None),
+            ("NON_HEAP_MAX_SIZE", "128m", None),
             ("JVM_MAX_HEAP_SIZE", "75.0", None),
         ] {
             let found = heap_options(name, value).or_else(|| named_heap(name, value));

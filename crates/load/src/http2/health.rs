@@ -67,6 +67,9 @@ mod tests {
             assert_eq!(why(&[BEGIN, HEAD, &not, TRAILERS]), "it is not SERVING");
             let said = "it has no service grpc.health.v1.Health";
             assert_eq!(why(&[BEGIN, NO_SERVICE]), said);
+            // A web server's error page.
+            let page = "0000020001000000017b7d";
+            assert_eq!(why(&[BEGIN, HEAD, page]), "gRPC status none");
             assert!(
                 why(&["485454502f312e31203430302042616420526571756573740d0a"])
                     .contains("not HTTP/2")

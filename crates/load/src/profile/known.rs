@@ -521,6 +521,9 @@ mod tests {
                 "2023-10-10 13:55:30,123 INFO  [io.qua.htt.access-log] (executor-thread-1) {combined}"
             )),
             said(&format!("2023-10-10T13:55:30.123Z {combined}")),
+            said(
+                r#"  {"time":"2023-10-10T13:55:36Z","method":"GET","path":"/a","status":200,"taken":12}"#,
+            ),
         ];
         insta::assert_snapshot!(others.join("\n"), @"
         ltsv: 1 requests, 0 rejected, Some(48.0) ms
@@ -541,6 +544,7 @@ mod tests {
         combined: 1 requests, 0 rejected, None ms
         combined: 1 requests, 0 rejected, None ms
         combined: 1 requests, 0 rejected, None ms
+        json: 1 requests, 0 rejected, None ms
         ");
         let all = [
             said(gorouter),
