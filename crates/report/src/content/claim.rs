@@ -127,7 +127,7 @@ impl<'a> AnswerClaim<'a> {
         // Another JDK may have been tested at the same size.
         let is_proof = |t: &&TrialRecord| {
             t.purpose == TrialPurpose::Prove
-                && groups::is_same(&t.configuration, &recommendation.configuration)
+                && groups::is_of_answer(&t.configuration, &recommendation.configuration)
         };
         view.evidence_trials().filter(is_proof)
     }

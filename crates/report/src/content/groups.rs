@@ -3,6 +3,7 @@
 //! Owns the grouping for every section: two configurations are the same when everything but their
 //! label is.
 
+use loadline_analysis::budget::without_pretouch;
 use loadline_analysis::record::{
     CPU_PERIOD, Configuration, JvmOption, LevelApplication, TrialRecord, TrialVerdict,
     ValueProvenance,
@@ -79,6 +80,13 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
         b.label.clone_from(&a.label);
         *a == b
     }
+}
+
+/// Whether a trial ran with an answer's configuration. With `--heap grow` trials touch a heap that the
+/// answer leaves to grow.
+pub fn is_of_answer(trial: &Configuration, answer: &Configuration) -> bool {
+    let shipped = |own: &Configuration| without_pretouch(own.clone());
+    is_same(&shipped(trial), &shipped(answer))
 }
 
 /// The size in words: `500m CPU and 212Mi with -Xmx64m`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_analysis::budget::named_heap;
 use loadline_analysis::lint::OUTSIDE_HEAP;
-use loadline_analysis::record::Configuration;
+use loadline_analysis::record::{Configuration, TrialRecord};
 use loadline_analysis::slo::RunObjective;
 use loadline_sizing::Bytes;
 
@@ -40,9 +40,7 @@ pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>
     let configuration = &recommendation.configuration;
     let options = configuration.jvm_options.iter().map(|o| o.text.as_str());
     let lines = crate::content::claim::AnswerClaim::new(view, recommendation).emitted_lines();
-    let own = view.evidence_trials();
-    let own = own.filter(|t| groups::is_same(&t.configuration, configuration));
-    let jvms = own
+    let jvms = trials_of_answer(view, configuration)
         .filter_map(|t| t.evidence.run.as_ref())
         .flat_map(|run| &run.jvms);
     let run = ShippedRun {
@@ -179,6 +177,14 @@ fn resources(configuration: &Configuration) -> Yaml {
     ])
 }
 
+fn trials_of_answer<'a>(
+    view: &'a ResultView,
+    answer: &'a Configuration,
+) -> impl Iterator<Item = &'a TrialRecord> {
+    let trials = view.evidence_trials();
+    trials.filter(move |trial| groups::is_of_answer(&trial.configuration, answer))
+}
+
 fn deadline(view: &ResultView, configuration: &Configuration) -> (Duration, String) {
     let bound = view
         .slo
@@ -187,10 +193,7 @@ fn deadline(view: &ResultView, configuration: &Configuration) -> (Duration, Stri
             RunObjective::Time { bound } => Some(bound),
             _ => None,
         });
-    let runs = view
-        .evidence_trials()
-        .filter(|t| groups::is_same(&t.configuration, configuration));
-    let longest = runs
+    let longest = trials_of_answer(view, configuration)
         .filter_map(|t| t.evidence.start.ready)
         .max()
         .unwrap_or_default();

@@ -147,6 +147,27 @@ fn each_tool_gets_what_it_reads_and_a_batch_a_schedule() {
 }
 
 #[test]
+fn an_answer_whose_heap_may_grow_rests_on_trials_that_touched_it() {
+    let mut view = build(None, &HEAP);
+    view.slo = "exit=0".parse().expect("an SLO");
+    let grows = view.recommendation.as_mut().expect("it has one");
+    grows.configuration.jvm_options.remove(0);
+    let longest = view.trials.iter().filter_map(|t| t.evidence.start.ready);
+    let longest = longest.max().expect("runs");
+    let files = shipped(&view, "java -jar batch.jar", None);
+    let job = text(&files, "job.yaml");
+    let seconds = job
+        .split_once("activeDeadlineSeconds: ")
+        .expect("a bound")
+        .1;
+    let seconds: String = seconds.chars().take_while(char::is_ascii_digit).collect();
+    let seconds: u64 = seconds.parse().expect("seconds");
+    assert!(seconds > longest.as_secs(), "{job}");
+    let said = headline(&view).sentence;
+    assert!(said.contains("judged for 30 s"), "{said}");
+}
+
+#[test]
 fn an_answer_says_where_the_heap_goes_and_what_a_run_costs() {
     let said = headline(&build(Some("MAVEN_OPTS"), &HEAP));
     assert!(
