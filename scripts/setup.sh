@@ -218,6 +218,7 @@ if [ "$level" != build ] && [ "$level" != demo ]; then
         || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
     musl "$(uname -m)" || say 'optional musl for Rust cannot be had here: tests of packages are skipped by name'
     jdk_25
+    scripts/load-tools.sh
     [ -n "$missing" ] || cargo_deny
 fi
 [ -n "$missing" ] || [ "$level" != docs ] || mdbook

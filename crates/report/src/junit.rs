@@ -59,7 +59,7 @@ fn is_step(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
         .iter()
         .filter_map(|of| of.configuration.as_ref());
     let mut answers = by_level.chain([&answer.configuration]);
-    !answers.any(|answer| groups::is_same(answer, group.configuration))
+    !answers.any(|answer| groups::is_of_answer(group.configuration, answer))
 }
 
 fn missing_cases(view: &ResultView) -> Option<&str> {
@@ -110,7 +110,7 @@ fn write_case(
 
 fn answer_said(view: &ResultView, group: &ConfigurationGroup<'_>) -> Option<String> {
     let answer = view.recommendation.as_ref()?;
-    let is_it = groups::is_same(&answer.configuration, group.configuration);
+    let is_it = groups::is_chosen(view, group.configuration);
     let claim = AnswerClaim::new(view, answer);
     let trend = claim.describe_trend();
     is_it.then(|| {

@@ -15,7 +15,7 @@ const BARE: [&str; 6] = [
     "npx ",
 ];
 
-const PINS: [&str; 2] = ["wheels.txt", "npm.txt"];
+const PINS: [&str; 3] = ["wheels.txt", "npm.txt", "locust.txt"];
 
 /// Scripts fetch nothing by a bare address, packages only by their hashes, actions by their commit.
 pub fn pinned(project: &Project) -> Vec<Finding> {

@@ -189,6 +189,7 @@ pub enum ObservedModel {
     Open,
     /// It sent next to nothing in stalls: requests that users would have sent then are missing.
     Closed,
+    /// Some came, or the command itself had no CPU.
     Unclear,
     /// The service never stalled, so that it does not matter.
     NoStall,
@@ -207,9 +208,11 @@ impl LoadCommandEvidence {
         if self.expected_in_stalls < LEAST_EXPECTED {
             return ObservedModel::NoStall;
         }
+        // A command that has no CPU sends nothing either, and catches up later.
+        let is_starved = self.cpu_wait.is_some_and(|wait| wait > self.stalled);
         match self.arrived_in_stalls as f64 / self.expected_in_stalls {
             share if share >= OPEN_SHARE => ObservedModel::Open,
-            share if share <= CLOSED_SHARE => ObservedModel::Closed,
+            share if share <= CLOSED_SHARE && !is_starved => ObservedModel::Closed,
             _ => ObservedModel::Unclear,
         }
     }

@@ -240,16 +240,16 @@ const PLAN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 /// results are recognised as.
 type ToolRow = (&'static str, &'static str, &'static str, &'static str);
 
-const TOOLS: [ToolRow; 6] = [
+const TOOLS: [ToolRow; 7] = [
     (
         "vegeta",
-        "go install github.com/tsenart/vegeta/v12@v12.13.0",
+        "scripts/load-tools.sh",
         "vegeta attack -rate={rate}/s -duration={duration_s}s -targets=targets -output={results}",
         "vegeta",
     ),
     (
         "hey",
-        "go install github.com/rakyll/hey@v0.1.5",
+        "scripts/load-tools.sh",
         "sh -c 'exec hey -c 5 -q 20 -z {duration_s}s -o csv {url} >{results}'",
         "hey",
     ),
@@ -267,33 +267,75 @@ const TOOLS: [ToolRow; 6] = [
     ),
     (
         "locust",
-        "pip install locust",
+        "scripts/load-tools.sh",
         "locust --headless -f locustfile.py -H http://localhost:8080 -u 10 -r 10 -t {duration_s}s --csv {results}",
         "Locust",
     ),
     (
         "jmeter",
-        "JMeter 5.6.3",
+        "scripts/load-tools.sh",
         "jmeter -n -t plan.jmx -l {results} -j /tmp/jmeter.log -Jrate={rate} -Jduration={duration_s}",
         "JMeter CSV",
     ),
+    (
+        "gatling",
+        "scripts/load-tools.sh",
+        "gatling -s Readers -nr -rf {results}",
+        "Gatling",
+    ),
 ];
 
+const SIMULATION: &str = r#"
+import static io.gatling.javaapi.core.CoreDsl.*;
+import static io.gatling.javaapi.http.HttpDsl.*;
+import io.gatling.javaapi.core.Simulation;
+public class Readers extends Simulation {{
+    var rate = Double.parseDouble(System.getenv("LOADLINE_RATE"));
+    var seconds = Long.parseLong(System.getenv("LOADLINE_DURATION_SECONDS"));
+    setUp(scenario("read").exec(http("first").get("/"))
+        .injectOpen(constantUsersPerSec(rate).during(seconds)))
+        .protocols(http.baseUrl("http://localhost:8080").shareConnections());
+}}
+"#;
+
+/// Compiles the simulation of Gatling into the lab, with the libraries of this directory.
+fn compile_simulation(lab: &Lab, libraries: &Path) {
+    script(lab, "Readers.java", SIMULATION);
+    let compiled = std::process::Command::new("javac")
+        .arg("-cp")
+        .arg(libraries.join("*"))
+        .args(["-d", ".", "Readers.java"])
+        .current_dir(lab.path())
+        .status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+}
+
 fn the_tools_in_path_make_the_load() -> Outcome {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let installed = root.join("build/load-tools/bin");
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
-        |name: &str| std::env::split_paths(&path).any(|place| place.join(name).is_file());
+    let places: Vec<PathBuf> = std::iter::once(installed)
+        .chain(std::env::split_paths(&path))
+        .collect();
+    let program = |name: &str| {
+        let mut files = places.iter().map(|place| place.join(name));
+        files.find(|file| file.is_file())
+    };
     let lab = Lab::new();
     script(&lab, "targets", TARGETS);
     script(&lab, "locustfile.py", LOCUSTFILE);
     script(&lab, "plan.jmx", PLAN);
     for (name, install, words, format) in TOOLS {
-        if !is_there(name) {
+        let Some(program) = program(name) else {
             println!("SKIP load tool {name}: not in PATH ({install})");
             continue;
+        };
+        if name == "gatling" {
+            compile_simulation(&lab, &root.join("build/load-tools/gatling"));
         }
+        let words = words.replacen(name, &program.display().to_string(), 1);
         let more = ["--rate", "100/s", "--slo", "p99<20s"];
-        let ended = run_with_load(&lab, words, "4s", &more).expect_code(0);
+        let ended = run_with_load(&lab, &words, "4s", &more).expect_code(0);
         let measure = &lab.trial()["evidence"]["load"][1];
         let seen = measure["scheduled"].as_u64().unwrap_or(0);
         assert!(seen > 40, "{name}: {measure} {ended}");

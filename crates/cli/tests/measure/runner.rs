@@ -66,8 +66,7 @@ const BESIDE: &str = "beside::";
 const ENGINES: &str = "engines::";
 
 /// A separate machine, or tests that a busy machine would fail.
-const OF_TIME: [&[Case]; 6] = [
-    &answers::TIMED,
+const OF_TIME: [&[Case]; 5] = [
     &applications::TIMED,
     &dependencies::TIMED,
     &postgresql::TIMED,

@@ -89,6 +89,12 @@ pub fn is_of_answer(trial: &Configuration, answer: &Configuration) -> bool {
     is_same(&shipped(trial), &shipped(answer))
 }
 
+/// Whether the answer is this trial's configuration.
+pub fn is_chosen(view: &ResultView, configuration: &Configuration) -> bool {
+    let chosen = view.recommendation.as_ref();
+    chosen.is_some_and(|answer| is_of_answer(configuration, &answer.configuration))
+}
+
 /// The size in words: `500m CPU and 212Mi with -Xmx64m`.
 pub fn size_words(configuration: &Configuration) -> String {
     let heap = configuration.heap_option();

@@ -102,7 +102,7 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
         })
         .wrapping("What happened");
     for group in &groups {
-        let chosen = is_chosen(view, group);
+        let chosen = groups::is_chosen(view, group.configuration);
         let (verdict, tone) = group_verdict(group);
         let (passed, of) = group.passes();
         let figures: Vec<TrialFigures> = group
@@ -182,7 +182,7 @@ fn cell(view: &ResultView, group: &ConfigurationGroup<'_>) -> TableCell {
     for part in [latency, start].into_iter().flatten() {
         text.push_str(&format!(", {part}"));
     }
-    if is_chosen(view, group) {
+    if groups::is_chosen(view, group.configuration) {
         text.push_str(&format!(", {}", view.chosen_as()));
     }
     TableCell::new(text, tone)
@@ -214,11 +214,6 @@ pub(super) fn what_happened(group: &ConfigurationGroup<'_>) -> String {
             .map(|t| t.reason.to_string())
             .unwrap_or_default(),
     }
-}
-
-pub(super) fn is_chosen(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
-    let chosen = view.recommendation.as_ref();
-    chosen.is_some_and(|r| groups::is_same(&r.configuration, group.configuration))
 }
 
 fn memory_of(group: &ConfigurationGroup<'_>) -> u64 {

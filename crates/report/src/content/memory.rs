@@ -64,9 +64,7 @@ pub fn fills(view: &ResultView) -> Vec<(String, MemoryFill)> {
 
 fn rows<'a>(view: &'a ResultView) -> Vec<(String, MemoryFill, ConfigurationGroup<'a>)> {
     let names = ConfigurationNames::for_result(view);
-    let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
-    let is_chosen =
-        |g: &ConfigurationGroup<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
+    let is_chosen = |g: &ConfigurationGroup<'_>| groups::is_chosen(view, g.configuration);
     let mut groups = groups::group_trials(view);
     groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
     let row = |group: ConfigurationGroup<'a>| {

@@ -150,7 +150,7 @@ fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
         .right("Peak memory")
         .wrapping("What happened");
     for group in groups {
-        let chosen = matrix::is_chosen(view, group);
+        let chosen = groups::is_chosen(view, group.configuration);
         let (verdict, tone) = matrix::group_verdict(group);
         let (passed, of) = group.passes();
         let trials = || {

@@ -107,9 +107,7 @@ pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
 fn groups_with_load(
     view: &ResultView,
 ) -> impl Iterator<Item = (ConfigurationGroup<'_>, Vec<LoadSeconds<'_>>)> {
-    let chosen = view.recommendation.as_ref().map(|r| &r.configuration);
-    let is_chosen =
-        |g: &ConfigurationGroup<'_>| chosen.is_some_and(|c| groups::is_same(c, g.configuration));
+    let is_chosen = |g: &ConfigurationGroup<'_>| groups::is_chosen(view, g.configuration);
     let mut groups = groups::group_trials(view);
     groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
     groups.into_iter().take(MOST).filter_map(|group| {

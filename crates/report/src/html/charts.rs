@@ -166,13 +166,11 @@ fn percentile_line(
 
 /// 0 for the recommended configuration, 1 for the next smaller one, 2 for the others.
 fn rank(view: &ResultView, group: &ConfigurationGroup<'_>) -> u8 {
-    let Some(recommendation) = &view.recommendation else {
-        return 2;
-    };
-    if groups::is_same(&recommendation.configuration, group.configuration) {
+    if groups::is_chosen(view, group.configuration) {
         return 0;
     }
-    let next = recommendation.next_smaller.as_ref();
+    let answer = view.recommendation.as_ref();
+    let next = answer.and_then(|answer| answer.next_smaller.as_ref());
     let is_next = next.is_some_and(|n| group.trials.iter().any(|t| t.id == n.trial));
     if is_next { 1 } else { 2 }
 }

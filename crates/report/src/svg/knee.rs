@@ -127,10 +127,7 @@ fn knee_size(
         .evidence_trials()
         .map(|t| TrialFigures::for_trial(t, quantile).headline);
     let seen = figures::spread(seen.flatten());
-    let is_chosen = view
-        .recommendation
-        .as_ref()
-        .is_some_and(|r| groups::is_same(&r.configuration, group.configuration));
+    let is_chosen = groups::is_chosen(view, group.configuration);
     let (kept, of) = group.passes();
     let worst = seen.map_or_else(String::new, |s| {
         format!(", worst {quantile} {}", s.high.show())

@@ -82,10 +82,7 @@ fn mark(
         figures::verdict_words(trial.verdict),
         trial.reason
     );
-    let is_chosen = view
-        .recommendation
-        .as_ref()
-        .is_some_and(|r| groups::is_same(&r.configuration, &trial.configuration));
+    let is_chosen = groups::is_chosen(view, &trial.configuration);
     drawing.draw_mark(of_verdict(trial.verdict), at, is_chosen, &title);
 }
 

@@ -168,12 +168,13 @@ fn command_evidence() -> LoadCommandEvidence {
 
 #[test]
 fn a_load_command_is_named_and_whether_it_waits_is_said() {
-    let with = |arrived: u64, expected: f64| {
+    let waiting = |arrived: u64, expected: f64, cpu_wait: Option<Duration>| {
         let mut view = on(&["n1"], None);
         let command = LoadCommandEvidence {
             stalled: Duration::from_secs(2),
             arrived_in_stalls: arrived,
             expected_in_stalls: expected,
+            cpu_wait,
             ..command_evidence()
         };
         view.trials.truncate(1);
@@ -186,10 +187,14 @@ fn a_load_command_is_named_and_whether_it_waits_is_said() {
         let at = said.find("The load ").expect("it is said");
         said[at..].to_owned()
     };
+    let with = |arrived, expected| waiting(arrived, expected, None);
     insta::assert_snapshot!(with(0, 1.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. The service did not stall, so it does not matter whether the command waits for answers.");
     insta::assert_snapshot!(with(3, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is closed: while the service answered nothing (4s in all), 6 of 400 expected requests came, so these percentiles leave out most of what users would have waited.");
     insta::assert_snapshot!(with(195, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is open: while the service answered nothing (4s in all), 390 of 400 expected requests came.");
     insta::assert_snapshot!(with(120, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Whether it waits for answers is not clear: while the service answered nothing (4s in all), 240 of 400 expected requests came.");
+    // It had no CPU itself, so that its silence says nothing.
+    let starved = waiting(3, 200.0, Some(Duration::from_secs(3)));
+    assert!(starved.contains("is not clear: while"), "{starved}");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use loadline_analysis::offer::RunPrice;
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{JvmProcess, RunEvidence, ValueProvenance};
-use loadline_report::ResultView;
 use loadline_report::content::headline;
 use loadline_report::emit::{Artefact, RunShape, emit_run};
+use loadline_report::{ResultView, render_terminal};
 use loadline_sizing::Bytes;
 
 use crate::artefacts::text;
@@ -165,6 +165,8 @@ fn an_answer_whose_heap_may_grow_rests_on_trials_that_touched_it() {
     assert!(seconds > longest.as_secs(), "{job}");
     let said = headline(&view).sentence;
     assert!(said.contains("judged for 30 s"), "{said}");
+    let shown = render_terminal(&view, 200);
+    assert!(shown.contains("PASS, recommended"), "{shown}");
 }
 
 #[test]

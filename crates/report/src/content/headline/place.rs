@@ -105,6 +105,7 @@ fn load_command(loads: &[&LoadFrom]) -> Option<String> {
         stalled: sum.stalled + next.stalled,
         arrived_in_stalls: sum.arrived_in_stalls + next.arrived_in_stalls,
         expected_in_stalls: sum.expected_in_stalls + next.expected_in_stalls,
+        cpu_wait: Some(sum.cpu_wait.unwrap_or_default() + next.cpu_wait.unwrap_or_default()),
         ..sum
     })?;
     let stalls = format!(
