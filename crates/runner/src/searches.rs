@@ -82,9 +82,9 @@ pub fn size_search(experiment: &Experiment, memory: Option<Bytes>) -> SizeSearch
         level: level_of_base(experiment, &base),
         heap: policy_of(experiment, &base),
         keeps_direct: has_direct_bound(experiment, &base),
-        // A squeeze lasts as long as it takes, and a command as long as it was written to.
+        // A load command that judges would judge the squeeze as well.
         is_squeezable: experiment.cluster.is_none()
-            && experiment.load.spec.command.is_empty()
+            && experiment.slo.failing_exit().is_none()
             && !experiment.load.is_timed()
             && experiment.app.run.is_none(),
         cpus: Vec::new(),

@@ -4,11 +4,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::lab::Lab;
+use crate::lab::{Lab, recommended};
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     (
         "a_script_of_the_user_makes_the_load_unchanged",
         a_script_of_the_user_makes_the_load_unchanged,
@@ -24,6 +24,10 @@ pub const CASES: [Case; 5] = [
     (
         "a_load_command_is_judged_by_its_exit_code",
         a_load_command_is_judged_by_its_exit_code,
+    ),
+    (
+        "a_search_with_a_load_command_squeezes",
+        a_search_with_a_load_command_squeezes,
     ),
     (
         "the_tools_in_path_make_the_load",
@@ -213,6 +217,45 @@ fn a_load_command_is_judged_by_its_exit_code() -> Outcome {
     None
 }
 
+/// Its starts age and are squeezed under the command, as under loadline's own load.
+fn a_search_with_a_load_command_squeezes() -> Outcome {
+    let Some(wrk) = installed_tool("wrk") else {
+        return Some("no wrk in PATH".into());
+    };
+    let lab = Lab::new();
+    let load = format!("{} -t 1 -c 2 -d {{duration_s}}s {{url}}", wrk.display());
+    let ended = lab
+        .call("size")
+        .args(&["--wait", "--accept-noise", "--json", "--load", &load])
+        .args(&["--url", "http://localhost:8080/", "--cpu", "500m"])
+        .args(&["--slo", "p50<20s", "--warm-up", "1s", "--duration", "1s"])
+        .args(&["--min-memory=32Mi", "--max-memory=64Mi", "--prove=1"])
+        .zoo(&lab, &["serve"])
+        .into_end();
+    let result = ended.expect_code(0).json();
+    assert!(recommended(&result).is_some(), "{result:#}");
+    let trials = result["trials"].as_array().expect("trials");
+    let squeezed = trials.iter().find(|trial| trial["purpose"] == "squeeze");
+    let squeezed = squeezed.expect("a squeezed start");
+    let end = &squeezed["evidence"]["squeeze"]["end"]["kind"];
+    let is_wall = ["storm", "pressure", "busy", "no_room"].map(serde_json::Value::from);
+    assert!(is_wall.contains(end), "{squeezed:#}");
+    None
+}
+
+/// A load tool of scripts/load-tools.sh, or one in PATH.
+fn installed_tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = project().join("build/load-tools/bin");
+    let places = std::iter::once(own).chain(std::env::split_paths(&path));
+    let mut files = places.map(|place| place.join(name));
+    files.find(|file| file.is_file())
+}
+
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 const TARGETS: &str = "GET http://localhost:8080/\n";
 
 const LOCUSTFILE: &str = "
@@ -311,27 +354,17 @@ fn compile_simulation(lab: &Lab, libraries: &Path) {
 }
 
 fn the_tools_in_path_make_the_load() -> Outcome {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let installed = root.join("build/load-tools/bin");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> = std::iter::once(installed)
-        .chain(std::env::split_paths(&path))
-        .collect();
-    let program = |name: &str| {
-        let mut files = places.iter().map(|place| place.join(name));
-        files.find(|file| file.is_file())
-    };
     let lab = Lab::new();
     script(&lab, "targets", TARGETS);
     script(&lab, "locustfile.py", LOCUSTFILE);
     script(&lab, "plan.jmx", PLAN);
     for (name, install, words, format) in TOOLS {
-        let Some(program) = program(name) else {
+        let Some(program) = installed_tool(name) else {
             println!("SKIP load tool {name}: not in PATH ({install})");
             continue;
         };
         if name == "gatling" {
-            compile_simulation(&lab, &root.join("build/load-tools/gatling"));
+            compile_simulation(&lab, &project().join("build/load-tools/gatling"));
         }
         let words = words.replacen(name, &program.display().to_string(), 1);
         let more = ["--rate", "100/s", "--slo", "p99<20s"];
