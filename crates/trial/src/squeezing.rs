@@ -159,7 +159,7 @@ impl Squeezing {
     pub(crate) fn end(&mut self, ended: Option<(String, bool)>) {
         let end = match ended {
             Some((_, true)) => SqueezeEnd::Killed,
-            Some((how, false)) => SqueezeEnd::NotPossible(format!("the application ended: {how}")),
+            Some((how, false)) => SqueezeEnd::NotPossible(how),
             None => SqueezeEnd::OutOfTime,
         };
         self.end.get_or_insert(end);

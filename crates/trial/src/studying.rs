@@ -180,10 +180,21 @@ impl StudyCourse {
         self.squeezing.is_some()
     }
 
-    pub(crate) fn end_squeeze(&mut self, instance: &Instance) {
+    /// Ends the squeeze, which is cut where the application or, as `is_unloaded` says, the load command
+    /// ended before.
+    pub(crate) fn end_squeeze(&mut self, instance: &Instance, is_unloaded: bool) {
         let state = &instance.state;
-        let how = || (state.how_it_ended(), instance.was_too_large());
-        let ended = state.is_over().then(how);
+        let ended = match (state.is_over(), is_unloaded) {
+            (true, _) => Some((
+                format!("the application ended: {}", state.how_it_ended()),
+                instance.was_too_large(),
+            )),
+            (false, true) => {
+                let why = "the load command ended in the squeeze; let it send for {duration_s}";
+                Some((why.to_owned(), false))
+            }
+            (false, false) => None,
+        };
         if let Some(squeezing) = &mut self.squeezing {
             squeezing.end(ended);
             let (steps, end) = squeezing.told();

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::applications::ping;
 use crate::lab::{Lab, recommended};
 use crate::process::Ended;
 use crate::runner::{Case, Outcome};
@@ -217,29 +218,39 @@ fn a_load_command_is_judged_by_its_exit_code() -> Outcome {
     None
 }
 
-/// Its starts age and are squeezed under the command, as under loadline's own load.
+/// Its starts age and are squeezed under the command, as under loadline's own load, unless it ends before.
 fn a_search_with_a_load_command_squeezes() -> Outcome {
     let Some(wrk) = installed_tool("wrk") else {
         return Some("no wrk in PATH".into());
     };
-    let lab = Lab::new();
-    let load = format!("{} -t 1 -c 2 -d {{duration_s}}s {{url}}", wrk.display());
-    let ended = lab
-        .call("size")
-        .args(&["--wait", "--accept-noise", "--json", "--load", &load])
-        .args(&["--url", "http://localhost:8080/", "--cpu", "500m"])
-        .args(&["--slo", "p50<20s", "--warm-up", "1s", "--duration", "1s"])
-        .args(&["--min-memory=32Mi", "--max-memory=64Mi", "--prove=1"])
-        .zoo(&lab, &["serve"])
-        .into_end();
-    let result = ended.expect_code(0).json();
-    assert!(recommended(&result).is_some(), "{result:#}");
-    let trials = result["trials"].as_array().expect("trials");
-    let squeezed = trials.iter().find(|trial| trial["purpose"] == "squeeze");
-    let squeezed = squeezed.expect("a squeezed start");
-    let end = &squeezed["evidence"]["squeeze"]["end"]["kind"];
-    let is_wall = ["storm", "pressure", "busy", "no_room"].map(serde_json::Value::from);
-    assert!(is_wall.contains(end), "{squeezed:#}");
+    let jar = match ping() {
+        Ok(jar) => jar,
+        Err(reason) => return Some(reason),
+    };
+    let walls: &[&str] = &["storm", "pressure", "busy", "no_room"];
+    for (seconds, ends) in [("{duration_s}", walls), ("3", &["not_possible"])] {
+        let lab = Lab::new();
+        let load = format!("{} -t 1 -c 2 -d {seconds}s {{url}}", wrk.display());
+        let ended = lab
+            .call("size")
+            .args(&["--wait", "--accept-noise", "--json", "--load", &load])
+            .args(&["--url", "http://localhost:8080/", "--cpu", "1"])
+            .args(&["--slo", "p50<20s", "--warm-up", "1s", "--duration", "1s"])
+            .args(&["--min-memory=160Mi", "--max-memory=192Mi", "--prove=1"])
+            .args(&["--", "java", "-jar"])
+            .arg(&jar)
+            .into_end();
+        let result = ended.expect_code(0).json();
+        assert!(recommended(&result).is_some(), "{result:#}");
+        let trials = result["trials"].as_array().expect("trials");
+        let squeezed = trials.iter().find(|trial| trial["purpose"] == "squeeze");
+        let squeezed = squeezed.expect("a squeezed start");
+        let end = &squeezed["evidence"]["squeeze"]["end"]["kind"];
+        assert!(
+            end.as_str().is_some_and(|end| ends.contains(&end)),
+            "{squeezed:#}"
+        );
+    }
     None
 }
 

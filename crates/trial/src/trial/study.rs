@@ -9,6 +9,7 @@ use loadline_analysis::verdict::load_misses;
 use super::OngoingTrial;
 use crate::clock::monotonic_ns;
 use crate::halt::HaltReason;
+use crate::load_command::LoadTool;
 use crate::soaking::SoakRun;
 
 impl OngoingTrial<'_> {
@@ -62,6 +63,8 @@ impl OngoingTrial<'_> {
     }
 
     pub(super) fn end_study(&mut self, phase: TrialPhase) {
+        let tool = self.instances.load_tool.as_ref();
+        let is_unloaded = tool.is_some_and(LoadTool::has_ended);
         let (Some(study), [instance]) = (&mut self.study, &mut self.instances.all[..]) else {
             return;
         };
@@ -72,7 +75,7 @@ impl OngoingTrial<'_> {
                     parts.live_set = live_set;
                 }
             }
-            TrialPhase::Squeeze => study.end_squeeze(instance),
+            TrialPhase::Squeeze => study.end_squeeze(instance, is_unloaded),
             _ => {}
         }
     }
