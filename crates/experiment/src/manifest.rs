@@ -148,13 +148,22 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
             "let Helm write the manifest: helm template CHART | loadline lint -",
         )
     };
+    // What `helm install --dry-run` prints, between its own words.
+    let release = text
+        .starts_with("NAME: ")
+        .then(|| text.split_once("\nMANIFEST:\n"));
+    let text = release.flatten().map_or(text, |(_, rest)| rest);
+    let text = text.split("\nNOTES:\n").next().unwrap_or(text);
     let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
     let documents = parsed.map_err(|error| match text.contains("{{") {
         true => template(),
         false => RunRefusal::new(
             what(),
             parser_message(&error),
-            "write it as YAML; `kubectl apply --dry-run=client -f FILE` or `docker compose config` shows the fault",
+            match text.contains("${") {
+                true => "fill in its placeholders first: envsubst < FILE | loadline lint -",
+                false => "write it as YAML; `kubectl apply --dry-run=client -f FILE` or `docker compose config` shows the fault",
+            },
         ),
     })?;
     if documents.iter().any(is_template) {

@@ -18,6 +18,11 @@ const MANY_CPUS: u32 = 100;
 
 pub(super) fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
     container.unreadable.iter().map(|text| {
+        if text.contains(['$', '{']) {
+            let problem = format!("{text} is a placeholder, and not looked at");
+            let hint = "fill it in first: envsubst < FILE | loadline lint -; of a Template: oc process -f FILE -p NAME=VALUE -o yaml | loadline lint -";
+            return finding(Severity::Warning, problem, hint);
+        }
         finding(
             Severity::Error,
             format!("{text} is no quantity, and the API server refuses it"),

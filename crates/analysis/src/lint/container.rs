@@ -84,9 +84,17 @@ impl LintedContainer {
         let all = || self.pod.running.iter().copied().chain([self.own_needs()]);
         let cpu = all().filter_map(|needs| paid(&needs).0.map(Cpus::as_millis));
         let memory = all().filter_map(|needs| paid(&needs).1);
+        // Containers that end before the others start need their room alone.
+        let before = || self.pod.starting.iter().map(paid);
+        let cpu = cpu.reduce(u32::saturating_add).map(Cpus::from_millis);
+        let memory = memory.reduce(Bytes::saturating_add);
         (
-            cpu.reduce(u32::saturating_add).map(Cpus::from_millis),
-            memory.reduce(Bytes::saturating_add),
+            cpu.map(|all| before().filter_map(|(cpu, _)| cpu).fold(all, Cpus::max)),
+            memory.map(|all| {
+                before()
+                    .filter_map(|(_, memory)| memory)
+                    .fold(all, Bytes::max)
+            }),
         )
     }
 

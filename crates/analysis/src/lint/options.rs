@@ -25,7 +25,10 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
     if container.jvm.is_empty() {
         return None;
     }
-    let known = container.jvm.iter().filter(|option| !option.contains('$'));
+    let known = container
+        .jvm
+        .iter()
+        .filter(|option| !option.contains(['$', '{']));
     let options = JvmOptionSet::from_words(known.cloned());
     let (jdk, machine) = (container.jdk(), container.machine());
     let by_version = |refusal: &HotSpotRefusal| {

@@ -7,7 +7,7 @@ use loadline_sizing::Bytes;
 use loadline_sizing::options::parse_size;
 
 /// A variable, and the options that its image's start script makes of the value (`@`).
-const HEAPS: [(&str, &str); 11] = [
+const HEAPS: [(&str, &str); 10] = [
     // Cassandra
     ("MAX_HEAP_SIZE", "-Xms@ -Xmx@"),
     ("HEAP_NEWSIZE", "-Xmn@"),
@@ -21,37 +21,47 @@ const HEAPS: [(&str, &str); 11] = [
     // Red Hat's and fabric8's run-java.sh
     ("JAVA_MAX_MEM_RATIO", "-XX:MaxRAMPercentage=@.0"),
     ("GC_MAX_METASPACE_SIZE", "-XX:MaxMetaspaceSize=@m"),
-    // Druid
-    ("DRUID_MAXDIRECTMEMORYSIZE", "-XX:MaxDirectMemorySize=@"),
     ("SPARK_DAEMON_MEMORY", "-Xmx@"),
     ("LOGSTASH_HEAP_SIZE", "-Xms@ -Xmx@"),
 ];
 
-/// Parts of names of variables that are about a heap, and not about its size.
-const NO_HEAP: [&str; 11] = [
-    "CHEAP", "DIRECT", "DUMP", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO", "REGION", "TABLE",
+/// Parts of names of variables that are about a heap, and not about the size of the service's.
+const NO_HEAP: [&str; 12] = [
+    "CACHE", "CHEAP", "CLIENT", "DUMP", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO", "REGION",
+    "TABLE",
 ];
+
+/// Ends of names of shares of the limit, of Rundeck, Payara and JBoss EAP: a percentage, or a part of 1.
+const SHARES: [&str; 3] = ["MAX_RAM_PERCENTAGE", "HEAP_PERCENTAGE", "HEAP_PERCENT"];
+
+/// Parts of the names of images whose `MEMORY`, `MAXIMUM_MEMORY` or `MEM_LIMIT` is the heap.
+const MEMORY_IS_HEAP: [&str; 4] = ["minecraft", "bungeecord", "geoserver", "unifi"];
 
 /// The option that a variable stands for by its name: `JVM_MAX_HEAP_SIZE`, `HADOOP_HEAPSIZE_MIN`,
 /// `DRUID_XMX`.
-fn option_by_name(name: &str) -> Option<&'static str> {
-    let name = name.to_uppercase();
+fn option_by_name(name: &str, image: &str) -> Option<&'static str> {
     let mut parts = name.split('_').filter(|part| !part.is_empty());
     let has = |begins: &[&str]| {
         let mut parts = name.split('_');
         parts.any(|part| begins.iter().any(|begin| part.starts_with(begin)))
     };
+    // Neo4j's page cache is memory outside the heap.
+    if name.contains("DIRECT") && name.contains("MEM") || name.contains("PAGECACHE_SIZE") {
+        return Some("-XX:MaxDirectMemorySize=@m");
+    }
     if parts.any(|part| NO_HEAP.iter().any(|other| part.contains(other))) {
         return None;
     }
-    let is_java = has(&["JVM", "JAVA"]) && name.contains("MEM");
+    let is_heap = |part: &&str| image.contains(*part);
+    let is_java = has(&["JVM", "JAVA"]) || MEMORY_IS_HEAP.iter().any(is_heap);
+    let is_java = is_java && name.contains("MEM") || name.ends_with("DRIVER_MEMORY");
     if !name.contains("HEAP") && !is_java && !has(&["XMX", "XMS"]) {
         return None;
     }
     if has(&["MIN", "INIT", "XMS", "START"]) {
         return Some("-Xms@m");
     }
-    let ends = ["HEAP", "SIZE", "MEM", "MEMORY"];
+    let ends = ["HEAP", "SIZE", "MEM", "MEMORY", "LIMIT"];
     let is_size = ends.iter().any(|end| name.ends_with(end));
     (is_size || has(&["MAX", "XMX"])).then_some("-Xmx@m")
 }
@@ -63,9 +73,15 @@ pub fn heap_options(name: &str, value: &str) -> Option<String> {
     with_value(known?.1, value)
 }
 
-/// The JVM option that a variable probably stands for, as its name is about a heap.
-pub fn named_heap(name: &str, value: &str) -> Option<String> {
-    with_value(option_by_name(name)?, value)
+/// The JVM option that a variable of an image probably stands for, as its name is about memory.
+pub fn named_heap(name: &str, value: &str, image: &str) -> Option<String> {
+    let name = name.to_uppercase();
+    if SHARES.iter().any(|end| name.ends_with(end)) && !name.contains("INIT") {
+        let share: f64 = value.trim().parse().ok().filter(|share| *share > 0.0)?;
+        let percent = if share <= 1.0 { share * 100.0 } else { share };
+        return Some(format!("-XX:MaxRAMPercentage={percent:.1}"));
+    }
+    with_value(option_by_name(&name, image)?, value)
 }
 
 fn with_value(options: &str, value: &str) -> Option<String> {
@@ -165,6 +181,23 @@ impl<'a> VariableReference<'a> {
     }
 }
 
+/// Flags of start scripts with their values, named as variables: `--heap=512M`, `--driver-memory 4g`.
+pub fn script_flags(words: &[String]) -> Vec<(String, String)> {
+    let parts = words
+        .iter()
+        .flat_map(|word| word.split(|c: char| c.is_whitespace() || c == '='));
+    let parts: Vec<&str> = parts.collect();
+    // The driver of a cluster runs in a pod of its own.
+    if parts.contains(&"cluster") {
+        return Vec::new();
+    }
+    let flag = |pair: &[&str]| {
+        let name = pair[0].strip_prefix("--")?.replace('-', "_");
+        Some((name, pair[1].to_owned()))
+    };
+    parts.windows(2).filter_map(flag).collect()
+}
+
 /// Plain assignments of a shell's text, in their order: `HEAP=3g` of `export HEAP=3g; exec java`.
 pub fn shell_assignments(text: &str) -> impl Iterator<Item = (String, String)> {
     let words = text.split(|c: char| c.is_whitespace() || c == ';');
@@ -208,13 +241,45 @@ mod tests {
             ("DRUID_XMX", "1g", Some("-Xmx1g")),
             ("MAX_HEAP_TABLE_SIZE", "64M", None),
             ("HEAP_DUMP_MAX", "5", None),
-            ("JAVA_MAX_DIRECT_MEMORY", "1g", None),
+            (
+                "JAVA_MAX_DIRECT_MEMORY",
+                "1g",
+                Some("-XX:MaxDirectMemorySize=1g"),
+            ),
+            (
+                "DRUID_MAXDIRECTMEMORYSIZE",
+                "3g",
+                Some("-XX:MaxDirectMemorySize=3g"),
+            ),
+            (
+                "NEO4J_server_memory_pagecache_size",
+                "2G",
+                Some("-XX:MaxDirectMemorySize=2G"),
+            ),
+            ("ZK_CLIENT_HEAP", "256", None),
+            ("MEM_LIMIT", "1024", Some("-Xmx1024m")),
+            ("INIT_MEMORY", "1G", Some("-Xms1G")),
+            ("MAXIMUM_MEMORY", "4G", Some("-Xmx4G")),
+            ("SPARK_DRIVER_MEMORY", "4g", Some("-Xmx4g")),
+            (
+                "JVM_MAX_RAM_PERCENTAGE",
+                "95",
+                Some("-XX:MaxRAMPercentage=95.0"),
+            ),
+            (
+                "CONTAINER_HEAP_PERCENT",
+                "0.9",
+                Some("-XX:MaxRAMPercentage=90.0"),
+            ),
+            ("INITIAL_HEAP_PERCENT", "0.5", None),
             ("UWSGI_CHEAPER_INITIAL", "4", None),
             ("G1_HEAP_REGION_SIZE", "16m", None),
             ("NON_HEAP_MAX_SIZE", "128m", None),
             ("JVM_MAX_HEAP_SIZE", "75.0", None),
         ] {
-            let found = heap_options(name, value).or_else(|| named_heap(name, value));
+            let found = heap_options(name, value)
+                .or_else(|| named_heap(name, value, "kartoza/geoserver:2"));
+            assert_eq!(named_heap("MEMORY", "2G", "shop/orders"), None);
             assert_eq!(found.as_deref(), options, "{name}");
         }
     }

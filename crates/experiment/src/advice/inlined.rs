@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
-use super::manifest::{MOST_WORDS, POD_SPECS, scalar_text};
+use super::manifest::{MOST_WORDS, POD_SPECS, list_texts, scalar_text};
 use super::quantity;
 
 /// How many times longer its parameters may make a template, which is short: a value may be referred
@@ -122,7 +122,13 @@ impl TemplateParameters {
 }
 
 fn is_options_file(name: &str) -> bool {
-    let endings = [".options", ".vmoptions", "jvm.config", "java.env"];
+    let endings = [
+        ".options",
+        ".vmoptions",
+        "bootstrap.conf",
+        "jvm.config",
+        "java.env",
+    ];
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
@@ -301,13 +307,17 @@ impl ConfigMaps {
 
     /// JVM options of mounted files, such as Elasticsearch's `jvm.options.d` and Trino's
     /// `jvm.config`, and of scripts that the words of the container name.
-    pub fn mounted_options(
-        &self,
-        pod: &Value,
-        container: &Value,
-        words: &[String],
-        own: Option<&str>,
-    ) -> Vec<String> {
+    pub fn mounted_options(&self, object: &Value, container: &Value) -> Vec<String> {
+        let pods = POD_SPECS.iter().filter_map(|place| object.pointer(place));
+        let Some(pod) = pods.into_iter().find(|pod| pod["volumes"].is_array()) else {
+            return Vec::new();
+        };
+        let own = namespace(object);
+        let words = [
+            list_texts(container, "command"),
+            list_texts(container, "args"),
+        ]
+        .concat();
         let list = |value: &Value, name: &str| {
             let items = value.get(name).and_then(Value::as_array);
             items.cloned().unwrap_or_default()
@@ -332,7 +342,6 @@ impl ConfigMaps {
         let files = mounted.flatten().flatten();
         let files = files.filter(|(name, _)| is_options_file(name) || is_called(name));
         let lines = files.filter_map(|(_, text)| text.as_str());
-        let lines = lines.flat_map(|text| text.lines().filter(|line| !line.starts_with('#')));
         lines
             .flat_map(words::find_jvm_options)
             .take(MOST_WORDS)

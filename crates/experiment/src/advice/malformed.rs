@@ -36,6 +36,27 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
             let hint = "write a list: [sh, -c, \"exec java -jar app.jar\"]";
             (format!("`{key}` is one text and no list"), hint)
         });
+    let is_text = |value: &Value| value.is_string() || value.is_null();
+    let list = |key| {
+        container
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let values =
+        list("env").filter_map(|variable| Some((&variable["name"], variable.get("value")?)));
+    let words = ["command", "args"].into_iter().flat_map(list);
+    let words = words.map(|word| (&Value::Null, word));
+    let plain = values.chain(words).filter(|(_, value)| !is_text(value));
+    let plain = plain.map(|(name, value)| {
+        let name = name
+            .as_str()
+            .map_or_else(String::new, |name| format!("{name}: "));
+        let hint = "write it in quotes: \"8080\", \"true\"";
+        (format!("{name}{value} is no text"), hint)
+    });
+    let texts = texts.chain(plain);
     let map = is("env", Value::is_object).then(|| {
         let hint = "write a list: - {name: JAVA_TOOL_OPTIONS, value: -Xmx512m}";
         ("`env` is no list".to_owned(), hint)

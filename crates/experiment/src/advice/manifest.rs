@@ -19,7 +19,9 @@ use loadline_sizing::options::words::{self, has_word};
 use serde_json::Value;
 
 use super::image_jdk::image_jdk;
-use super::image_variables::{fill_references, heap_options, named_heap, shell_assignments};
+use super::image_variables::{
+    fill_references, heap_options, named_heap, script_flags, shell_assignments,
+};
 use super::inlined::ConfigMaps;
 use super::malformed::find_malformed;
 use super::option_reader::{JVM_VARIABLES, OptionReader};
@@ -64,14 +66,24 @@ const OTHERS: &str = "\
     pgadmin4 mysql mariadb percona mongo mongodb clickhouse-server influxdb rabbitmq nats \
     mosquitto etcd consul vault vault-k8s minio mc grafana prometheus alertmanager \
     node-exporter kube-state-metrics metrics-server coredns cloud-sql-proxy gce-proxy python \
-    python3 node ruby php golang dotnet k8s-sidecar";
+    python3 node ruby php golang dotnet k8s-sidecar kibana opensearch-dashboards \
+    elastic-agent apm-server heartbeat packetbeat elastalert elasticsearch-curator loki tempo \
+    thanos jaeger-collector jaeger-query external-dns openresty kong kminion redpanda console \
+    superset airflow wordpress mailhog k6 locust helm git bash";
 
-/// Groups of custom resources without pods.
+/// Groups and kinds of custom resources without pods.
 const WITHOUT_PODS: &str = "\
     bitnami.com cert-manager.io external-secrets.io keda.sh kyverno.io monitoring.coreos.com \
-    networking.istio.io security.istio.io telemetry.istio.io traefik.containo.us traefik.io";
+    networking.istio.io security.istio.io telemetry.istio.io traefik.containo.us traefik.io \
+    secrets-store.csi.x-k8s.io cilium.io crd.projectcalico.org cloud.google.com karpenter.sh \
+    networking.gke.io elbv2.k8s.aws metallb.io velero.io grafana.integreatly.org \
+    KafkaTopic KafkaUser KafkaRebalance KafkaConnector Application ApplicationSet AppProject \
+    AnalysisTemplate ClusterAnalysisTemplate";
 
-const HELPERS: [&str; 3] = ["exporter", "proxy", "sidecar"];
+/// Ends of the names of images without a JVM. Most operators are programs in Go.
+const HELPERS: [&str; 5] = ["exporter", "proxy", "sidecar", "operator", "native"];
+
+const JAVA_OPERATORS: &str = "keycloak-operator flink-kubernetes-operator";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestContainer {
@@ -122,6 +134,8 @@ pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
         let is_other = group.ends_with(".x-k8s.io") || group == "sparkoperator.k8s.io";
         let is_own = group.ends_with(".k8s.io") && !is_other || group.ends_with(".openshift.io");
         let is_own = is_own || has_word(WITHOUT_PODS, group);
+        let kind = object.get("kind").and_then(Value::as_str);
+        let is_own = is_own || kind.is_some_and(|kind| has_word(WITHOUT_PODS, kind));
         // An Argo Rollout may take its pods from a Deployment, which is looked at itself.
         let is_own = is_own || object.pointer("/spec/workloadRef/name").is_some();
         group.contains('.') && !is_own && of_object(object, Path::new(""), &maps).is_empty()
@@ -137,7 +151,9 @@ fn workload_name(object: &Value) -> String {
     format!(
         "{}/{}",
         word("/kind").unwrap_or("Pod"),
-        word("/metadata/name").unwrap_or("without-a-name")
+        word("/metadata/name")
+            .or(word("/metadata/generateName"))
+            .unwrap_or("without-a-name")
     )
 }
 
@@ -159,23 +175,11 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
         .map(|raw| ManifestContainer {
             path: path.to_owned(),
             workload: workload.clone(),
-            container: parse_container(raw),
+            container: parse_container(raw, maps.mounted_options(object, raw)),
             raw: raw.clone(),
             skipped: None,
         })
         .collect();
-    let namespace = object.pointer("/metadata/namespace");
-    let namespace = namespace.and_then(Value::as_str);
-    for found in &mut all {
-        // What a variable says wins over a mounted file.
-        let words = [
-            list_texts(&found.raw, "command"),
-            list_texts(&found.raw, "args"),
-        ]
-        .concat();
-        let mounted = maps.mounted_options(pod, &found.raw, &words, namespace);
-        found.container.jvm.splice(..0, mounted);
-    }
     let annotations = object.pointer("/metadata/annotations");
     let in_image = annotations.and_then(|a| a.get(IMAGE_OPTIONS)?.as_str());
     if let (Some(options), Some(first)) = (in_image, all.first_mut()) {
@@ -188,16 +192,9 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
     let rest = annotations.and_then(|a| a.get(OUTSIDE_HEAP)?.as_str());
     let rest = rest.and_then(quantity::parse_memory_quantity);
     let pod_own = pod_needs(pod);
-    let needs = |container: &Value| {
-        let parsed = parse_container(container);
-        ContainerNeeds {
-            requests: parsed.requests,
-            limits: parsed.limits,
-        }
-    };
     let starting: Vec<ContainerNeeds> = list("initContainers")
         .filter(|c| !keeps_running(c))
-        .map(needs)
+        .map(|container| parse_needs(container, &mut Vec::new()))
         .collect();
     let running: Vec<ContainerNeeds> = all
         .iter()
@@ -300,7 +297,12 @@ pub fn image_without_jvm(image: &str) -> Option<String> {
         .split(':')
         .next()
         .unwrap_or_default();
-    let is_helper = base.contains('-') && HELPERS.iter().any(|word| base.ends_with(word));
+    let is_helper = |name: &str| {
+        let end = name.rsplit_once('-').map(|(_, end)| end);
+        end.is_some_and(|end| HELPERS.contains(&end)) && !has_word(JAVA_OPERATORS, name)
+    };
+    // A native executable may say so in its tag.
+    let is_helper = is_helper(base) || is_helper(&image);
     (has_word(OTHERS, base) || is_helper).then(|| base.to_owned())
 }
 
@@ -317,13 +319,12 @@ pub fn list_texts(value: &Value, name: &str) -> Vec<String> {
     }
 }
 
-/// A container as it is written; [`containers`] knows its pod too.
-pub fn parse_container(value: &Value) -> LintedContainer {
+/// A container as it is written, with the JVM options of mounted files; [`containers`] knows its pod too.
+pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
     let name = value.get("name").and_then(Value::as_str);
     let mut unreadable = Vec::new();
-    let requests = parse_resources(value, "requests", &mut unreadable);
-    let limits = parse_resources(value, "limits", &mut unreadable);
-    let jvm = jvm_options(value);
+    let ContainerNeeds { requests, limits } = parse_needs(value, &mut unreadable);
+    let jvm = jvm_options(value, mounted);
     LintedContainer {
         name: name.unwrap_or_default().to_owned(),
         requests,
@@ -347,11 +348,15 @@ pub fn parse_container(value: &Value) -> LintedContainer {
 /// What the pod itself asks for, from Kubernetes 1.34 on; `None` where it says nothing.
 fn pod_needs(pod: &Value) -> Option<ContainerNeeds> {
     pod.get("resources")?;
-    let mut unreadable = Vec::new();
-    let requests = parse_resources(pod, "requests", &mut unreadable);
-    let limits = parse_resources(pod, "limits", &mut unreadable);
-    let needs = ContainerNeeds { requests, limits };
+    let needs = parse_needs(pod, &mut Vec::new());
     (needs != ContainerNeeds::default()).then_some(needs)
+}
+
+fn parse_needs(value: &Value, unreadable: &mut Vec<String>) -> ContainerNeeds {
+    ContainerNeeds {
+        requests: parse_resources(value, "requests", unreadable),
+        limits: parse_resources(value, "limits", unreadable),
+    }
 }
 
 fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> ContainerResources {
@@ -368,13 +373,13 @@ fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> C
         unreadable.extend(read.cpu.is_none().then(|| format!("{kind}.cpu `{text}`")));
     }
     if let Some(text) = quantity("memory") {
-        read.memory = quantity::parse_memory_quantity(&text);
-        unreadable.extend(
-            read.memory
-                .is_none()
-                .then(|| format!("{kind}.memory `{text}`")),
-        );
+        let memory = quantity::parse_memory_quantity(&text);
+        unreadable.extend(memory.is_none().then(|| format!("{kind}.memory `{text}`")));
+        read.memory = memory;
     }
+    // An amount of zero is none: Kubernetes sets no limit then, and counts no request.
+    read.cpu = read.cpu.filter(|cpu| cpu.as_millis() > 0);
+    read.memory = read.memory.filter(|memory| memory.as_bytes() > 0);
     read
 }
 
@@ -399,7 +404,7 @@ pub(super) fn variables(container: &Value) -> impl Iterator<Item = (&str, Option
 
 /// JVM options of all variables and words of a container, each once, in the order in which the JVM
 /// applies them.
-fn jvm_options(container: &Value) -> Vec<String> {
+fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String> {
     let values: Vec<(String, String)> = variables(container)
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect();
@@ -417,11 +422,13 @@ fn jvm_options(container: &Value) -> Vec<String> {
         true => OptionReader::Jvm,
         false => OptionReader::Script,
     };
-    let mut texts: Vec<(usize, OptionReader, String)> = values
-        .iter()
-        .enumerate()
-        .map(|(at, (name, value))| (rank(name), reader(name), text(at, name, value)))
-        .collect();
+    let variables = values.iter().enumerate();
+    let variables =
+        variables.map(|(at, (name, value))| (rank(name), reader(name), text(at, name, value)));
+    // A script's variable wins over a file that the script reads, and both over the JVM's variables.
+    let files = mounted.into_iter();
+    let files = files.map(|option| (rank("JAVA_OPTS"), OptionReader::Word, option));
+    let mut texts: Vec<(usize, OptionReader, String)> = files.chain(variables).collect();
     let all_words = [
         list_texts(container, "command"),
         list_texts(container, "args"),
@@ -440,33 +447,46 @@ fn jvm_options(container: &Value) -> Vec<String> {
     texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, reader, word.clone())));
     texts.sort_by_key(|(rank, ..)| *rank);
     let mut found: Vec<String> = Vec::new();
+    let mut add = |options: Vec<String>| {
+        let again: HashSet<&String> = options.iter().collect();
+        found.retain(|old| !again.contains(old));
+        found.extend(options);
+    };
+    let mut has_heap = false;
     for (_, reader, text) in texts {
         let text = match reader {
             OptionReader::Jvm => text,
             _ => fill_references(&text, &all_values),
         };
         let options = reader.find_options(&text);
-        let again: HashSet<&String> = options.iter().collect();
-        found.retain(|old| !again.contains(old));
-        found.extend(options);
+        let is_heap = |option: &String| option.starts_with("-Xmx");
+        has_heap |= !matches!(reader, OptionReader::Jvm) && options.iter().any(is_heap);
+        add(options);
     }
-    if !found.iter().any(|option| option.starts_with("-Xmx")) {
-        let named = values
-            .iter()
-            .filter(|(name, _)| heap_options(name, "1g").is_none());
-        let named = named.filter_map(|(name, value)| named_heap(name, value));
-        found.extend(named);
-    }
+    // What a script makes of its variables wins over the variables of the JVM, too.
+    let image = container.get("image").and_then(Value::as_str);
+    let named = script_flags(&all_words);
+    let named = named.iter().chain(&values);
+    let named = named.filter(|(name, _)| heap_options(name, "1g").is_none());
+    let named =
+        named.filter_map(|(name, value)| named_heap(name, value, image.unwrap_or_default()));
+    add(named
+        .filter(|option| !has_heap || !option.starts_with("-Xm"))
+        .collect());
     sum_heaps(&all_values, &all_words, &mut found);
     found
 }
 
-/// Several JVMs in one container: SonarQube's three have a variable of options each; others run in the
-/// background of a shell.
+/// Several JVMs in one container: SonarQube's three have a variable of options each, and 512 MiB without
+/// it (docs.sonarsource.com, "Environment variables"); others run in the background of a shell.
 fn sum_heaps(values: &[(String, String)], words: &[String], found: &mut Vec<String>) {
-    let is_own = |name: &str| name.starts_with("SONAR_") && name.ends_with("_JAVAOPTS");
-    let own = values.iter().filter(|(name, _)| is_own(name));
-    let own: Vec<String> = own.map(|(_, value)| value.clone()).collect();
+    let names = ["WEB", "CE", "SEARCH"].map(|part| format!("SONAR_{part}_JAVAOPTS"));
+    let given = |name: &String| values.iter().rfind(|(known, _)| known == name);
+    let own = |name| given(name).map_or("-Xmx512m".to_owned(), |(_, value)| value.clone());
+    let own: Vec<String> = match names.iter().any(|name| given(name).is_some()) {
+        true => names.iter().map(own).collect(),
+        false => Vec::new(),
+    };
     let commands = words.iter().map(|word| word.replace("&&", ";"));
     let together: Vec<String> = commands
         .flat_map(|text| text.split('&').map(str::to_owned).collect::<Vec<_>>())
@@ -534,7 +554,11 @@ fn unseen_values(container: &Value, options: &[String]) -> Vec<String> {
             .filter(|_| variable.get("value").is_none())?;
         place(found).filter(|place| is_option || place.starts_with("ConfigMap"))
     });
-    let computed = options.iter().filter(|option| option.contains('$'));
+    // A path or an address changes no memory.
+    let sizes = ["-Xm", "-Xs", "-XX:M", "-XX:I", "-XX:R"];
+    let is_size = |option: &&String| sizes.iter().any(|begin| option.starts_with(begin));
+    let computed = options.iter().filter(|option| option.contains(['$', '{']));
+    let computed = computed.filter(is_size);
     let computed = computed.map(|option| format!("the value in {option}"));
     let all = variables.chain(list("envFrom").filter_map(place));
     let files = option_files(container, options);
@@ -559,7 +583,9 @@ fn option_files(container: &Value, options: &[String]) -> Vec<String> {
         .cloned()
         .chain(values)
         .collect();
-    let is_file = |word: &&str| word.len() > 1 && word.starts_with('@');
+    // Jib's files hold the class path and the main class.
+    let is_file =
+        |word: &&str| word.len() > 1 && word.starts_with('@') && !word.starts_with("@/app/jib-");
     let named = ["-XX:Flags=", "-XX:VMOptionsFile="];
     let by_option = options
         .iter()
@@ -785,7 +811,7 @@ spec:
         insta::assert_snapshot!(said.join("\n"), @"
         -Xms2G -Xmx2G -Xmn100M
         -Xms1024m -Xmx1024m -Xss1m
-        -Xmx3g
+        -Xmx3584m
         -Xmx3g -Xss1m
         -Xmx$(($LIMIT the value in -Xmx$(($LIMIT
         -Xmx2g -Xms1g

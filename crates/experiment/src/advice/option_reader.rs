@@ -36,7 +36,7 @@ impl OptionReader {
             Some(words) => words.into_iter().filter(is_option).collect(),
             None => words::find_jvm_options(text)
                 .into_iter()
-                .map(str::to_owned)
+                .map(|option| option.replace(['"', '\''], ""))
                 .collect(),
         }
     }

@@ -232,7 +232,9 @@ pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpo
             option: option(),
             expected,
         };
-        if !lenient && !gate::is_known(jdk, name) {
+        // `-Xms` is older than the flags that it sets.
+        let is_named = !lenient && setting.text.starts_with("-XX:");
+        if is_named && !gate::is_known(jdk, name) {
             return Err(HotSpotRefusal::UnknownFlag {
                 option: option(),
                 jdk,
@@ -341,6 +343,8 @@ mod tests {
             assert!(!refused(jdk, "-XX:MaxRAMPercentage=50.0"), "{jdk}");
         }
         assert!(!refused("11", "-XX:MaxRAMPercentage=50"));
+        assert!(!refused("8", "-Xms64m") && !refused("11", "-Xms64m"));
+        assert!(refused("11", "-XX:MinHeapSize=64m"));
     }
 
     #[test]

@@ -150,11 +150,35 @@ pub const DASHES: [char; 5] = ['-', '\u{2010}', '\u{2013}', '\u{2014}', '\u{2212
 /// -jar a.jar` or `${JAVA_OPTS:--Xmx1g}`, without quotes and separators.
 pub fn find_jvm_options(text: &str) -> Vec<&str> {
     let is_end = |c: char| is_space(c) || "\"'`".contains(c);
-    let commands = text.split([';', '|', '&', '\n']);
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with('#'));
+    let lines = lines.filter_map(|line| line.split(" #").next());
+    let commands = lines.flat_map(|line| line.split([';', '|', '&']));
     // What follows a jar is the application's.
     let words =
         commands.flat_map(|command| command.split(is_end).take_while(|word| *word != "-jar"));
-    words.filter_map(jvm_option).collect()
+    let options = words.filter_map(jvm_option);
+    options
+        .map(|option| with_quoted_value(text, option))
+        .collect()
+}
+
+/// The option with its value where that is in quotes: `-Xmx"${HEAP}"m`.
+fn with_quoted_value<'a>(text: &'a str, option: &'a str) -> &'a str {
+    let begin = option.as_ptr().addr() - text.as_ptr().addr();
+    let rest = &text[begin + option.len()..];
+    let is_open = option.ends_with('=') || ["-Xmx", "-Xms", "-Xmn", "-Xss"].contains(&option);
+    let quote = rest
+        .chars()
+        .next()
+        .filter(|c| is_open && "\"'".contains(*c));
+    let Some(close) = quote.and_then(|quote| rest[1..].find(quote)) else {
+        return option;
+    };
+    let behind = &rest[close + 2..];
+    let tail = behind.find(|c: char| is_space(c) || "\"'`;".contains(c));
+    &text[begin..begin + option.len() + close + 2 + tail.unwrap_or(behind.len())]
 }
 
 /// The JVM option in a word of a shell: behind an assignment, a default, or the `-J` of the JDK's tools.
@@ -173,8 +197,10 @@ fn jvm_option(word: &str) -> Option<&str> {
     };
     let behind = |mark: &str| {
         let (name, rest) = word.split_once(mark)?;
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-${".contains(c);
-        (!name.starts_with("-D") && name.chars().all(is_name)).then_some(rest)
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "_-${.".contains(c);
+        // A property is the application's, unless it has the options of another JVM.
+        let is_other = name.starts_with("-D") && !name.ends_with("jvmargs");
+        (!is_other && name.chars().all(is_name)).then_some(rest)
     };
     let tool = word.strip_prefix("-J");
     let found = [Some(word), tool, behind("="), behind(":-")];
@@ -291,6 +317,19 @@ mod tests {
                 &["-Xmx${HEAP}", "-Xms$(MIN)"],
             ),
             ("(java -Xmx1g)", &["-Xmx1g"]),
+            (
+                "# java -Xmx9g; -Xmx8g\n  # -Xms9g\njava -Xmx1g # or -Xmx9g\nx y#-Xss1m",
+                &["-Xmx1g"],
+            ),
+            (
+                "java -Xmx\"$HEAP\"m -XX:MaxRAMPercentage='50' -Xss1m",
+                &["-Xmx\"$HEAP\"m", "-XX:MaxRAMPercentage='50'", "-Xss1m"],
+            ),
+            ("OPTS=\"-Dx=y -Xmx\"1g", &["-Xmx"]),
+            (
+                "gradle '-Dorg.gradle.jvmargs=-Xmx2g -Xss1m' java.arg.3=-Xmn1g",
+                &["-Xmx2g", "-Xss1m", "-Xmn1g"],
+            ),
             ("java \u{2013}Xmx1g --Xms1g", &["\u{2013}Xmx1g", "--Xms1g"]),
             ("kubectl -n x get pod", &[]),
         ] {

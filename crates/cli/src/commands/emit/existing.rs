@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_analysis::lint::{MeasuredNeeds, check_refused_options, over_commitment};
 use loadline_experiment::advice::inlined::ConfigMaps;
-use loadline_experiment::advice::manifest::parse_container;
+use loadline_experiment::advice::manifest::{containers, parse_container};
 use loadline_experiment::manifest::{self, MANIFEST};
 use loadline_files::FileKind;
 use loadline_report::content::shell_quoted;
@@ -67,33 +67,51 @@ impl PatchFlags {
         view: &ResultView,
         application: &ProductionApplication,
     ) -> Result<Option<PatchFiles>, Error> {
+        let mut mounted = Vec::new();
         let (path, patched) = match (&self.manifest, &self.values) {
-            (Some(path), _) => (path, self.patch(path, view, application)?),
+            (Some(path), _) => (path, self.patch(path, view, application, &mut mounted)?),
             (None, Some(path)) => (path, self.overlay_values(path, view, application)?),
             (None, None) => return Ok(None),
         };
         let patched = patched.map_err(|error| error_in_file(path, error))?;
-        refuse_kill(path, &patched)?;
+        refuse_kill(path, &patched, mounted)?;
         Ok(Some(patched))
     }
 
+    /// Also gives the JVM options of files that the container mounts, which no patch reaches.
     fn patch(
         &self,
         path: &Path,
         view: &ResultView,
         application: &ProductionApplication,
+        mounted: &mut Vec<String>,
     ) -> Result<Result<PatchFiles, EmitError>, Error> {
         let source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
         if let Some(other) = files::other_kind(path, MANIFEST) {
             return Err(other);
         }
-        let (workload, container) = (self.workload.as_deref(), self.container.as_deref());
         let documents: Vec<&Value> = source.documents.iter().collect();
         let maps = ConfigMaps::from_documents(&documents);
         let objects = documents.into_iter().flat_map(|d| maps.resolve_objects(d));
         let objects: Vec<Value> = objects.collect();
-        let found = EmittedWorkload::find_container(&objects, workload, container);
-        Ok(found.and_then(|workload| patch(view, application, &workload)))
+        // Sidecars without a JVM are not meant.
+        let jvms = containers(std::slice::from_ref(&source)).into_iter();
+        let jvms: Vec<_> = jvms.filter(|found| found.skipped.is_none()).collect();
+        let only = <&[_; 1]>::try_from(&jvms[..]).ok();
+        let only = only.filter(|_| self.workload.is_none());
+        let only = only.map(|[one]| one.container.name.as_str());
+        let container = self.container.as_deref().or(only);
+        let found = EmittedWorkload::find_container(&objects, self.workload.as_deref(), container);
+        Ok(found.and_then(|workload| {
+            let is_it = |object: &&Value| {
+                object["kind"] == workload.kind.as_str()
+                    && object["metadata"]["name"] == workload.name.as_str()
+            };
+            if let Some(object) = objects.iter().find(is_it) {
+                *mounted = maps.mounted_options(object, &workload.container);
+            }
+            patch(view, application, &workload)
+        }))
     }
 
     fn overlay_values(
@@ -157,8 +175,8 @@ impl PatchFlags {
 }
 
 /// Refuses what `lint` would call a kill or a JVM that does not start: the container as it will be.
-fn refuse_kill(path: &Path, patched: &PatchFiles) -> Result<(), Error> {
-    let container = parse_container(&patched.container);
+fn refuse_kill(path: &Path, patched: &PatchFiles, mounted: Vec<String>) -> Result<(), Error> {
+    let container = parse_container(&patched.container, mounted);
     let measured = MeasuredNeeds {
         // Old results have no budget: then only a heap that is too large alone is a certain kill.
         rest: patched.rest.or(Some(Bytes::default())),

@@ -346,7 +346,7 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
     if all.is_empty() {
         let refusal = format!("{paths}: no document has spec.template.spec.containers");
         return Error::new(FailureKind::Usage, refusal).with_hint(
-            "give manifests of Deployments, StatefulSets, Jobs or Pods; of a chart: helm template CHART | loadline lint -",
+            "give manifests of Deployments, StatefulSets, Jobs or Pods; of a cluster: kubectl get deployment NAME -o yaml | loadline lint -; of a chart: helm template CHART | loadline lint -",
         );
     }
     let skipped: Vec<String> = all
