@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 
 use loadline_protocol::RunRefusal;
 use loadline_sizing::{Bytes, Cpus};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::references;
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
-use crate::advice::manifest::{ManifestContainer, OPTION_VARIABLES, containers, list_texts};
+use crate::advice::manifest::{
+    ManifestContainer, OPTION_VARIABLES, containers, list_texts, variables,
+};
 use crate::manifest::{self, ManifestFile};
 
 const ORIGIN: &str = "the manifest";
@@ -110,18 +112,25 @@ const SIDE_PORTS: [&str; 7] = [
     "mgmt", "manage", "admin", "actuator", "metrics", "prom", "health",
 ];
 
-/// The port for requests: the target of the file's Service, or the port named http, never the
+/// Variables that set the port of Spring Boot, Quarkus and Micronaut.
+const PORT_VARIABLES: [&str; 3] = ["SERVER_PORT", "QUARKUS_HTTP_PORT", "MICRONAUT_SERVER_PORT"];
+
+/// The port for requests: what a variable sets, the target of the file's Service, or the port named http, never the
 /// management port.
 pub fn find_http_port(path: &Path, workload: &str, container: Option<&str>) -> Option<u16> {
     let found = find_jvm_container(path, Some(workload), container).ok()?;
     let source = manifest::read_manifest_file(path).ok()?;
-    let all = found.raw.get("ports").and_then(Value::as_array)?;
+    let set = variables(&found.raw).filter(|(name, _)| PORT_VARIABLES.contains(name));
+    if let Some(port) = set.filter_map(|(_, value)| value?.parse().ok()).last() {
+        return Some(port);
+    }
+    let all = found.raw.get("ports").and_then(Value::as_array);
     let port = |port: &Value| {
         let number = port.get("containerPort").and_then(Value::as_u64)?;
         let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
         Some((name.to_owned(), u16::try_from(number).ok()?))
     };
-    let ports: Vec<(String, u16)> = all.iter().filter_map(port).collect();
+    let ports: Vec<(String, u16)> = all.into_iter().flatten().filter_map(port).collect();
     let is_side = |name: &str| SIDE_PORTS.iter().any(|side| name.contains(side));
     let services = source.documents.iter().filter(|d| d["kind"] == "Service");
     let targets = services
@@ -129,18 +138,17 @@ pub fn find_http_port(path: &Path, workload: &str, container: Option<&str>) -> O
         .flatten();
     let of_service = targets.filter_map(|of| {
         let target = of.get("targetPort").or(of.get("port"))?;
-        ports.iter().find(|(name, port)| {
+        // A container need not list its ports.
+        let unlisted = || port(&json!({"name": of["name"], "containerPort": target}));
+        let listed = ports.iter().find(|(name, port)| {
             target.as_str() == Some(name) || target.as_u64() == Some(u64::from(*port))
-        })
+        });
+        listed.cloned().or_else(unlisted)
     });
-    let named = ports
-        .iter()
-        .filter(|(name, _)| name.starts_with("http") || name == "web");
-    let mut wanted = of_service
-        .chain(named)
-        .chain(&ports)
-        .filter(|(name, _)| !is_side(name));
-    wanted.next().map(|(_, port)| *port)
+    let named = |(name, _): &&(String, u16)| name.starts_with("http") || name == "web";
+    let named = ports.iter().filter(named).chain(&ports).cloned();
+    let mut wanted = of_service.chain(named).filter(|(name, _)| !is_side(name));
+    wanted.next().map(|(_, port)| port)
 }
 
 /// The workload and container that a table names. Errors: [`RunRefusal`] if there is none, or more

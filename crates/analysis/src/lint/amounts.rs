@@ -124,27 +124,18 @@ pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFind
 }
 
 pub(super) fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
-    let above = |what: &str, request: String, limit: String| {
-        finding(
-            Severity::Error,
-            format!(
-                "the {what} request {request} is above the limit {limit}: the API server refuses the pod"
-            ),
-            "lower the request to the limit",
-        )
-    };
     let ContainerNeeds { requests, limits } = container.own_needs();
-    let cpu = requests
-        .cpu
-        .zip(limits.cpu)
-        .filter(|(request, limit)| request > limit);
-    let memory = requests
-        .memory
-        .zip(limits.memory)
-        .filter(|(request, limit)| request > limit);
-    let cpu = cpu.map(|(r, l)| above("CPU", r.to_string(), l.to_string()));
-    let memory = memory.map(|(r, l)| above("memory", r.to_short(), l.to_short()));
-    cpu.into_iter().chain(memory).collect()
+    let cpu = requests.cpu.zip(limits.cpu).filter(|(r, l)| r > l);
+    let cpu = cpu.map(|(r, l)| ("CPU", r.to_string(), l.to_string()));
+    let memory = requests.memory.zip(limits.memory).filter(|(r, l)| r > l);
+    let memory = memory.map(|(r, l)| ("memory", r.to_short(), l.to_short()));
+    let above = cpu.into_iter().chain(memory).map(|(what, request, limit)| {
+        let problem = format!(
+            "the {what} request {request} is above the limit {limit}: the API server refuses the pod"
+        );
+        finding(Severity::Error, problem, "lower the request to the limit")
+    });
+    above.collect()
 }
 
 pub(super) fn check_request(

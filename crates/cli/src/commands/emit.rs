@@ -16,6 +16,7 @@ use clap::{Args, ValueEnum};
 use loadline_analysis::deployment::CellResult;
 use loadline_analysis::record::ImageIdentity;
 use loadline_experiment::Experiment;
+use loadline_experiment::advice::image_jdk::{is_image_name, is_latest};
 use loadline_files::{Directory, PathRefusal, PendingFile};
 use loadline_jvm::cache::application::JavaApplication as Jars;
 use loadline_kubernetes::rights;
@@ -146,24 +147,7 @@ pub struct EmitArguments {
 }
 
 fn parse_image_name(text: &str) -> Result<String, String> {
-    let (name, _) = text.split_once('@').unwrap_or((text, ""));
-    let (name, tag) = match name.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => (name, tag),
-        _ => (name, ""),
-    };
-    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-/:".contains(c);
-    let first = name.split('/').next().unwrap_or_default();
-    let is_host = name.contains('/') && (first.contains(['.', ':']) || first == "localhost");
-    let host = if is_host { first } else { "" };
-    let path = &name[host.len()..];
-    let is_tag = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let is_right = !name.is_empty()
-        && path.chars().all(is_name)
-        && host
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "._-:".contains(c))
-        && tag.chars().all(is_tag);
-    match is_right {
+    match is_image_name(text) {
         true => Ok(text.to_owned()),
         false => Err("it is no name of an image; write registry.example/orders:1.4".to_owned()),
     }
@@ -339,10 +323,7 @@ fn build_application(
     if arguments.name.is_some() && slug(&name) != name {
         say!("warning: --name {name}: the files call it {}", slug(&name));
     }
-    if image
-        .as_deref()
-        .is_none_or(|image| image.ends_with(":latest"))
-    {
+    if image.as_deref().is_none_or(is_latest) {
         say!("warning: :latest is another image tomorrow: give --image NAME:VERSION, or a digest");
     }
     Ok(ProductionApplication {

@@ -1,6 +1,6 @@
 //! The JDK that the name of an image says: `eclipse-temurin:21-jre`, `tomcat:9-jdk11`.
 //!
-//! Owns the names; never looks at an image. What runs OpenJ9 is left out: the rules that ask are
+//! Owns the names and their form; never looks at an image. What runs OpenJ9 is left out: the rules that ask are
 //! HotSpot's.
 
 use loadline_sizing::options::words::has_word;
@@ -13,6 +13,34 @@ const JDK_IMAGES: &str = "adoptopenjdk amazoncorretto eclipse-temurin java jdk \
     zulu-openjdk-debian";
 
 const WORDS: [&str; 3] = ["jdk", "jre", "java"];
+
+/// Whether a registry can have it, as distribution's `reference` package reads names.
+pub fn is_image_name(text: &str) -> bool {
+    let (name, digest) = text.split_once('@').unwrap_or((text, "sha256:0"));
+    let (path, tag) = match name.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (name, "latest"),
+    };
+    let (first, rest) = path.split_once('/').unwrap_or(("", path));
+    let is_host = first.contains(['.', ':']) || first == "localhost";
+    let path = if is_host { rest } else { path };
+    let is_bound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        let is_inside = |c: char| is_bound(c) || "._-".contains(c);
+        part.starts_with(is_bound) && part.ends_with(is_bound) && part.chars().all(is_inside)
+    };
+    let is_word = |word: &str| {
+        let is_inside = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        !word.is_empty() && word.chars().all(is_inside)
+    };
+    path.split('/').all(is_part) && is_word(tag) && digest.split(':').all(is_word)
+}
+
+/// Whether the image may be another one tomorrow.
+pub fn is_latest(image: &str) -> bool {
+    let base = image.rsplit('/').next().unwrap_or_default();
+    base.ends_with(":latest") || !base.contains([':', '@'])
+}
 
 pub fn image_jdk(image: &str) -> Option<JdkRelease> {
     let image = image.split('@').next().unwrap_or_default().to_lowercase();

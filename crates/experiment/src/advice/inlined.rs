@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
-use super::manifest::{MOST_WORDS, POD_SPECS, list_texts, scalar_text};
+use super::manifest::{MOST_WORDS, POD_SPECS, list_items, program_texts, scalar_text};
 use super::quantity;
 
 /// How many times longer its parameters may make a template, which is short: a value may be referred
@@ -137,7 +137,7 @@ fn namespace(object: &Value) -> Option<&str> {
 }
 
 /// References of a variable, and of a whole source of variables, with the kind that each names.
-const SOURCES: [(&str, &str, &str); 2] = [
+pub(super) const SOURCES: [(&str, &str, &str); 2] = [
     ("ConfigMap", "configMapKeyRef", "configMapRef"),
     ("Secret", "secretKeyRef", "secretRef"),
 ];
@@ -164,9 +164,8 @@ impl ConfigMaps {
                 maps.add_data("ConfigMap", &object, data.clone());
             }
             if object["kind"] == "LimitRange" {
-                let limits = object.pointer("/spec/limits").and_then(Value::as_array);
-                let of_containers = limits.into_iter().flatten();
-                let of_containers = of_containers.filter(|limit| limit["type"] == "Container");
+                let limits = list_items(&object["spec"], "limits");
+                let of_containers = limits.filter(|limit| limit["type"] == "Container");
                 let own = namespace(&object).map(str::to_owned);
                 maps.ranges
                     .extend(of_containers.map(|limit| (own.clone(), limit.clone())));
@@ -313,30 +312,16 @@ impl ConfigMaps {
             return Vec::new();
         };
         let own = namespace(object);
-        let words = [
-            list_texts(container, "command"),
-            list_texts(container, "args"),
-        ]
-        .concat();
-        let list = |value: &Value, name: &str| {
-            let items = value.get(name).and_then(Value::as_array);
-            items.cloned().unwrap_or_default()
-        };
-        let volumes = list(pod, "volumes");
-        let mounts = list(container, "volumeMounts");
-        let mounted = mounts.iter().filter_map(|mount| {
-            let volume = volumes.iter().find(|v| v["name"] == mount["name"])?;
-            let sources = volume
-                .pointer("/projected/sources")
-                .and_then(Value::as_array);
-            let sources = sources.into_iter().flatten().chain([volume]);
+        let words = program_texts(container);
+        let mounted = list_items(container, "volumeMounts").filter_map(|mount| {
+            let mut volumes = list_items(pod, "volumes");
+            let volume = volumes.find(|volume| volume["name"] == mount["name"])?;
+            let sources = list_items(&volume["projected"], "sources").chain([volume]);
             let maps = sources.filter_map(|source| source.get("configMap"));
             Some(maps.filter_map(|map| self.find_map("ConfigMap", map, own)))
         });
         let is_called = |name: &str| {
-            let mut parts = words
-                .iter()
-                .flat_map(|word| word.split(|c: char| c.is_whitespace()));
+            let mut parts = words.iter().flat_map(|word| word.split_whitespace());
             parts.any(|part| part.rsplit('/').next() == Some(name))
         };
         let files = mounted.flatten().flatten();

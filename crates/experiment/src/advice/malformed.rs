@@ -8,75 +8,68 @@ use loadline_analysis::lint::{LintFinding, Severity};
 use loadline_sizing::options::words::{misread_word, split_environment};
 use serde_json::Value;
 
-use super::manifest::variables;
+use super::image_jdk::is_image_name;
+use super::manifest::{list_items, variables};
 use super::option_reader::JVM_VARIABLES;
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
 /// A finding for each such key, in the order of the API reference.
 pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
-    let resources = container.get("resources");
-    let has = |value: Option<&Value>, key: &str| value.is_some_and(|v| v.get(key).is_some());
-    let is = |key: &str, form: fn(&Value) -> bool| container.get(key).is_some_and(form);
-    let outside = ["limits", "requests"]
-        .into_iter()
-        .filter(|key| has(Some(container), key))
-        .map(|key| (format!("`{key}` stands outside `resources`"), RESOURCES));
-    let without_kind = ["cpu", "memory"]
-        .into_iter()
-        .filter(|key| has(resources, key))
-        .map(|key| {
-            let problem = format!("`resources.{key}` is neither a limit nor a request");
-            (problem, RESOURCES)
-        });
-    let texts = ["command", "args"]
-        .into_iter()
-        .filter(|key| is(key, Value::is_string))
-        .map(|key| {
-            let hint = "write a list: [sh, -c, \"exec java -jar app.jar\"]";
-            (format!("`{key}` is one text and no list"), hint)
-        });
-    let is_text = |value: &Value| value.is_string() || value.is_null();
-    let list = |key| {
-        container
-            .get(key)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
-    let values =
-        list("env").filter_map(|variable| Some((&variable["name"], variable.get("value")?)));
-    let words = ["command", "args"].into_iter().flat_map(list);
-    let words = words.map(|word| (&Value::Null, word));
-    let plain = values.chain(words).filter(|(_, value)| !is_text(value));
-    let plain = plain.map(|(name, value)| {
-        let name = name
-            .as_str()
-            .map_or_else(String::new, |name| format!("{name}: "));
-        let hint = "write it in quotes: \"8080\", \"true\"";
-        (format!("{name}{value} is no text"), hint)
-    });
-    let texts = texts.chain(plain);
-    let map = is("env", Value::is_object).then(|| {
+    let mut all: Vec<(String, &str)> = Vec::new();
+    let has = |of: &Value, key: &&str| of.get(*key).is_some();
+    for key in ["limits", "requests"]
+        .iter()
+        .filter(|key| has(container, key))
+    {
+        all.push((format!("`{key}` stands outside `resources`"), RESOURCES));
+    }
+    let resources = &container["resources"];
+    for key in ["cpu", "memory"].iter().filter(|key| has(resources, key)) {
+        let problem = format!("`resources.{key}` is neither a limit nor a request");
+        all.push((problem, RESOURCES));
+    }
+    let words = ["command", "args"];
+    for key in words.iter().filter(|key| container[**key].is_string()) {
+        let hint = "write a list: [sh, -c, \"exec java -jar app.jar\"]";
+        all.push((format!("`{key}` is one text and no list"), hint));
+    }
+    if container["env"].is_object() {
         let hint = "write a list: - {name: JAVA_TOOL_OPTIONS, value: -Xmx512m}";
-        ("`env` is no list".to_owned(), hint)
-    });
-    let all = outside.chain(without_kind).chain(texts).chain(map);
-    let all = all.map(|(problem, hint)| {
-        let problem = format!("{problem}: the API server does not take it");
-        (problem, hint)
-    });
-    let unstartable = variables(container).filter_map(|(name, value)| {
-        let (what, hint) = unstartable_value(name, &value?)?;
-        Some((format!("{name}: {what}"), hint))
-    });
-    all.chain(unstartable)
-        .map(|(problem, hint)| LintFinding {
-            severity: Severity::Error,
-            problem,
-            hint: hint.to_owned(),
-        })
-        .collect()
+        all.push(("`env` is no list".to_owned(), hint));
+    }
+    let values = list_items(container, "env").map(|variable| &variable["value"]);
+    let words = words.iter().flat_map(|key| list_items(container, key));
+    for value in values.chain(words).filter(|value| !is_text(value)) {
+        all.push((
+            format!("{value} is no text"),
+            "write it in quotes: \"8080\", \"true\"",
+        ));
+    }
+    for (problem, _) in &mut all {
+        problem.push_str(": the API server does not take it");
+    }
+    for (name, value) in variables(container) {
+        if let Some((what, hint)) = value.and_then(|value| unstartable_value(name, &value)) {
+            all.push((format!("{name}: {what}"), hint));
+        }
+    }
+    let image = container["image"].as_str().unwrap_or("image");
+    if !image.contains(['$', '{']) && !is_image_name(image) {
+        let problem = format!("`{image}` is no name of an image, and the kubelet does not pull it");
+        all.push((problem, "write registry.example/orders:1.4"));
+    }
+    let finding = |(problem, hint): (String, &str)| LintFinding {
+        severity: Severity::Error,
+        problem,
+        hint: hint.to_owned(),
+    };
+    all.into_iter().map(finding).collect()
+}
+
+/// `8080` and `true` without quotes are a number and a switch.
+fn is_text(value: &Value) -> bool {
+    value.is_string() || value.is_null()
 }
 
 /// The fault in a variable that the JVM reads, and the remedy.
@@ -138,7 +131,7 @@ mod tests {
         };
         let container = serde_json::json!({
             "limits": {"memory": "1Gi"}, "resources": {"memory": "1Gi"},
-            "command": "java -jar a.jar", "env": {"JAVA_OPTS": "-Xmx1g"},
+            "command": "java -jar a.jar", "env": {"JAVA_OPTS": "-Xmx1g"}, "image": "R/o:1 ",
         });
         let said = found(container);
         for part in [
@@ -146,9 +139,18 @@ mod tests {
             "`resources.memory` is neither",
             "`command` is one text",
             "`env` is no list",
+            "`R/o:1 ` is no name of an image",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
+        let plain = serde_json::json!({
+            "env": [{"name": "A", "value": 8080}, {"name": "B"}], "args": ["--debug", true],
+            "image": "${IMAGE}",
+        });
+        assert_eq!(
+            found(plain),
+            "8080 is no text: the API server does not take it; true is no text: the API server does not take it"
+        );
         let sound = serde_json::json!({
             "resources": {"limits": {"memory": "1Gi"}}, "command": ["a"], "env": [],
         });

@@ -22,7 +22,7 @@ use super::image_jdk::image_jdk;
 use super::image_variables::{
     fill_references, heap_options, named_heap, script_flags, shell_assignments,
 };
-use super::inlined::ConfigMaps;
+use super::inlined::{ConfigMaps, SOURCES};
 use super::malformed::find_malformed;
 use super::option_reader::{JVM_VARIABLES, OptionReader};
 use super::quantity;
@@ -95,36 +95,23 @@ pub struct ManifestContainer {
 }
 
 pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
-    let counts = sources.iter().map(|source| source.documents.len());
-    let mut paths = counts
-        .zip(sources)
-        .flat_map(|(count, source)| std::iter::repeat_n(&source.path, count));
-    let documents: Vec<&Value> = sources
-        .iter()
-        .flat_map(|source| &source.documents)
-        .collect();
+    let documents: Vec<&Value> = sources.iter().flat_map(|s| &s.documents).collect();
     let maps = ConfigMaps::from_documents(&documents).with_secrets(&documents);
-    let found = documents.into_iter().flat_map(|document| {
-        let path = paths.next().cloned().unwrap_or_default();
-        let objects = maps.resolve_objects(document);
-        let all: Vec<_> = objects
-            .iter()
-            .flat_map(|object| of_object(object, &path, &maps))
-            .collect();
-        all
-    });
-    found.collect()
+    let of_source = |source: &ManifestFile| {
+        let objects = source.documents.iter();
+        let objects = objects.flat_map(|document| maps.resolve_objects(document));
+        let found = objects.flat_map(|object| of_object(&object, &source.path, &maps));
+        found.collect::<Vec<_>>()
+    };
+    sources.iter().flat_map(of_source).collect()
 }
 
 /// Objects of kinds outside Kubernetes, which list no containers: `Kafka/my-cluster`.
 pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
-    let documents: Vec<&Value> = sources
-        .iter()
-        .flat_map(|source| &source.documents)
-        .collect();
+    let documents: Vec<&Value> = sources.iter().flat_map(|s| &s.documents).collect();
     let maps = ConfigMaps::from_documents(&documents);
     let objects = documents
-        .into_iter()
+        .iter()
         .flat_map(|document| maps.resolve_objects(document));
     let is_custom = |object: &Value| {
         let version = object.get("apiVersion").and_then(Value::as_str);
@@ -162,12 +149,7 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
     let Some(pod) = pods.into_iter().find(|pod| pod["containers"].is_array()) else {
         return Vec::new();
     };
-    let list = |name: &str| {
-        pod.get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
+    let list = |name: &str| list_items(pod, name);
     let keeps_running = |container: &&Value| container["restartPolicy"] == "Always";
     let running = list("containers").chain(list("initContainers").filter(keeps_running));
     let workload = workload_name(object);
@@ -196,10 +178,7 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
         .filter(|c| !keeps_running(c))
         .map(|container| parse_needs(container, &mut Vec::new()))
         .collect();
-    let running: Vec<ContainerNeeds> = all
-        .iter()
-        .map(|found| found.container.own_needs())
-        .collect();
+    let running: Vec<ContainerNeeds> = all.iter().map(|f| f.container.own_needs()).collect();
     for (at, found) in all.iter_mut().enumerate() {
         let mut others = running.clone();
         others.remove(at);
@@ -253,17 +232,14 @@ enum ContainerSign {
 impl ContainerSign {
     fn from_container(raw: &Value, container: &LintedContainer) -> Self {
         let mut names = variables(raw).map(|(name, _)| name);
-        let words = [list_texts(raw, "command"), list_texts(raw, "args")].concat();
+        let words = program_texts(raw);
         let is_java = |word: &String| {
             let mut parts = word.split_whitespace();
             parts.any(|part| last_path_segment(part) == "java" || part.ends_with(".jar"))
         };
         let image = raw.get("image").and_then(Value::as_str).unwrap_or_default();
-        let image = image.split('@').next().unwrap_or_default().to_lowercase();
-        let base = last_path_segment(&image)
-            .split(':')
-            .next()
-            .unwrap_or_default();
+        let image = image.to_lowercase();
+        let base = image_base(&image);
         let program = words
             .first()
             .map(|word| last_path_segment(word))
@@ -291,12 +267,14 @@ impl ContainerSign {
     }
 }
 
+fn image_base(image: &str) -> &str {
+    let name = last_path_segment(image.split('@').next().unwrap_or_default());
+    name.split(':').next().unwrap_or_default()
+}
+
 pub fn image_without_jvm(image: &str) -> Option<String> {
-    let image = image.split('@').next().unwrap_or_default().to_lowercase();
-    let base = last_path_segment(&image)
-        .split(':')
-        .next()
-        .unwrap_or_default();
+    let image = image.to_lowercase();
+    let base = image_base(&image);
     let is_helper = |name: &str| {
         let end = name.rsplit_once('-').map(|(_, end)| end);
         end.is_some_and(|end| HELPERS.contains(&end)) && !has_word(JAVA_OPERATORS, name)
@@ -304,6 +282,14 @@ pub fn image_without_jvm(image: &str) -> Option<String> {
     // A native executable may say so in its tag.
     let is_helper = is_helper(base) || is_helper(&image);
     (has_word(OTHERS, base) || is_helper).then(|| base.to_owned())
+}
+
+pub(super) fn list_items<'a>(
+    value: &'a Value,
+    name: &str,
+) -> impl Iterator<Item = &'a Value> + use<'a> {
+    let items = value.get(name).and_then(Value::as_array);
+    items.into_iter().flatten()
 }
 
 fn last_path_segment(path: &str) -> &str {
@@ -317,6 +303,14 @@ pub fn list_texts(value: &Value, name: &str) -> Vec<String> {
         Some(Value::String(text)) => vec![text.clone()],
         _ => Vec::new(),
     }
+}
+
+pub(super) fn program_texts(container: &Value) -> Vec<String> {
+    [
+        list_texts(container, "command"),
+        list_texts(container, "args"),
+    ]
+    .concat()
 }
 
 /// A container as it is written, with the JVM options of mounted files; [`containers`] knows its pod too.
@@ -392,9 +386,8 @@ pub(super) fn scalar_text(value: &Value) -> String {
 /// Most variables and words of a container that are looked at: each may refer to all before it.
 pub(super) const MOST_WORDS: usize = 1000;
 
-pub(super) fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
-    let all = container.get("env").and_then(Value::as_array);
-    let all = all.into_iter().flatten().take(MOST_WORDS);
+pub(crate) fn variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
+    let all = list_items(container, "env").take(MOST_WORDS);
     all.filter_map(|variable| {
         let name = variable.get("name")?.as_str()?;
         let value = variable.get("value").filter(|value| !value.is_null());
@@ -429,11 +422,7 @@ fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String> {
     let files = mounted.into_iter();
     let files = files.map(|option| (rank("JAVA_OPTS"), OptionReader::Word, option));
     let mut texts: Vec<(usize, OptionReader, String)> = files.chain(variables).collect();
-    let all_words = [
-        list_texts(container, "command"),
-        list_texts(container, "args"),
-    ]
-    .concat();
+    let all_words = program_texts(container);
     let assigned = all_words.iter().flat_map(|word| shell_assignments(word));
     let all_values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
     let words = program_words(&all_words).iter().take(MOST_WORDS);
@@ -464,17 +453,27 @@ fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String> {
         add(options);
     }
     // What a script makes of its variables wins over the variables of the JVM, too.
-    let image = container.get("image").and_then(Value::as_str);
+    let image = container["image"].as_str().unwrap_or_default();
     let named = script_flags(&all_words);
     let named = named.iter().chain(&values);
     let named = named.filter(|(name, _)| heap_options(name, "1g").is_none());
-    let named =
-        named.filter_map(|(name, value)| named_heap(name, value, image.unwrap_or_default()));
+    let named = named.filter_map(|(name, value)| named_heap(name, value, image));
     add(named
         .filter(|option| !has_heap || !option.starts_with("-Xm"))
         .collect());
     sum_heaps(&all_values, &all_words, &mut found);
     found
+}
+
+/// The variable of which the image's start script makes this option.
+pub fn variable_behind<'a>(container: &'a Value, option: &str) -> Option<&'a str> {
+    let image = container["image"].as_str().unwrap_or_default();
+    let mut all = variables(container);
+    all.find_map(|(name, value)| {
+        let value = value?;
+        let made = heap_options(name, &value).or_else(|| named_heap(name, &value, image))?;
+        made.split(' ').any(|own| own == option).then_some(name)
+    })
 }
 
 /// Several JVMs in one container: SonarQube's three have a variable of options each, and 512 MiB without
@@ -520,31 +519,12 @@ fn program_words(words: &[String]) -> &[String] {
 
 fn unseen_values(container: &Value, options: &[String]) -> Vec<String> {
     let place = |source: &Value| {
-        [
-            "configMapKeyRef",
-            "configMapRef",
-            "secretKeyRef",
-            "secretRef",
-        ]
-        .iter()
-        .find_map(|kind| {
-            let name = source.get(*kind)?.get("name")?.as_str()?;
-            let kind = if kind.starts_with("secret") {
-                "Secret"
-            } else {
-                "ConfigMap"
-            };
-            Some(format!("{kind} {name}"))
+        SOURCES.iter().find_map(|(kind, one, whole)| {
+            let reference = source.get(*one).or(source.get(*whole))?;
+            Some(format!("{kind} {}", reference.get("name")?.as_str()?))
         })
     };
-    let list = |name: &str| {
-        container
-            .get(name)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
-    let variables = list("env").filter_map(|variable| {
+    let variables = list_items(container, "env").filter_map(|variable| {
         let name = variable.get("name")?.as_str()?;
         let is_option = ["OPT", "JAVA", "JVM", "HEAP", "MEM", "ARGS"]
             .iter()
@@ -560,7 +540,7 @@ fn unseen_values(container: &Value, options: &[String]) -> Vec<String> {
     let computed = options.iter().filter(|option| option.contains(['$', '{']));
     let computed = computed.filter(is_size);
     let computed = computed.map(|option| format!("the value in {option}"));
-    let all = variables.chain(list("envFrom").filter_map(place));
+    let all = variables.chain(list_items(container, "envFrom").filter_map(place));
     let files = option_files(container, options);
     let mut all: Vec<String> = all.chain(computed).chain(files).collect();
     all.sort();
@@ -570,19 +550,11 @@ fn unseen_values(container: &Value, options: &[String]) -> Vec<String> {
 
 /// Files of the image that hold options: `java @jvm.args`, `-XX:Flags=`, `-XX:VMOptionsFile=`.
 fn option_files(container: &Value, options: &[String]) -> Vec<String> {
-    let words = [
-        list_texts(container, "command"),
-        list_texts(container, "args"),
-    ]
-    .concat();
-    let values = variables(container)
-        .filter(|(name, _)| OPTION_VARIABLES.contains(name))
-        .filter_map(|(_, value)| value);
-    let texts: Vec<String> = program_words(&words)
-        .iter()
-        .cloned()
-        .chain(values)
-        .collect();
+    let words = program_texts(container);
+    let values = variables(container).filter(|(name, _)| OPTION_VARIABLES.contains(name));
+    let values = values.filter_map(|(_, value)| value);
+    let words = program_words(&words).iter().cloned();
+    let texts: Vec<String> = words.chain(values).collect();
     // Jib's files hold the class path and the main class.
     let is_file =
         |word: &&str| word.len() > 1 && word.starts_with('@') && !word.starts_with("@/app/jib-");

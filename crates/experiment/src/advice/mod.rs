@@ -5,7 +5,7 @@
 //! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
 
 pub mod builds;
-mod image_jdk;
+pub mod image_jdk;
 pub mod image_variables;
 pub mod inlined;
 mod malformed;

@@ -148,6 +148,16 @@ fn guess_start(
     if let (Some((image, from)), None) = (of_manifest.or(of_compose), tool) {
         return Ok(ProjectGuess::new(StartMethod::Image(image), from.clone()));
     }
+    if let (Some(manifest), None) = (manifest, tool) {
+        return Err(RunRefusal::new(
+            place.directory_name(),
+            format!(
+                "{} names no image, or one with a placeholder",
+                manifest.from
+            ),
+            "name it: loadline init --image NAME",
+        ));
+    }
     if place.has_file("Dockerfile") && tool.is_none() {
         return Err(RunRefusal::new(
             place.directory_name(),
@@ -190,13 +200,25 @@ fn guess_start(
 fn dockerfile_options(place: &ProjectDirectory<'_>) -> Vec<String> {
     let text = place.read_small_text("Dockerfile").unwrap_or_default();
     let text = text.replace("\\\n", " ");
+    // The options of an earlier stage are those of the build.
+    let last = |line: &str| {
+        line.trim_start()
+            .get(..5)
+            .is_some_and(|w| w.eq_ignore_ascii_case("FROM "))
+    };
+    let from = text
+        .lines()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rposition(last)
+        .unwrap_or_default();
     let counts = |line: &&str| {
         let word = line.split_whitespace().next().unwrap_or_default();
         ["ENTRYPOINT", "CMD", "ENV"]
             .iter()
             .any(|known| word.eq_ignore_ascii_case(known))
     };
-    let lines = text.lines().filter(counts);
+    let lines = text.lines().skip(from).filter(counts);
     let options = lines
         .flat_map(words::find_jvm_options)
         .filter(|option| !option.contains('$'));

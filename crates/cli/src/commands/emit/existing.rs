@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_analysis::lint::{MeasuredNeeds, check_refused_options, over_commitment};
 use loadline_experiment::advice::inlined::ConfigMaps;
-use loadline_experiment::advice::manifest::{containers, parse_container};
+use loadline_experiment::advice::manifest::{containers, parse_container, variable_behind};
 use loadline_experiment::manifest::{self, MANIFEST};
 use loadline_files::FileKind;
 use loadline_report::content::shell_quoted;
@@ -176,7 +176,7 @@ impl PatchFlags {
 
 /// Refuses what `lint` would call a kill or a JVM that does not start: the container as it will be.
 fn refuse_kill(path: &Path, patched: &PatchFiles, mounted: Vec<String>) -> Result<(), Error> {
-    let container = parse_container(&patched.container, mounted);
+    let container = parse_container(&patched.container, mounted.clone());
     let measured = MeasuredNeeds {
         // Old results have no budget: then only a heap that is too large alone is a certain kill.
         rest: patched.rest.or(Some(Bytes::default())),
@@ -197,7 +197,14 @@ fn refuse_kill(path: &Path, patched: &PatchFiles, mounted: Vec<String>) -> Resul
         path.display(),
         found.problem
     );
-    Err(Error::new(FailureKind::Usage, redact::redact_line(&refusal)).with_hint(found.hint))
+    let heap = container.jvm.iter().rfind(|o| o.starts_with("-Xmx"));
+    let place = heap.and_then(|heap| {
+        let is_mounted = mounted.contains(heap).then_some("a mounted ConfigMap");
+        let place = variable_behind(&patched.container, heap).or(is_mounted)?;
+        Some(format!("{heap} comes from {place}: "))
+    });
+    let hint = format!("{}{}", place.unwrap_or_default(), found.hint);
+    Err(Error::new(FailureKind::Usage, redact::redact_line(&refusal)).with_hint(hint))
 }
 
 fn error_in_file(path: &Path, error: EmitError) -> Error {
