@@ -100,7 +100,7 @@ fn input_name(path: &Path) -> String {
     }
 }
 
-fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
+pub(crate) fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     let what = format!("cannot read {}", path.display());
     let failed = |error| RunRefusal::new(&what, error, "give a directory that you may read");
     let mut files = Vec::new();
@@ -212,6 +212,9 @@ mod tests {
             [serde_json::json!({"a": 1}), serde_json::json!({"b": [2]})]
         );
         assert_eq!(documents("", "x"), Ok(Vec::new()));
+        let release = "NAME: a\nHOOKS:\nMANIFEST:\n---\na: 1\n\nNOTES:\n1. Open: http://x {\n";
+        let read = documents(release, "x").map(|all| serde_json::json!(all));
+        assert_eq!(read, Ok(serde_json::json!([{"a": 1}])));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::references;
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
 use crate::advice::manifest::{
-    ManifestContainer, OPTION_VARIABLES, containers, list_texts, variables,
+    ManifestContainer, OPTION_VARIABLES, containers, list_items, list_texts, variables,
 };
 use crate::manifest::{self, ManifestFile};
 
@@ -124,18 +124,14 @@ pub fn find_http_port(path: &Path, workload: &str, container: Option<&str>) -> O
     if let Some(port) = set.filter_map(|(_, value)| value?.parse().ok()).last() {
         return Some(port);
     }
-    let all = found.raw.get("ports").and_then(Value::as_array);
     let port = |port: &Value| {
-        let number = port.get("containerPort").and_then(Value::as_u64)?;
-        let name = port.get("name").and_then(Value::as_str).unwrap_or_default();
-        Some((name.to_owned(), u16::try_from(number).ok()?))
+        let number = u16::try_from(port["containerPort"].as_u64()?).ok()?;
+        Some((port["name"].as_str().unwrap_or_default().to_owned(), number))
     };
-    let ports: Vec<(String, u16)> = all.into_iter().flatten().filter_map(port).collect();
+    let ports: Vec<(String, u16)> = list_items(&found.raw, "ports").filter_map(port).collect();
     let is_side = |name: &str| SIDE_PORTS.iter().any(|side| name.contains(side));
     let services = source.documents.iter().filter(|d| d["kind"] == "Service");
-    let targets = services
-        .filter_map(|s| s.pointer("/spec/ports")?.as_array())
-        .flatten();
+    let targets = services.flat_map(|service| list_items(&service["spec"], "ports"));
     let of_service = targets.filter_map(|of| {
         let target = of.get("targetPort").or(of.get("port"))?;
         // A container need not list its ports.
@@ -249,29 +245,22 @@ impl ShippedWorkload {
     }
 
     fn literal(&self, name: &str) -> Option<&str> {
-        let variables = self.found.raw.get("env")?.as_array()?;
-        let is_it = |v: &&Value| v.get("name").and_then(Value::as_str) == Some(name);
-        variables.iter().find(is_it)?.get("value")?.as_str()
+        let mut variables = list_items(&self.found.raw, "env");
+        variables.find(|v| v["name"] == name)?["value"].as_str()
     }
 
     fn add_limits(&self, limits: &mut LimitsTable) -> Result<(), RunRefusal> {
         let container = &self.found.container;
-        if let Some(wrong) = container
-            .unreadable
-            .iter()
-            .find(|w| w.starts_with("limits"))
-        {
+        let mut unreadable = container.unreadable.iter();
+        if let Some(wrong) = unreadable.find(|wrong| wrong.starts_with("limits")) {
             let why = format!("{wrong} is no quantity");
-            return Err(RunRefusal::new(
-                self.container_label(),
-                why,
-                "write 500m, 1.5, 512Mi or 1Gi",
-            ));
+            let hint = "write 500m, 1.5, 512Mi or 1Gi";
+            return Err(RunRefusal::new(self.container_label(), why, hint));
         }
         // A limit is whole KiB: decimal units are rounded down.
         let memory = container.limits.memory.map(|memory| {
             let whole = memory.as_bytes() / 1024 * 1024;
-            loadline_sizing::Bytes::from_bytes(whole).to_string()
+            Bytes::from_bytes(whole).to_string()
         });
         let cpu = container.limits.cpu.map(|cpu| cpu.to_string());
         for (key, own, shipped) in [
@@ -313,11 +302,8 @@ impl ShippedWorkload {
         let words = [command, arguments].concat();
         let before_jar = words.iter().take_while(|word| *word != "-jar");
         let options = before_jar.filter(|word| word.starts_with("-X") || word.starts_with("-D"));
-        let is_java = app
-            .command
-            .first()
-            .is_some_and(|c| c.rsplit('/').next() == Some("java"));
-        match is_java {
+        let program = app.command.first().and_then(|c| c.rsplit('/').next());
+        match program == Some("java") {
             true => {
                 app.command.splice(1..1, options.cloned());
             }
@@ -330,22 +316,14 @@ impl ShippedWorkload {
     }
 
     fn add_environment(&self, app: &mut AppTable, left_out: &mut Vec<String>) {
-        let variables = self.found.raw.get("env").and_then(Value::as_array);
-        for variable in variables.into_iter().flatten() {
-            let Some(name) = variable.get("name").and_then(Value::as_str) else {
-                continue;
-            };
+        for (name, value) in variables(&self.found.raw) {
             if app.env.contains_key(name) {
                 continue;
             }
-            let value = match variable.get("value") {
-                Some(Value::String(text)) => text.clone(),
-                Some(value) if !value.is_null() => value.to_string(),
-                _ => {
-                    let why = "it refers to something of the cluster; give it in [app.env]";
-                    left_out.push(format!("the variable {name}: {why}"));
-                    continue;
-                }
+            let Some(value) = value else {
+                let why = "it refers to something of the cluster; give it in [app.env]";
+                left_out.push(format!("the variable {name}: {why}"));
+                continue;
             };
             if references::is_secret_name(name) {
                 left_out.push(format!(
@@ -373,10 +351,8 @@ impl ShippedWorkload {
         let startup = self.found.container.probes.iter();
         let mut startup = startup.filter(|probe| probe.kind == "startupProbe");
         if let (None, Some(probe)) = (&app.start_deadline, startup.next()) {
-            app.start_deadline = Some(text_from_manifest(format!(
-                "{}ms",
-                probe.patience().as_millis()
-            )));
+            let patience = format!("{}ms", probe.patience().as_millis());
+            app.start_deadline = Some(text_from_manifest(patience));
         }
     }
 }
@@ -384,14 +360,11 @@ impl ShippedWorkload {
 /// Path and port of a probe over HTTP; a port by its name is one of the container's.
 fn http_probe(container: &Value, probe: &Value) -> Option<(String, Option<u16>)> {
     let get = probe.get("httpGet")?;
-    let path = get.get("path").and_then(Value::as_str).unwrap_or("/");
+    let path = get["path"].as_str().unwrap_or("/");
     let number = |value: &Value| u16::try_from(value.as_u64()?).ok();
     let named = |name: &str| {
-        let ports = container.get("ports")?.as_array()?;
-        let port = ports
-            .iter()
-            .find(|p| p.get("name").and_then(Value::as_str) == Some(name))?;
-        number(port.get("containerPort")?)
+        let mut ports = list_items(container, "ports");
+        number(&ports.find(|port| port["name"] == name)?["containerPort"])
     };
     let port = get.get("port").and_then(|port| match port.as_str() {
         Some(text) => text.parse().ok().or_else(|| named(text)),

@@ -173,6 +173,18 @@ fn the_class_is_that_of_the_whole_pod() {
         ..PodNeeds::default()
     };
     assert_eq!([class(running.clone()), class(starting)], ["Burstable"; 2]);
+    let mut large = sound.clone();
+    large.limits.memory = Some(Bytes::from_gib(2));
+    let before = LintedContainer {
+        pod: PodNeeds {
+            running: vec![sound.own_needs()],
+            starting: vec![large.own_needs()],
+            ..PodNeeds::default()
+        },
+        ..sound.clone()
+    };
+    let size = (Some(Cpus::from_whole(2)), Some(Bytes::from_gib(2)));
+    assert_eq!(before.pod_size(), size);
     let own = PodNeeds {
         own: Some(sound.own_needs()),
         ..running
@@ -271,6 +283,12 @@ fn quantities_and_heaps_that_cannot_be_meant_are_named() {
     insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Error: over-committed: the heap may take 462Mi and everything else 248Mi: 710Mi in a limit of 512Mi (for a typical service)");
     heaps.jvm.push("-Xmx256m".to_owned());
     insta::assert_snapshot!(text(&heaps, MeasuredNeeds::default()), @"Warning: -Xmx256m and -XX:MaxRAMPercentage=90 are both set: the percentage is ignored");
+    let placeholder = LintedContainer {
+        unreadable: vec!["limits.memory `${MEMORY}`".to_owned()],
+        jvm: vec!["-Xmx{{".to_owned()],
+        ..container()
+    };
+    insta::assert_snapshot!(text(&placeholder, MeasuredNeeds::default()), @"Warning: limits.memory `${MEMORY}` is a placeholder, and not looked at");
     let unknown = LintedContainer {
         unreadable: vec!["limits.memory `512MB`".to_owned()],
         ..container()

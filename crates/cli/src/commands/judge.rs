@@ -108,19 +108,16 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
         arguments.measured.as_deref(),
         arguments.measure.state.as_deref(),
     )?;
-    let paper = if arguments.manifest.is_empty() {
-        None
-    } else {
-        let (figures, offer) = (
-            measured_figures(measured.as_ref()),
-            offer(&arguments.prices)?,
-        );
-        Some(PaperCheck::check_manifests(
+    let mut paper = None;
+    if !arguments.manifest.is_empty() {
+        let offer = offer(&arguments.prices)?;
+        let given = (measured_figures(measured.as_ref()), None);
+        paper = Some(PaperCheck::check_manifests(
             &arguments.manifest,
-            (figures, None),
+            given,
             offer,
-        )?)
-    };
+        )?);
+    }
     // With a command, stdout is the result's where JSON is asked for.
     match &paper {
         Some(paper) if arguments.output.json && has_command => say!("{}", paper.to_text()),

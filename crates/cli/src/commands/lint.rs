@@ -44,11 +44,8 @@ pub struct LintArguments {
 
 pub fn run(arguments: LintArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let measured = measured_view(arguments.measured.as_deref(), arguments.state.as_deref())?;
-    let (figures, offer) = (
-        measured_figures(measured.as_ref()),
-        offer(&arguments.prices)?,
-    );
-    let given = (figures, arguments.memory);
+    let offer = offer(&arguments.prices)?;
+    let given = (measured_figures(measured.as_ref()), arguments.memory);
     let paper = PaperCheck::check_manifests(&arguments.manifest, given, offer)?;
     out.print_answer(&if arguments.json {
         one_line_json(&paper.to_document())?

@@ -105,6 +105,10 @@ const FILES: [(&str, &str); 53] = [
         "kind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: o, env: [{name: MAX_HEAP_SIZE, value: 1G}]}]}}}\n",
     ),
     (
+        "mounted.yaml",
+        "kind: ConfigMap\nmetadata: {name: c}\ndata: {jvm.config: -Xmx8G}\n---\nkind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: 'trinodb/trino:450', volumeMounts: [{name: v, mountPath: /etc/trino}]}, {name: p, image: 'envoy:1'}], volumes: [{name: v, configMap: {name: c}}]}}}\n",
+    ),
+    (
         "cronjob.yaml",
         "kind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {template: {spec: {containers: [{name: o, image: o, command: [java, -jar, a.jar]}]}}}}}\n",
     ),

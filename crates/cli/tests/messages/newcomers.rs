@@ -552,6 +552,11 @@ pub const NEWCOMERS: &[Row] = &[
         &["it is no name of an image"],
     ),
     (
+        "emit result.json.gz --to x --image https://registry.example/orders:1",
+        USAGE,
+        &["it is no name of an image"],
+    ),
+    (
         "emit result.json.gz --to x --image UPPER/case",
         USAGE,
         &["it is no name of an image"],
@@ -644,6 +649,15 @@ pub const NEWCOMERS: &[Row] = &[
             "the heap may take 1Gi and everything else",
             "for a typical service",
             "raise the limit to 1232Mi",
+            "-Xmx1G comes from MAX_HEAP_SIZE",
+        ],
+    ),
+    (
+        "emit result.json.gz --to x --manifest mounted.yaml",
+        USAGE,
+        &[
+            "the heap may take 8Gi",
+            "-Xmx8G comes from a mounted ConfigMap",
         ],
     ),
 ];

@@ -75,6 +75,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_images_are_checked_whole() {
+        for (name, is_name, is_another) in [
+            ("orders", true, true),
+            ("registry:5000/shop/orders:1.4", true, false),
+            ("localhost/a_b/c--d:V1.2-x", true, false),
+            ("Registry.example/orders:latest", true, true),
+            ("orders@sha256:00ff", true, false),
+            ("orders:", false, false),
+            ("https://registry.example/orders:1", false, false),
+            ("orders:1:2", false, false),
+            ("-orders:1", false, false),
+            ("Shop/orders:1", false, false),
+            ("orders:1 ", false, false),
+            ("", false, true),
+        ] {
+            assert_eq!(
+                (is_image_name(name), is_latest(name)),
+                (is_name, is_another),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
     fn names_of_images_say_their_jdk() {
         for (image, jdk) in [
             ("eclipse-temurin:21-jre", Some("21")),

@@ -35,7 +35,7 @@ const NO_HEAP: [&str; 12] = [
 const SHARES: [&str; 3] = ["MAX_RAM_PERCENTAGE", "HEAP_PERCENTAGE", "HEAP_PERCENT"];
 
 /// Parts of the names of images whose `MEMORY`, `MAXIMUM_MEMORY` or `MEM_LIMIT` is the heap.
-const MEMORY_IS_HEAP: [&str; 4] = ["minecraft", "bungeecord", "geoserver", "unifi"];
+const MEMORY_IS_HEAP: [&str; 5] = ["minecraft", "bungeecord", "mc-proxy", "geoserver", "unifi"];
 
 /// The option that a variable stands for by its name: `JVM_MAX_HEAP_SIZE`, `HADOOP_HEAPSIZE_MIN`,
 /// `DRUID_XMX`.

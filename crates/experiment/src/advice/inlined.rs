@@ -39,8 +39,7 @@ fn single_objects(document: &Value) -> Vec<Value> {
 /// A Template within a Template stays as it is: each would multiply the size of the next.
 fn push_objects(document: &Value, is_filled: bool, all: &mut Vec<Value>) {
     let list = |name: &str| document.get(name).and_then(Value::as_array);
-    let is_kind = |kind: &str| document.get("kind").and_then(Value::as_str) == Some(kind);
-    let is_template = !is_filled && is_kind("Template");
+    let is_template = !is_filled && document["kind"] == "Template";
     // `kubectl get -o json | jq .items` is a list itself.
     let items = document.as_array().or(list("items"));
     match (items, list("objects").filter(|_| is_template)) {
@@ -67,13 +66,13 @@ struct TemplateParameters {
 
 impl TemplateParameters {
     fn of_template(template: &Value) -> Self {
-        let all = template.get("parameters").and_then(Value::as_array);
+        let all = list_items(template, "parameters");
         let parameter = |parameter: &Value| {
             let name = parameter.get("name")?.as_str()?.to_owned();
             Some((name, scalar_text(parameter.get("value")?)))
         };
         Self {
-            values: all.into_iter().flatten().filter_map(parameter).collect(),
+            values: all.filter_map(parameter).collect(),
             left: MOST_FILLED * (template.to_string().len() + SHORT),
         }
     }
@@ -155,10 +154,7 @@ type NamespacedData = (Option<String>, Map<String, Value>);
 impl ConfigMaps {
     pub fn from_documents(documents: &[&Value]) -> Self {
         let mut maps = Self::default();
-        for object in documents
-            .iter()
-            .flat_map(|document| single_objects(document))
-        {
+        for object in documents.iter().flat_map(|d| single_objects(d)) {
             let data = object.get("data").and_then(Value::as_object);
             if let (true, Some(data)) = (object["kind"] == "ConfigMap", data) {
                 maps.add_data("ConfigMap", &object, data.clone());
@@ -177,10 +173,7 @@ impl ConfigMaps {
     /// Adds the JVM options in Secrets of the input and nothing else, because emitted files must not
     /// repeat a password.
     pub fn with_secrets(mut self, documents: &[&Value]) -> Self {
-        for object in documents
-            .iter()
-            .flat_map(|document| single_objects(document))
-        {
+        for object in documents.iter().flat_map(|d| single_objects(d)) {
             if object["kind"] == "Secret" {
                 self.add_data("Secret", &object, secret_options(&object));
             }
@@ -189,8 +182,7 @@ impl ConfigMaps {
     }
 
     fn add_data(&mut self, kind: &'static str, object: &Value, data: Map<String, Value>) {
-        let name = object.pointer("/metadata/name").and_then(Value::as_str);
-        if let Some(name) = name {
+        if let Some(name) = object["metadata"]["name"].as_str() {
             let key = (kind, name.to_owned());
             let own = namespace(object).map(str::to_owned);
             self.data.entry(key).or_default().push((own, data));
@@ -259,8 +251,7 @@ impl ConfigMaps {
 
     /// Variables of `envFrom` come first: those of `env` win over them.
     fn fill_variables(&self, container: &mut Value, namespace: Option<&str>) {
-        let own = container.get("env").and_then(Value::as_array);
-        let mut own = own.cloned().unwrap_or_default();
+        let mut own: Vec<Value> = list_items(container, "env").cloned().collect();
         for variable in &mut own {
             let value = variable.get("valueFrom").and_then(|from| {
                 self.map_value(from, namespace)
@@ -270,8 +261,7 @@ impl ConfigMaps {
                 fields.insert("value".to_owned(), value.into());
             }
         }
-        let sources = container.get("envFrom").and_then(Value::as_array);
-        let sources = sources.cloned().unwrap_or_default();
+        let sources: Vec<Value> = list_items(container, "envFrom").cloned().collect();
         let (mut all, mut outside) = (Vec::new(), Vec::new());
         for source in sources {
             let map = SOURCES
@@ -281,10 +271,7 @@ impl ConfigMaps {
                 outside.push(source);
                 continue;
             };
-            let prefix = source
-                .get("prefix")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+            let prefix = source["prefix"].as_str().unwrap_or_default();
             let variable = |(name, value): (&String, &Value)| {
                 let name = format!("{prefix}{name}");
                 let is_own = own.iter().any(|v| v["name"] == name.as_str());
@@ -313,25 +300,39 @@ impl ConfigMaps {
         };
         let own = namespace(object);
         let words = program_texts(container);
-        let mounted = list_items(container, "volumeMounts").filter_map(|mount| {
-            let mut volumes = list_items(pod, "volumes");
-            let volume = volumes.find(|volume| volume["name"] == mount["name"])?;
-            let sources = list_items(&volume["projected"], "sources").chain([volume]);
-            let maps = sources.filter_map(|source| source.get("configMap"));
-            Some(maps.filter_map(|map| self.find_map("ConfigMap", map, own)))
-        });
         let is_called = |name: &str| {
             let mut parts = words.iter().flat_map(|word| word.split_whitespace());
             parts.any(|part| part.rsplit('/').next() == Some(name))
         };
-        let files = mounted.flatten().flatten();
-        let files = files.filter(|(name, _)| is_options_file(name) || is_called(name));
-        let lines = files.filter_map(|(_, text)| text.as_str());
-        lines
-            .flat_map(words::find_jvm_options)
-            .take(MOST_WORDS)
-            .map(str::to_owned)
-            .collect()
+        let mut texts = Vec::new();
+        for mount in list_items(container, "volumeMounts") {
+            let mut volumes = list_items(pod, "volumes");
+            let Some(volume) = volumes.find(|volume| volume["name"] == mount["name"]) else {
+                continue;
+            };
+            let sources = list_items(&volume["projected"], "sources").chain([volume]);
+            for source in sources.filter_map(|source| source.get("configMap")) {
+                let map = self.find_map("ConfigMap", source, own);
+                for (key, text) in map.into_iter().flatten() {
+                    // The file may have another name than the key.
+                    let mut items = list_items(source, "items");
+                    let item = items.find(|item| item["key"] == key.as_str());
+                    let path =
+                        item.map_or(key.as_str(), |item| item["path"].as_str().unwrap_or(key));
+                    let path = match mount["subPath"].as_str() {
+                        Some(part) if part != path => continue,
+                        Some(_) => mount["mountPath"].as_str().unwrap_or(path),
+                        None => path,
+                    };
+                    let name = path.rsplit('/').next().unwrap_or(path);
+                    if is_options_file(name) || is_called(name) {
+                        texts.extend(text.as_str());
+                    }
+                }
+            }
+        }
+        let options = texts.into_iter().flat_map(words::find_jvm_options);
+        options.take(MOST_WORDS).map(str::to_owned).collect()
     }
 
     fn map_value(&self, from: &Value, namespace: Option<&str>) -> Option<String> {

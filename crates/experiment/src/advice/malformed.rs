@@ -38,13 +38,16 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
         let hint = "write a list: - {name: JAVA_TOOL_OPTIONS, value: -Xmx512m}";
         all.push(("`env` is no list".to_owned(), hint));
     }
-    let values = list_items(container, "env").map(|variable| &variable["value"]);
-    let words = words.iter().flat_map(|key| list_items(container, key));
-    for value in values.chain(words).filter(|value| !is_text(value)) {
-        all.push((
-            format!("{value} is no text"),
-            "write it in quotes: \"8080\", \"true\"",
-        ));
+    let values = list_items(container, "env");
+    let values = values.map(|v| (v["name"].as_str().unwrap_or("env"), &v["value"]));
+    let words = words
+        .iter()
+        .flat_map(|key| list_items(container, key).map(|word| (*key, word)));
+    // `8080` and `true` without quotes are a number and a switch.
+    let is_text = |value: &Value| value.is_string() || value.is_null();
+    for (place, value) in values.chain(words).filter(|(_, value)| !is_text(value)) {
+        let problem = format!("{place}: {value} is no text");
+        all.push((problem, "write it in quotes: \"8080\", \"true\""));
     }
     for (problem, _) in &mut all {
         problem.push_str(": the API server does not take it");
@@ -65,11 +68,6 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
         hint: hint.to_owned(),
     };
     all.into_iter().map(finding).collect()
-}
-
-/// `8080` and `true` without quotes are a number and a switch.
-fn is_text(value: &Value) -> bool {
-    value.is_string() || value.is_null()
 }
 
 /// The fault in a variable that the JVM reads, and the remedy.
@@ -149,7 +147,7 @@ mod tests {
         });
         assert_eq!(
             found(plain),
-            "8080 is no text: the API server does not take it; true is no text: the API server does not take it"
+            "A: 8080 is no text: the API server does not take it; args: true is no text: the API server does not take it"
         );
         let sound = serde_json::json!({
             "resources": {"limits": {"memory": "1Gi"}}, "command": ["a"], "env": [],

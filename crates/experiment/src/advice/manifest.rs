@@ -83,7 +83,7 @@ const WITHOUT_PODS: &str = "\
 /// Ends of the names of images without a JVM. Most operators are programs in Go.
 const HELPERS: [&str; 5] = ["exporter", "proxy", "sidecar", "operator", "native"];
 
-const JAVA_OPERATORS: &str = "keycloak-operator flink-kubernetes-operator";
+const JAVA_HELPERS: &str = "keycloak-operator flink-kubernetes-operator mc-proxy";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ManifestContainer {
@@ -110,38 +110,28 @@ pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
 pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
     let documents: Vec<&Value> = sources.iter().flat_map(|s| &s.documents).collect();
     let maps = ConfigMaps::from_documents(&documents);
-    let objects = documents
-        .iter()
-        .flat_map(|document| maps.resolve_objects(document));
+    let objects = documents.iter().flat_map(|d| maps.resolve_objects(d));
     let is_custom = |object: &Value| {
-        let version = object.get("apiVersion").and_then(Value::as_str);
-        let group = version
-            .and_then(|v| v.split_once('/'))
-            .map_or("", |(group, _)| group);
+        let group = object["apiVersion"].as_str().unwrap_or_default();
+        let group = group.split('/').next().unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
         let is_other = group.ends_with(".x-k8s.io") || group == "sparkoperator.k8s.io";
         let is_own = group.ends_with(".k8s.io") && !is_other || group.ends_with(".openshift.io");
-        let is_own = is_own || has_word(WITHOUT_PODS, group);
-        let kind = object.get("kind").and_then(Value::as_str);
-        let is_own = is_own || kind.is_some_and(|kind| has_word(WITHOUT_PODS, kind));
+        let is_own = is_own || has_word(WITHOUT_PODS, group) || has_word(WITHOUT_PODS, kind);
         // An Argo Rollout may take its pods from a Deployment, which is looked at itself.
         let is_own = is_own || object.pointer("/spec/workloadRef/name").is_some();
         group.contains('.') && !is_own && of_object(object, Path::new(""), &maps).is_empty()
     };
-    objects
-        .filter(is_custom)
-        .map(|o| workload_name(&o))
-        .collect()
+    let found = objects.filter(is_custom);
+    found.map(|object| workload_name(&object)).collect()
 }
 
 fn workload_name(object: &Value) -> String {
-    let word = |place: &str| object.pointer(place).and_then(Value::as_str);
-    format!(
-        "{}/{}",
-        word("/kind").unwrap_or("Pod"),
-        word("/metadata/name")
-            .or(word("/metadata/generateName"))
-            .unwrap_or("without-a-name")
-    )
+    let (kind, metadata) = (object["kind"].as_str(), &object["metadata"]);
+    let name = metadata["name"].as_str();
+    let name = name.or(metadata["generateName"].as_str());
+    let name = name.unwrap_or("without-a-name");
+    format!("{}/{name}", kind.unwrap_or("Pod"))
 }
 
 fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestContainer> {
@@ -196,16 +186,12 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
 /// Decides over the whole pod: an unknown container is skipped only if another container clearly
 /// runs the JVM and is not the smaller one.
 fn skip_others(all: &mut [ManifestContainer]) {
-    let signs: Vec<ContainerSign> = all
-        .iter()
-        .map(|found| ContainerSign::from_container(&found.raw, &found.container))
-        .collect();
+    let sign = |found: &ManifestContainer| ContainerSign::from_container(found);
+    let signs: Vec<ContainerSign> = all.iter().map(sign).collect();
     let has_jvm = signs.contains(&ContainerSign::Jvm);
     let memory = |found: &ManifestContainer| found.container.limits.memory;
-    let jvms = all
-        .iter()
-        .zip(&signs)
-        .filter(|(_, sign)| **sign == ContainerSign::Jvm);
+    let jvms = all.iter().zip(&signs);
+    let jvms = jvms.filter(|(_, sign)| **sign == ContainerSign::Jvm);
     let largest = jvms.filter_map(|(found, _)| memory(found)).max();
     for (found, sign) in all.iter_mut().zip(signs) {
         let name = found.workload.rsplit('/').next();
@@ -230,20 +216,17 @@ enum ContainerSign {
 }
 
 impl ContainerSign {
-    fn from_container(raw: &Value, container: &LintedContainer) -> Self {
+    fn from_container(found: &ManifestContainer) -> Self {
+        let (raw, container) = (&found.raw, &found.container);
         let mut names = variables(raw).map(|(name, _)| name);
         let words = program_texts(raw);
         let is_java = |word: &String| {
             let mut parts = word.split_whitespace();
             parts.any(|part| last_path_segment(part) == "java" || part.ends_with(".jar"))
         };
-        let image = raw.get("image").and_then(Value::as_str).unwrap_or_default();
-        let image = image.to_lowercase();
+        let image = raw["image"].as_str().unwrap_or_default().to_lowercase();
         let base = image_base(&image);
-        let program = words
-            .first()
-            .map(|word| last_path_segment(word))
-            .unwrap_or_default();
+        let program = words.first().map_or("", |word| last_path_segment(word));
         let is_variable = |name: &str| {
             OPTION_VARIABLES.contains(&name) || VARIABLES.iter().any(|v| name.starts_with(v))
         };
@@ -277,14 +260,14 @@ pub fn image_without_jvm(image: &str) -> Option<String> {
     let base = image_base(&image);
     let is_helper = |name: &str| {
         let end = name.rsplit_once('-').map(|(_, end)| end);
-        end.is_some_and(|end| HELPERS.contains(&end)) && !has_word(JAVA_OPERATORS, name)
+        end.is_some_and(|end| HELPERS.contains(&end)) && !has_word(JAVA_HELPERS, name)
     };
     // A native executable may say so in its tag.
     let is_helper = is_helper(base) || is_helper(&image);
     (has_word(OTHERS, base) || is_helper).then(|| base.to_owned())
 }
 
-pub(super) fn list_items<'a>(
+pub(crate) fn list_items<'a>(
     value: &'a Value,
     name: &str,
 ) -> impl Iterator<Item = &'a Value> + use<'a> {
@@ -315,21 +298,17 @@ pub(super) fn program_texts(container: &Value) -> Vec<String> {
 
 /// A container as it is written, with the JVM options of mounted files; [`containers`] knows its pod too.
 pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
-    let name = value.get("name").and_then(Value::as_str);
     let mut unreadable = Vec::new();
     let ContainerNeeds { requests, limits } = parse_needs(value, &mut unreadable);
     let jvm = jvm_options(value, mounted);
     LintedContainer {
-        name: name.unwrap_or_default().to_owned(),
+        name: value["name"].as_str().unwrap_or_default().to_owned(),
         requests,
         limits,
         unreadable,
         malformed: find_malformed(value),
         unseen: unseen_values(value, &jvm),
-        jdk: value
-            .get("image")
-            .and_then(Value::as_str)
-            .and_then(image_jdk),
+        jdk: value["image"].as_str().and_then(image_jdk),
         jvm,
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
             .iter()
@@ -354,26 +333,23 @@ fn parse_needs(value: &Value, unreadable: &mut Vec<String>) -> ContainerNeeds {
 }
 
 fn parse_resources(value: &Value, kind: &str, unreadable: &mut Vec<String>) -> ContainerResources {
-    let found = value.get("resources").and_then(|r| r.get(kind));
-    let quantity = |name: &str| {
-        found
-            .and_then(|v| v.get(name))
-            .filter(|v| !v.is_null())
-            .map(scalar_text)
-    };
     let mut read = ContainerResources::default();
-    if let Some(text) = quantity("cpu") {
-        read.cpu = quantity::parse_cpu_quantity(&text);
-        unreadable.extend(read.cpu.is_none().then(|| format!("{kind}.cpu `{text}`")));
+    for name in ["cpu", "memory"] {
+        let text = match &value["resources"][kind][name] {
+            Value::Null => continue,
+            found => scalar_text(found),
+        };
+        let (cpu, memory) = match name {
+            "cpu" => (quantity::parse_cpu_quantity(&text), None),
+            _ => (None, quantity::parse_memory_quantity(&text)),
+        };
+        if cpu.is_none() && memory.is_none() {
+            unreadable.push(format!("{kind}.{name} `{text}`"));
+        }
+        // An amount of zero is none: Kubernetes sets no limit then, and counts no request.
+        read.cpu = read.cpu.or(cpu.filter(|cpu| cpu.as_millis() > 0));
+        read.memory = memory.filter(|memory| memory.as_bytes() > 0);
     }
-    if let Some(text) = quantity("memory") {
-        let memory = quantity::parse_memory_quantity(&text);
-        unreadable.extend(memory.is_none().then(|| format!("{kind}.memory `{text}`")));
-        read.memory = memory;
-    }
-    // An amount of zero is none: Kubernetes sets no limit then, and counts no request.
-    read.cpu = read.cpu.filter(|cpu| cpu.as_millis() > 0);
-    read.memory = read.memory.filter(|memory| memory.as_bytes() > 0);
     read
 }
 
@@ -633,6 +609,21 @@ spec:
             pod("{name: a, image: 'docker.io/istio/proxyv2:1.2'}"),
             [false]
         );
+        for (image, is_jvm) in [
+            ("acme/orders-native:1", false),
+            ("acme/orders:1.0-native", false),
+            ("acme/cloud-native-orders:1", true),
+            ("ghcr.io/kubeflow/spark-operator:2", false),
+            ("quay.io/keycloak/keycloak-operator:26", true),
+            ("opensearchproject/opensearch-dashboards:2", false),
+            ("docker.elastic.co/kibana/kibana:8.15.0", false),
+        ] {
+            assert_eq!(
+                pod(&format!("{{name: a, image: '{image}'}}")),
+                [is_jvm],
+                "{image}"
+            );
+        }
         let real = "{name: b, image: orders, resources: {limits: {memory: 2Gi}}}, {name: s, image: x, command: [java, -jar, a.jar], resources: {limits: {memory: 64Mi}}}";
         assert_eq!(pod(real), [true, true]);
         let looks = "{name: b, image: orders}, {name: s, image: 'javascript-proxy:1'}, {name: t, image: spring-config}";
@@ -683,6 +674,9 @@ spec:
             ),
             options("command: [java, -jar, a.jar, -Xmx9g]"),
             options(
+                "command: [sh, -c, \"# -Xmx9g\\nexec java -Xmx'$(HEAP)' a\"], envFrom: [{configMapRef: {name: c}}]",
+            ),
+            options(
                 "command: [sh, -c, 'java $JAVA_OPTS x'], env: [{name: JAVA_OPTS, value: -Xmx1g}]",
             ),
             options(
@@ -707,6 +701,7 @@ spec:
         -Xmx3g -Xmx1g
         -Xmx2g
 
+        -Xmx3g -Xmx1g
         -Xmx1g
         -Xmx2g -Xmx3g -Xmx1g
         ConfigMap orders-env Secret s Secret t
@@ -744,6 +739,15 @@ spec:
                 "command: [sh, /scripts/run.sh], volumeMounts: [{name: v, mountPath: /scripts}]",
             ),
             options("volumeMounts: [{name: v, mountPath: /etc/trino}]"),
+            options(
+                "volumeMounts: [{name: v, mountPath: /config/jvm.options, subPath: run.sh}, {name: w, mountPath: /x}]",
+            ),
+            options(
+                "volumeMounts: [{name: v, mountPath: /etc/trino}], env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx1g}, {name: JAVA_OPTS, value: -Xmx2g}]",
+            ),
+            options(
+                "command: [java, -cp, '@/app/jib-classpath-file', x], env: [{name: JAVA_TOOL_OPTIONS, value: '-XX:HeapDumpPath=/d/$(POD)'}]",
+            ),
         ];
         insta::assert_snapshot!(said.join("\n"), @"
         -Xms1g -Xmx1g, HotSpot 21
@@ -753,6 +757,9 @@ spec:
         -Xmx1g, -Xss$(B), the value in -Xss$(B)
         -Xmx3g, -Xmx2g
         -Xmx3g
+        -Xmx2g
+        -Xmx1g, -Xmx3g, -Xmx2g
+        -XX:HeapDumpPath=/d/$(POD)
         ");
     }
 
@@ -777,6 +784,18 @@ spec:
             ),
             options("command: [sh, -c, 'exec java -Xmx$(($LIMIT * 75 / 100))m -jar a.jar']"),
             options(
+                "env: [{name: ZK_SERVER_HEAP, value: '1000'}, {name: ZK_CLIENT_HEAP, value: '256'}, {name: JAVA_TOOL_OPTIONS, value: -Xmx1g}]",
+            ),
+            options(
+                "command: [sh, -c, \"start-zookeeper --servers=3 \\\\\\n --heap=512M --log=x\"]",
+            ),
+            options("command: [spark-submit, --driver-memory, 4g]"),
+            options("command: [spark-submit, --deploy-mode, cluster, --driver-memory, 4g]"),
+            options("image: itzg/minecraft-server, env: [{name: MEMORY, value: 2G}]"),
+            options(
+                "env: [{name: MEMORY, value: 2G}, {name: JVM_HEAP, value: 1g}, {name: JAVA_OPTS, value: -Xmx2g}]",
+            ),
+            options(
                 "volumeMounts: [{name: v, mountPath: /c}, {name: w, mountPath: /d}], env: [{name: ES_JAVA_OPTS, value: -Xms1g}]",
             ),
         ];
@@ -786,6 +805,12 @@ spec:
         -Xmx3584m
         -Xmx3g -Xss1m
         -Xmx$(($LIMIT the value in -Xmx$(($LIMIT
+        -Xmx1g -Xmx1000m
+        -Xmx512M
+        -Xmx4g
+
+        -Xmx2G
+        -Xmx2g
         -Xmx2g -Xms1g
         ");
     }
@@ -795,6 +820,8 @@ spec:
         let text = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}], initContainers: [{name: b, restartPolicy: Always, args: [-Xmx1g]}, {name: c, args: [-Xmx2g]}]}\n---\n\
                     apiVersion: kafka.strimzi.io/v1beta2\nkind: Kafka\nmetadata: {name: k}\n---\n\
                     apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: r}\nspec: {template: {spec: {containers: [{name: d}]}}}\n---\n\
+                    apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaTopic\nmetadata: {name: t}\n---\n\
+                    apiVersion: secrets-store.csi.x-k8s.io/v1\nkind: SecretProviderClass\nmetadata: {name: p}\n---\n\
                     apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n---\n\
                     apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v}\n---\n\
                     apiVersion: sparkoperator.k8s.io/v1beta2\nkind: SparkApplication\nmetadata: {name: s}\n---\n\
@@ -815,6 +842,10 @@ spec:
         let found = of(text).remove(0).container;
         assert_eq!(found.unreadable, ["limits.memory `512MB`"]);
         assert_eq!(found.limits.cpu.map(|c| c.as_millis()), Some(1000));
+        let zero = of(
+            "kind: Pod\nspec: {containers: [{name: a, resources: {limits: {memory: 0, cpu: '0'}}}]}",
+        );
+        assert_eq!(zero[0].container.limits, ContainerResources::default());
     }
 
     #[test]

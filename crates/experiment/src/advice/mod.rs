@@ -35,8 +35,6 @@ const LOADED: u64 = 35;
 /// Threads that the calculator's build pack assumes.
 const THREADS: u64 = 250;
 
-const LARGEST: u64 = 4 << 20;
-
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ContainerAdvice {
     pub label: String,
@@ -203,18 +201,6 @@ fn rightsize_rule(given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
         memory: Some(answer.memory),
         jvm: answer.calculated.options,
     })
-}
-
-fn read_advice_file(path: &Path) -> Result<String, AdviceError> {
-    let unreadable = |why: String| AdviceError::Unreadable {
-        path: path.to_owned(),
-        why,
-    };
-    let size = std::fs::metadata(path).map_err(|e| unreadable(e.to_string()))?;
-    if size.len() > LARGEST {
-        return Err(unreadable("it is larger than 4 MiB".to_owned()));
-    }
-    std::fs::read_to_string(path).map_err(|e| unreadable(e.to_string()))
 }
 
 #[cfg(test)]

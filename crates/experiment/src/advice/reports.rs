@@ -1,4 +1,4 @@
-//! Advice in files: manifests, and the JSON of the Vertical Pod Autoscaler and of KRR.
+//! Advice in files: manifests, and what the Vertical Pod Autoscaler and KRR say, in JSON or YAML.
 
 use std::path::Path;
 
@@ -7,53 +7,47 @@ use serde_json::Value;
 
 use crate::manifest::{MANIFEST, other_kind};
 
-use super::{AdviceError, ContainerAdvice, manifest, quantity, read_advice_file};
+use super::{AdviceError, ContainerAdvice, manifest, quantity};
 
 pub fn read(path: &Path) -> Result<ContainerAdvice, AdviceError> {
-    let is_json = path
-        .extension()
-        .is_some_and(|extension| extension == "json");
-    let label = path.file_stem().map(|s| s.to_string_lossy().into_owned());
-    let label = label.unwrap_or_default();
-    let no_advice = |why: String| AdviceError::NoAdvice {
-        path: path.to_owned(),
-        why,
-    };
-    if !is_json {
-        let source = crate::manifest::read_manifest_file(path)?;
-        let found = manifest::containers(&[source]).into_iter();
-        let first = found
-            .filter(|found| found.skipped.is_none())
-            .map(|found| found.container)
-            .next();
-        let first = first.ok_or_else(|| match other_kind(path, MANIFEST) {
-            Some(refusal) => AdviceError::Refused(refusal),
-            None => no_advice("no container in it runs a JVM".to_owned()),
-        })?;
-        return Ok(ContainerAdvice::from_manifest(label, &first));
+    let label = path.file_stem().unwrap_or_default();
+    let label = label.to_string_lossy().into_owned();
+    // JSON is YAML, too.
+    let source = crate::manifest::read_manifest_file(path)?;
+    let mut documents = source.documents.iter();
+    if let Some((cpu, memory)) = documents.find_map(|json| vpa(json).or_else(|| krr(json))) {
+        return Ok(ContainerAdvice {
+            label,
+            cpu,
+            memory,
+            jvm: Vec::new(),
+        });
     }
-    let json: Value =
-        serde_json::from_str(&read_advice_file(path)?).map_err(|e| no_advice(e.to_string()))?;
-    let found = vpa(&json).or_else(|| krr(&json));
-    let (cpu, memory) = found.ok_or_else(|| {
-        no_advice(
-            "neither status.recommendation.containerRecommendations nor scans in it".to_owned(),
-        )
+    let mut found = manifest::containers(&[source]).into_iter();
+    let first = found.find(|found| found.skipped.is_none());
+    let first = first.ok_or_else(|| match other_kind(path, MANIFEST) {
+        Some(refusal) => AdviceError::Refused(refusal),
+        None => AdviceError::NoAdvice {
+            path: path.to_owned(),
+            why: "no container in it runs a JVM, and there is neither status.recommendation.containerRecommendations nor scans in it".to_owned(),
+        },
     })?;
-    Ok(ContainerAdvice {
-        label,
-        cpu,
-        memory,
-        jvm: Vec::new(),
-    })
+    Ok(ContainerAdvice::from_manifest(label, &first.container))
 }
 
 type Limits = (Option<Cpus>, Option<Bytes>);
 
 fn vpa(json: &Value) -> Option<Limits> {
     let object = json.pointer("/items/0").unwrap_or(json);
-    let target = object.pointer("/status/recommendation/containerRecommendations/0/target")?;
-    let text = |name: &str| target.get(name).and_then(Value::as_str);
+    let all = object.pointer("/status/recommendation/containerRecommendations")?;
+    let is_sidecar = |one: &&Value| {
+        let name = one["containerName"].as_str().unwrap_or_default();
+        manifest::image_without_jvm(name).is_some()
+    };
+    let mut all = all.as_array()?.iter();
+    let first = all.clone().next();
+    let target = &all.find(|one| !is_sidecar(one)).or(first)?["target"];
+    let text = |name: &str| target[name].as_str();
     Some((
         text("cpu").and_then(quantity::parse_cpu_quantity),
         text("memory").and_then(quantity::parse_memory_quantity),
@@ -85,6 +79,7 @@ mod tests {
     #[test]
     fn the_autoscaler_s_target_is_read() {
         let one = json!({"status": {"recommendation": {"containerRecommendations": [
+            {"containerName": "istio-proxy", "target": {"cpu": "1"}},
             {"containerName": "app", "target": {"cpu": "25m", "memory": "262144k"}}]}}});
         let limits = (
             Some(Cpus::from_millis(25)),

@@ -7,6 +7,7 @@ use loadline_sizing::Bytes;
 use serde_json::{Map, Value};
 
 use super::{ProjectDirectory, ProjectGuess};
+use crate::advice::image_jdk::is_image_name;
 use crate::advice::manifest::{ManifestContainer, containers, image_without_jvm};
 use crate::compose::{memory_text, scalar};
 use crate::manifest::{self, MANIFEST};
@@ -118,14 +119,7 @@ pub(super) fn find_manifest(
 
 /// The files of a directory with an unreadable file in it: a chart's template next to a manifest.
 fn one_by_one(directory: &Path) -> Vec<manifest::ManifestFile> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .filter(|e| e.file_type().is_ok_and(|kind| kind.is_file()))
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "yaml" || e == "yml"))
-        .take(1000)
-        .collect();
-    files.sort();
+    let files = manifest::manifest_files(directory).unwrap_or_default();
     files
         .iter()
         .filter_map(|f| manifest::read_manifest_file(f).ok())
@@ -155,9 +149,8 @@ fn to_deployed_manifest(
     let file = found.path.strip_prefix(place.directory);
     let file = file.map_or(found.path.clone(), Path::to_owned);
     let file = file.strip_prefix(".").map_or(file.clone(), Path::to_owned);
-    let image = found.raw.get("image").and_then(Value::as_str);
     // What an ImageStream or a parameter of a Template sets is not in the manifest.
-    let image = image.filter(|image| !image.trim().is_empty() && !image.contains("${"));
+    let image = found.raw["image"].as_str().filter(|i| is_image_name(i));
     DeployedManifest {
         file,
         workload: found.workload.clone(),
@@ -226,8 +219,9 @@ pub(super) fn read_compose(
 
 fn only_application(services: &Map<String, Value>) -> Option<(&String, &Value)> {
     let may_have_jvm = |service: &Value| {
-        let image = service.get("image").and_then(Value::as_str);
-        image.is_some_and(|image| image_without_jvm(image).is_none())
+        service["image"]
+            .as_str()
+            .is_some_and(|image| image_without_jvm(image).is_none())
     };
     let needed: Vec<String> = services.values().flat_map(dependency_names).collect();
     let mut found = services
@@ -264,11 +258,10 @@ fn composed_limits(service: &Value) -> [Option<String>; 2] {
 
 fn dependency_names(service: &Value) -> Vec<String> {
     match service.get("depends_on") {
-        Some(Value::Array(names)) => names
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
+        Some(Value::Array(names)) => {
+            let names = names.iter().filter_map(Value::as_str);
+            names.map(str::to_owned).collect()
+        }
         Some(Value::Object(names)) => names.keys().cloned().collect(),
         _ => Vec::new(),
     }

@@ -151,10 +151,7 @@ fn guess_start(
     if let (Some(manifest), None) = (manifest, tool) {
         return Err(RunRefusal::new(
             place.directory_name(),
-            format!(
-                "{} names no image, or one with a placeholder",
-                manifest.from
-            ),
+            format!("{} names no image that can be pulled", manifest.from),
             "name it: loadline init --image NAME",
         ));
     }
@@ -371,8 +368,29 @@ mod tests {
         assert_eq!(found.url.value, "http://localhost:8080/");
         assert_eq!(found.ready.map(|r| r.value), Some(":8081/ready".to_owned()));
 
+        let unlisted = deploy.replace("{name: web, containerPort: 8080}", "");
+        let by_number = unlisted.replace("targetPort: web", "targetPort: 8085");
+        let by_variable = by_number.replace(
+            "image:",
+            "env: [{name: SERVER_PORT, value: '8181'}], image:",
+        );
+        for (text, port) in [(by_number, 8085), (by_variable, 8181)] {
+            let place = project(&[("k8s/deploy.yaml", &text)]);
+            let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
+            assert_eq!(found.url.value, format!("http://localhost:{port}/"));
+        }
+        let place = project(&[(
+            "k8s/deploy.yaml",
+            &deploy.replace("r/o:1", "'${REGISTRY}/o'"),
+        )]);
+        let refused = looked(&place, &ProjectOverrides::default()).expect_err("no image");
+        assert_eq!(
+            refused.why,
+            "Deployment/o in k8s/deploy.yaml names no image that can be pulled"
+        );
+
         let settings = "server.port=8080\nmanagement.server.port=9001\n";
-        let docker = "FROM x\nENV A=b\nENTRYPOINT [\"java\", \"-Xmx256m\", \"-jar\", \"/a.jar\"]\n";
+        let docker = "FROM maven AS build\nENV MAVEN_OPTS=-Xmx1g\nFROM x\nENV A=b\nENTRYPOINT [\"java\", \"-Xmx256m\", \"-jar\", \"/a.jar\"]\n";
         let place = project(&[
             ("pom.xml", POM),
             ("target/a.jar", ""),

@@ -29,12 +29,6 @@ pub struct PaperCheck {
     offer: Offer,
 }
 
-fn no_build_error() -> Error {
-    Error::new(FailureKind::Usage, "--memory: no file of a build is given").with_hint(
-        "it is for gradle.properties, jvm.config and pom.xml; a manifest has its own limits",
-    )
-}
-
 struct CheckedContainer {
     found: ManifestContainer,
     findings: Vec<LintFinding>,
@@ -56,7 +50,10 @@ impl PaperCheck {
         let is_build = |path: &PathBuf| builds::is_build_file(path) && is_meant(path);
         let (builds, paths): (Vec<_>, Vec<_>) = given.partition(is_build);
         if build_memory.is_some() && builds.is_empty() {
-            return Err(no_build_error());
+            let problem = "--memory: no file of a build is given";
+            return Err(Error::new(FailureKind::Usage, problem).with_hint(
+                "it is for gradle.properties, jvm.config and pom.xml; a manifest has its own limits",
+            ));
         }
         let builds = check_builds(&builds, build_memory)?;
         let mut sources = Vec::new();
@@ -86,12 +83,10 @@ impl PaperCheck {
                 .map(|size| instance_cost(&offer, size, 0.0).per_month),
             found,
         };
+        let all = all.into_iter().map(check);
         Ok(Self {
             not_looked_at,
-            checked: builds
-                .into_iter()
-                .chain(all.into_iter().map(check))
-                .collect(),
+            checked: builds.into_iter().chain(all).collect(),
             offer,
         })
     }
@@ -102,10 +97,9 @@ impl PaperCheck {
     }
 
     pub fn outcome(&self) -> CommandOutcome {
-        if self.is_sound() {
-            CommandOutcome::Done
-        } else {
-            CommandOutcome::SloMissed
+        match self.is_sound() {
+            true => CommandOutcome::Done,
+            false => CommandOutcome::SloMissed,
         }
     }
 
@@ -118,23 +112,18 @@ impl PaperCheck {
             }
             _ => container_name(found),
         };
-        jvms()
-            .map(|c| {
-                ContainerAdvice::from_manifest(text::label(&label(&c.found)), &c.found.container)
-            })
-            .collect()
+        let advice = |c: &CheckedContainer| {
+            ContainerAdvice::from_manifest(text::label(&label(&c.found)), &c.found.container)
+        };
+        jvms().map(advice).collect()
     }
 
     pub fn to_text(&self) -> String {
         let files = self.manifest_files();
         let mut lines = Vec::new();
         let mut priced = None;
-        for CheckedContainer {
-            found,
-            findings,
-            per_month,
-        } in &self.checked
-        {
+        for checked in &self.checked {
+            let (found, findings) = (&checked.found, &checked.findings);
             let mut place = text::label(&container_name(found));
             if files.len() > 1 {
                 place = format!("{} {place}", text::label(&found.path.display().to_string()));
@@ -156,7 +145,7 @@ impl PaperCheck {
             }
             let pod = Some((&found.path, &found.workload));
             let size = paid_size(&found.container).filter(|_| priced != pod);
-            if let (Some(price), Some(size)) = (per_month, size) {
+            if let (Some(price), Some(size)) = (checked.per_month, size) {
                 priced = pod;
                 lines.push(format!(
                     "{place}: one pod of {size} costs ${price:.2} a month ({}, {}, {})",
@@ -171,16 +160,18 @@ impl PaperCheck {
     }
 
     fn manifest_files(&self) -> Vec<&Path> {
-        let mut files: Vec<&Path> = self
-            .checked
-            .iter()
-            .map(|c| c.found.path.as_path())
-            .collect();
+        let files = self.checked.iter().map(|c| c.found.path.as_path());
+        let mut files: Vec<&Path> = files.collect();
         files.dedup();
         files
     }
 
     pub fn to_document(&self) -> PaperDocument {
+        let finding = |f: &LintFinding| JudgedFinding {
+            severity: severity_word(f.severity).to_owned(),
+            problem: f.problem.clone(),
+            hint: f.hint.clone(),
+        };
         let container = |c: &CheckedContainer| JudgedContainer {
             file: c.found.path.display().to_string(),
             workload: c.found.workload.clone(),
@@ -190,15 +181,7 @@ impl PaperCheck {
             cpu_limit: c.found.container.limits.cpu.map(|cpu| cpu.to_string()),
             memory_limit: c.found.container.limits.memory.map(|m| m.to_string()),
             usd_per_month: c.per_month,
-            findings: c
-                .findings
-                .iter()
-                .map(|f| JudgedFinding {
-                    severity: severity_word(f.severity).to_owned(),
-                    problem: f.problem.clone(),
-                    hint: f.hint.clone(),
-                })
-                .collect(),
+            findings: c.findings.iter().map(finding).collect(),
         };
         PaperDocument {
             sound: self.is_sound(),
@@ -349,16 +332,11 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
             "give manifests of Deployments, StatefulSets, Jobs or Pods; of a cluster: kubectl get deployment NAME -o yaml | loadline lint -; of a chart: helm template CHART | loadline lint -",
         );
     }
-    let skipped: Vec<String> = all
-        .iter()
-        .map(|f| {
-            format!(
-                "{} ({})",
-                text::label(&container_name(f)),
-                f.skipped.as_deref().unwrap_or_default()
-            )
-        })
-        .collect();
+    let skipped = |f: &ManifestContainer| {
+        let why = f.skipped.as_deref().unwrap_or_default();
+        format!("{} ({why})", text::label(&container_name(f)))
+    };
+    let skipped: Vec<String> = all.iter().map(skipped).collect();
     let refusal = format!("{paths}: no container runs a JVM: {}", skipped.join(", "));
     Error::new(FailureKind::Usage, refusal)
         .with_hint("a container is taken for a JVM where its image, command or variables say so, such as JAVA_TOOL_OPTIONS")
