@@ -88,10 +88,8 @@ pub fn over_commitment(
 }
 
 pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {
-    let is_given = container
-        .unreadable
-        .iter()
-        .any(|text| text.starts_with("limits.memory"));
+    let mut unreadable = container.unreadable.iter();
+    let is_given = unreadable.any(|text| text.starts_with("limits.memory"));
     if container.limits.memory.is_some() || is_given {
         return None;
     }

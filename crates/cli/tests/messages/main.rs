@@ -29,7 +29,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 53] = [
+const FILES: [(&str, &str); 54] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),

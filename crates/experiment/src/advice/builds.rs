@@ -54,16 +54,12 @@ pub fn read_builds(paths: &[PathBuf]) -> Result<Vec<BuildFiles>, RunRefusal> {
         } else if is_named(POM) {
             ("Maven", surefire_jvms(&text))
         } else {
-            let lines = text
-                .lines()
-                .map(|line| line.split('#').next().unwrap_or_default());
+            let lines = text.lines().filter_map(|line| line.split('#').next());
             launcher = lines.flat_map(option_words).collect();
             ("Maven", Vec::new())
         };
-        match builds
-            .iter_mut()
-            .find(|of| of.tool == "Maven" && of.tool == tool)
-        {
+        let mut others = builds.iter_mut();
+        match others.find(|of| of.tool == "Maven" && of.tool == tool) {
             Some(build) => build.jvms.extend(jvms),
             None => builds.push(BuildFiles {
                 tool,
@@ -95,9 +91,8 @@ pub fn gradle_jvms(text: &str) -> Vec<BuildJvm> {
     let properties = read_properties(text);
     // The last of equal keys counts.
     let value = |key: &str| {
-        let mut all = properties.iter().rev();
-        all.find(|(own, _)| own == key)
-            .map(|(_, value)| value.as_str())
+        let found = properties.iter().rfind(|(own, _)| own == key);
+        found.map(|(_, value)| value.as_str())
     };
     let [usual, client] = GRADLE_HEAPS;
     let daemon = value("org.gradle.jvmargs").unwrap_or(usual);
@@ -118,28 +113,23 @@ pub fn gradle_jvms(text: &str) -> Vec<BuildJvm> {
 
 fn read_properties(text: &str) -> Vec<(String, String)> {
     let joined = text.replace("\\\r\n", "\\\n");
-    let lines = joined
-        .split('\n')
-        .fold(vec![String::new()], |mut lines, line| {
-            let line = line.trim();
-            // A comment is one line, whatever its end.
-            let is_first = lines.last().is_some_and(String::is_empty);
-            if is_first && line.starts_with(['#', '!']) {
-                return lines;
-            }
-            if let Some(last) = lines.last_mut() {
-                last.push_str(line.strip_suffix('\\').unwrap_or(line));
-            }
-            if !line.ends_with('\\') {
-                lines.push(String::new());
-            }
-            lines
-        });
+    let (mut lines, mut last) = (Vec::new(), String::new());
+    for line in joined.split('\n').map(str::trim) {
+        // A comment is one line, whatever its end.
+        if last.is_empty() && line.starts_with(['#', '!']) {
+            continue;
+        }
+        last.push_str(line.strip_suffix('\\').unwrap_or(line));
+        if !line.ends_with('\\') {
+            lines.push(std::mem::take(&mut last));
+        }
+    }
+    lines.push(last);
     let split = |line: &String| {
-        let at = line.find(|c: char| c == '=' || c == ':' || c.is_whitespace())?;
-        let value =
-            line[at..].trim_start_matches(|c: char| c.is_whitespace() || c == '=' || c == ':');
-        Some((line[..at].to_owned(), value.to_owned()))
+        let is_between = |c: char| c == '=' || c == ':' || c.is_whitespace();
+        let (name, value) = line.split_at(line.find(is_between)?);
+        let value = value.trim_start_matches(is_between);
+        Some((name.to_owned(), value.to_owned()))
     };
     lines.iter().filter_map(split).collect()
 }

@@ -174,10 +174,7 @@ impl<'a> ComposeFile<'a> {
     }
 
     fn service_table(&self, name: &str) -> Result<&Map<String, Value>, RunRefusal> {
-        let known = || {
-            let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
-            names.join(", ")
-        };
+        let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
         match self.services.get(name) {
             Some(Value::Object(table)) => Ok(table),
             Some(_) => Err(self.refuse_file(
@@ -186,7 +183,7 @@ impl<'a> ComposeFile<'a> {
             )),
             None => Err(self.refuse_file(
                 format!("it has no service `{name}`"),
-                format!("its services are {}", known()),
+                format!("its services are {}", names.join(", ")),
             )),
         }
     }
@@ -228,19 +225,14 @@ impl<'a> ComposeFile<'a> {
     }
 
     fn refuse_shared(&self, taken: &ComposeServices) -> Result<(), RunRefusal> {
-        let all: Vec<&ComposeService> = taken
-            .application
-            .iter()
-            .chain(&taken.dependencies)
-            .collect();
+        let all = taken.application.iter().chain(&taken.dependencies);
+        let all: Vec<&ComposeService> = all.collect();
         for (index, one) in all.iter().enumerate() {
             for other in &all[..index] {
                 self.refuse_same_port(other, one)?;
                 if let Some(volume) = one.named.intersection(&other.named).next() {
-                    let why = format!(
-                        "`{}` and `{}` share the volume `{volume}`",
-                        other.name, one.name
-                    );
+                    let (one, other) = (&one.name, &other.name);
+                    let why = format!("`{other}` and `{one}` share the volume `{volume}`");
                     let hint = "each has its own files in a trial; put what both read into a directory: ./shared:/seen:ro";
                     return Err(self.refuse_file(why, hint));
                 }
@@ -269,12 +261,9 @@ impl<'a> ComposeFile<'a> {
         let names = format!("`{}` and `{}`", one.name, other.name);
         for port in &one.ports {
             let mut others = other.ports.iter();
-            let published = others.find(|p| p.published.is_some() && p.published == port.published);
-            if let Some(ServicePort {
-                published: Some(number),
-                ..
-            }) = published
-            {
+            let published = port.published.as_ref();
+            let is_same = |p: &ServicePort| p.published.as_ref() == published;
+            if let Some(number) = published.filter(|_| others.any(is_same)) {
                 let why = format!("{names} publish port {number}");
                 let hint = "give one of them another port: nothing is published in a trial, but they share one network";
                 return Err(self.refuse_file(why, hint));

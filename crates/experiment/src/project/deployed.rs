@@ -171,8 +171,8 @@ pub(super) fn read_compose(
     let services = documents.first()?.get("services")?.as_object()?;
     let builds = |service: &Value| service.get("build").is_some();
     let mut own = services.iter().filter(|(_, service)| builds(service));
-    let (application, table) = match (own.next(), own.next()) {
-        (Some((name, table)), None) => (Some(name.clone()), Some(table)),
+    let found = match (own.next(), own.next()) {
+        (Some(one), None) => Some(one),
         (Some(_), Some(_)) => {
             left_out.push(format!("{file}: it builds several services"));
             return None;
@@ -180,15 +180,10 @@ pub(super) fn read_compose(
         // No service is built here: the application is the only service that may have a JVM and
         // that no other service needs. If there are several, they are all dependencies of a program
         // that the developer starts.
-        (None, _) => match only_application(services) {
-            Some((name, table)) => (Some(name.clone()), Some(table)),
-            None => (None, None),
-        },
+        (None, _) => only_application(services),
     };
-    let needs = match table {
-        Some(table) => dependency_names(table),
-        None => Vec::new(),
-    };
+    let (application, table) = found.map(|(name, table)| (name.clone(), table)).unzip();
+    let needs = table.map_or_else(Vec::new, dependency_names);
     let unused: Vec<&str> = services
         .keys()
         .filter(|name| Some(*name) != application.as_ref() && !needs.contains(name))
@@ -224,9 +219,9 @@ fn only_application(services: &Map<String, Value>) -> Option<(&String, &Value)> 
             .is_some_and(|image| image_without_jvm(image).is_none())
     };
     let needed: Vec<String> = services.values().flat_map(dependency_names).collect();
-    let mut found = services
-        .iter()
-        .filter(|(name, service)| may_have_jvm(service) && !needed.contains(name));
+    let is_main =
+        |(name, service): &(&String, &Value)| may_have_jvm(service) && !needed.contains(name);
+    let mut found = services.iter().filter(is_main);
     match (found.next(), found.next()) {
         (Some(one), None) => Some(one),
         _ => None,

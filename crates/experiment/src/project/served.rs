@@ -82,16 +82,10 @@ pub(super) fn find_endpoint(
     };
     let of_compose =
         || composed.and_then(|c| Some(ProjectGuess::new(c.value.port?, c.from.clone())));
-    let same = |probe: &ProjectGuess<u16>| {
-        of_http
-            .as_ref()
-            .is_none_or(|http| http.value == probe.value)
-    };
-    let port = of_probe
-        .filter(same)
-        .or(of_http.clone())
-        .or_else(of_settings)
-        .or_else(of_compose);
+    let http = of_http.as_ref().map(|http| http.value);
+    let is_same = |probe: &ProjectGuess<u16>| http.is_none_or(|http| http == probe.value);
+    let port = of_probe.filter(is_same).or(of_http);
+    let port = port.or_else(of_settings).or_else(of_compose);
     let port = port.or_else(|| exposed_port(place));
     let port = port.unwrap_or_else(|| ProjectGuess::new(PORT, "default"));
     let ready = probe.map(|((path, own), from)| {
@@ -117,14 +111,9 @@ pub(super) fn find_endpoint(
 }
 
 fn default_value(text: &str) -> &str {
-    let inner = text
-        .trim()
-        .strip_prefix("${")
-        .and_then(|t| t.strip_suffix('}'));
-    inner
-        .and_then(|t| t.split_once(':'))
-        .map_or(text, |(_, value)| value)
-        .trim()
+    let inner = text.trim().strip_prefix("${");
+    let inner = inner.and_then(|t| t.strip_suffix('}')?.split_once(':'));
+    inner.map_or(text, |(_, value)| value).trim()
 }
 
 fn health_path(

@@ -142,10 +142,8 @@ impl PatchFlags {
                 .with_hint("give the chart's values.yaml: helm show values CHART"));
         }
         let mut places = self.places.clone();
-        if !places
-            .iter()
-            .any(|place| place.what == ChartField::Resources)
-        {
+        let is_size = |place: &ValuePath| place.what == ChartField::Resources;
+        if !places.iter().any(is_size) {
             places.push(ValuePath {
                 what: ChartField::Resources,
                 path: vec!["resources".to_owned()],
