@@ -29,6 +29,10 @@ const WITH_VALUE: &[&str] = &[
     "--source",
 ];
 
+/// What `java` refuses in `JDK_JAVA_OPTIONS`, as it does a main class (args.c, `isTerminalOpt`).
+const ENDING: &str = "-jar -m --module --dry-run -h -? -help --help -X --help-extra -version \
+    --version -fullversion --full-version";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartTarget {
     /// `-jar FILE`.
@@ -80,8 +84,14 @@ pub fn read(words: &[OsString], environment: &Environment, reader: OptionReader)
     );
     if reader.is_9 {
         let words = reading.variable_words("JDK_JAVA_OPTIONS", environment);
-        // What starts may not be named there.
-        CommandLineParser::new(reader).read(words, OptionOrigin::JdkJavaOptions, &mut reading);
+        let mut ending = words.iter().filter(|word| words::has_word(ENDING, word));
+        let ending = ending.next().cloned();
+        let mut variable = CommandLineParser::new(reader);
+        variable.read(words, OptionOrigin::JdkJavaOptions, &mut reading);
+        if ending.is_some() || variable.target != StartTarget::Nothing {
+            let word = ending.unwrap_or_else(|| "a word that does not begin with -".to_owned());
+            reading.doubts.push(format!("JDK_JAVA_OPTIONS: java does not start with {word} there; name what starts on the command line, and quote values that contain blanks"));
+        }
     }
     if reader.uses_java_opts {
         for name in ["JAVA_OPTS", "JAVA_OPTIONS"] {
@@ -314,6 +324,26 @@ mod tests {
         let file = directory.path().join("args");
         std::fs::write(&file, text).unwrap();
         (directory, file.display().to_string())
+    }
+
+    #[test]
+    fn what_java_refuses_in_its_own_variable_is_said() {
+        for (text, refused) in [
+            ("-Xmx1g --add-opens java.base/java.lang=ALL-UNNAMED", None),
+            ("-Xmx1g -jar x.jar", Some("-jar")),
+            ("-version -Xmx1g", Some("-version")),
+            ("-Dname=my app -Xmx1g", Some("a word")),
+        ] {
+            let environment = Environment::from_pairs(&[("JDK_JAVA_OPTIONS", text)]);
+            let reading = read(&[], &environment, READER);
+            let doubt = reading.doubts.first();
+            let said = refused.map(|word| format!("java does not start with {word}"));
+            assert_eq!(doubt.is_some(), said.is_some(), "{text}");
+            assert!(
+                said.is_none_or(|said| doubt.unwrap().contains(&said)),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::command::{self, CommandReading};
 use crate::environment::{Environment, LauncherMode};
 use crate::files::{self, FileSystem};
 use crate::java::{self, Java};
+use crate::secret::mask_text;
 use crate::{cache, compatible, diagnostics, shared_classes, sys};
 
 pub struct StartPlan {
@@ -123,6 +124,11 @@ fn decide_options(
         decision.replace_options(&input, theirs);
     }
     plan.doubts.extend(refused);
+    let reasons = decision.options.iter_mut().map(|chosen| &mut chosen.reason);
+    // They quote the user's options.
+    for said in decision.warnings.iter_mut().chain(reasons) {
+        *said = mask_text(said);
+    }
     plan.added = decision.options.clone();
     let found = match jdk.vm {
         _ if environment.is_off("LOADLINE_CACHE") => None,

@@ -47,24 +47,28 @@ fn mask_addresses(text: &str) -> String {
     shown
 }
 
-/// Every `name=value` inside a value without its value, when the name is a secret's: parameters of
-/// addresses (`?user=u&password=p`, `;password=p`) and of modules (`username="u" password="p"`).
-fn mask_pairs(text: &str) -> String {
+/// A sentence, or a value, without the values in it that have a secret's name, as `name=value` or as
+/// `"name": value`: parameters of addresses (`?user=u&password=p`, `;password=p`) and of modules
+/// (`username="u" password="p"`), options in other options, and JSON.
+pub fn mask_text(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('=') {
+    while let Some(at) = rest.find(['=', ':']) {
+        let (before, after) = rest.split_at(at + 1);
+        let bare = before[..at].trim_end_matches(['"', '\'']);
         let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
-        let name = &before[before.trim_end_matches(is_letter).len()..];
+        let name = &bare[bare.trim_end_matches(is_letter).len()..];
+        let is_pair = before.ends_with('=') || bare.len() < at;
         shown.push_str(before);
-        shown.push('=');
         rest = after;
-        if is_secret_name(name) {
+        if is_pair && is_secret_name(name) {
             shown.push_str("***");
-            rest = &after[value_length(after)..];
+            let blanks = after.len() - after.trim_start().len();
+            rest = &after[blanks + value_length(&after[blanks..])..];
         }
     }
     shown.push_str(rest);
-    shown
+    mask_addresses(&shown)
 }
 
 fn value_length(text: &str) -> usize {
@@ -73,23 +77,21 @@ fn value_length(text: &str) -> usize {
         // An open quote hides the rest.
         Some(quote) => text[1..].find(quote).map_or(text.len(), |end| end + 2),
         None => {
-            let end = text.find(|c: char| matches!(c, '&' | ';') || c.is_whitespace());
+            let end = text.find(|c: char| matches!(c, '&' | ';' | '}') || c.is_whitespace());
             end.unwrap_or(text.len())
         }
     }
 }
 
 pub fn mask(option: &str) -> String {
-    let Some((name, value)) = option.split_once('=') else {
-        return mask_addresses(option);
-    };
+    let name = option.split('=').next().unwrap_or_default();
     let lower = name.to_ascii_lowercase();
     // The debugger and agents take options after `=`; their own secrets cannot be told apart.
     let is_agent = lower.starts_with("-javaagent") || lower.starts_with("-agent");
-    if is_secret_name(name) || is_agent {
+    if name.len() < option.len() && (is_secret_name(name) || is_agent) {
         format!("{name}=***")
     } else {
-        mask_addresses(&format!("{name}={}", mask_pairs(value)))
+        mask_text(option)
     }
 }
 
@@ -133,6 +135,13 @@ mod tests {
                 "-Djaas=M required username=\"u\" password=***;",
             ),
             ("-Durl=x?token=\"open", "-Durl=x?token=***"),
+            // Quotes around several options make one of them.
+            ("-Xmx1g -Dpass=geheim -Dx=y", "-Xmx1g -Dpass=*** -Dx=y"),
+            (
+                "--spring.application.json={\"db\":{\"password\": \"geheim\"},\"a\":\"b\"}",
+                "--spring.application.json={\"db\":{\"password\":***},\"a\":\"b\"}",
+            ),
+            ("-Dpaths=a:token:b", "-Dpaths=a:token:b"),
             ("-Dq=a=b&c=d", "-Dq=a=b&c=d"),
             (
                 "-Dmq=amqp://u1:p1@h1,amqp://u2:p2@h2",

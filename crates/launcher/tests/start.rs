@@ -376,4 +376,10 @@ fn an_open_quote_does_not_show_what_it_quotes() {
         "{text}"
     );
     assert!(!text.contains("ge heim"), "{text}");
+    // Quotes around several options make one of them, which warnings and reasons quote.
+    let mut command = launcher(&stage, &["--explain"]);
+    let output = run(command.env("JAVA_TOOL_OPTIONS", "\"-Xmx1g -Ddb.password=geheim\""));
+    let text = errors(&output);
+    assert!(text.contains("refuses to start: -Xmx1g"), "{text}");
+    assert!(!text.contains("geheim"), "{text}");
 }

@@ -72,7 +72,7 @@ pub(super) fn check_shares(container: &LintedContainer) -> Vec<LintFinding> {
     let limit = container.sound_limit();
     let idle = limit.and_then(|limit| {
         let (idle, other) = idle_percentage(container.jdk(), limit, &options)?;
-        let problem = format!("{idle} has no effect in a limit of {limit}");
+        let problem = format!("{idle} is not the share of the heap in a limit of {limit}");
         let hint = format!("the JVM takes {other} there: set that, or -Xmx");
         Some(finding(Severity::Warning, problem, &hint))
     });

@@ -103,7 +103,9 @@ fn a_percentage_that_does_not_count_is_named() {
     linted.limits.memory = Some(Bytes::from_mib(200));
     let found = check_shares(&linted).remove(0);
     assert!(
-        found.problem.contains("has no effect in a limit of 200Mi"),
+        found
+            .problem
+            .contains("is not the share of the heap in a limit of 200Mi"),
         "{}",
         found.problem
     );

@@ -135,7 +135,7 @@ fn of_hotspot(
     }
     if let Some((idle, other)) = idle_percentage(jdk, machine.memory, &limited) {
         say!(
-            "warning: {idle} has no effect on a heap in {}: {other} counts there",
+            "warning: {idle} is not the share of a heap in {}: {other} counts there",
             machine.memory.to_short()
         );
     }

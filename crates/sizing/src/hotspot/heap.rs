@@ -20,8 +20,8 @@ pub const DEFAULT_OLD_SIZE: Bytes = Bytes::from_bytes(5_452_592);
 /// Default `MaxRAM`: the most memory that percentages are taken from, unless one is set.
 pub const DEFAULT_MAX_RAM: Bytes = Bytes::from_gib(128);
 const HEAP_BASE: Bytes = Bytes::from_gib(2);
-/// What 32-bit oops with 8-byte objects can address.
-const OOP_ENCODING_MAX: Bytes = Bytes::from_gib(32);
+/// What 32-bit oops can address for each byte of an object's alignment (`-XX:ObjectAlignmentInBytes`).
+const OOP_ENCODING_MAX: Bytes = Bytes::from_gib(4);
 /// Card table alignment: a page of 512-byte cards.
 const CARD_ALIGNMENT: Bytes = Bytes::from_mib(2);
 
@@ -198,7 +198,9 @@ fn max_and_oops(
 ) -> (Bytes, bool) {
     let set = options.size_value("MaxHeapSize");
     let oops_set = options.switch_value("UseCompressedOops");
-    let limit = OOP_ENCODING_MAX.saturating_sub(oops_alignment(jdk, collector, options));
+    let object = options.count_value("ObjectAlignmentInBytes").unwrap_or(8);
+    let limit = OOP_ENCODING_MAX.mul_ratio(object, 1);
+    let limit = limit.saturating_sub(oops_alignment(jdk, collector, options));
     let first = set.unwrap_or(DEFAULT_MAX_HEAP);
     let first = first.max(options.size_value("InitialHeapSize").unwrap_or_default());
     let fits = first <= limit && collector != CollectorKind::Z;

@@ -216,6 +216,15 @@ mod tests {
         assert!(of("17", 4, "-XX:+UseEpsilonGC").is_err());
         let epsilon = "-XX:+UnlockExperimentalVMOptions -XX:+UseEpsilonGC";
         let epsilon = of("17", 4, epsilon).unwrap();
+        // Larger objects let 32 bits reach further.
+        for (option, is_compressed) in [
+            ("-Xmx32g", false),
+            ("-Xmx32g -XX:ObjectAlignmentInBytes=16", true),
+            ("-Xmx64g -XX:ObjectAlignmentInBytes=16", false),
+        ] {
+            let heap = of("17", 4, option).unwrap().heap;
+            assert_eq!(heap.compressed_oops, is_compressed, "{option}");
+        }
         assert_eq!(epsilon.collector, CollectorKind::Epsilon);
         assert_eq!(epsilon.heap.min, Bytes::from_bytes(6_815_744));
     }

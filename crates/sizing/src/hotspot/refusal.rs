@@ -129,7 +129,7 @@ const PERCENTAGES: &str = "\
 
 const COUNTS: &str = "\
     ParallelGCThreads ConcGCThreads CICompilerCount ActiveProcessorCount ThreadStackSize \
-    TieredStopAtLevel";
+    TieredStopAtLevel ObjectAlignmentInBytes";
 
 /// Other flags that are looked at, and product flags of 8 to 25 that change no size.
 const OTHERS: &str = "\
