@@ -46,14 +46,15 @@ pub fn take_services(
     let wanted = application
         .into_iter()
         .chain(others.iter().map(String::as_str));
+    let mut problems = Vec::new();
     for name in wanted {
-        file.after_its_dependencies(name, &mut order, &mut Vec::new())?;
+        let found = file.after_its_dependencies(name, &mut order, &mut Vec::new(), &mut problems);
+        problems.extend(found.err());
     }
     let mut taken = ComposeServices {
         application: None,
         dependencies: Vec::new(),
     };
-    let mut problems = Vec::new();
     for name in &order {
         let service = file.read_service(name, &mut problems);
         match application == Some(name.as_str()) {
@@ -97,7 +98,8 @@ pub fn parse_anything(text: &str) {
         return;
     };
     for name in file.services.keys() {
-        let _ = file.after_its_dependencies(name, &mut Vec::new(), &mut Vec::new());
+        let mut order = Vec::new();
+        let _ = file.after_its_dependencies(name, &mut order, &mut Vec::new(), &mut Vec::new());
         let _ = file.read_service(name, &mut Vec::new());
     }
 }
@@ -196,11 +198,13 @@ impl<'a> ComposeFile<'a> {
         })
     }
 
+    /// Its own problems come back, those of what it needs are added.
     fn after_its_dependencies(
         &self,
         name: &str,
         order: &mut Vec<String>,
         above: &mut Vec<String>,
+        problems: &mut Vec<RunRefusal>,
     ) -> Result<(), RunRefusal> {
         if order.iter().any(|known| known == name) {
             return Ok(());
@@ -214,10 +218,12 @@ impl<'a> ComposeFile<'a> {
             let why = format!("more than {MOST_ABOVE} of its services wait one for another");
             return Err(self.refuse_file(why, "take one `depends_on` out"));
         }
+        let table = self.service_table(name)?;
+        let needed = service::depends_on(table, &self.services, &self.service_location(name));
         above.push(name.to_owned());
-        for needed in service::depends_on(self.service_table(name)?, &self.service_location(name))?
-        {
-            self.after_its_dependencies(&needed, order, above)?;
+        for needed in RefusalCollector(problems).value(needed) {
+            let found = self.after_its_dependencies(&needed, order, above, problems);
+            problems.extend(found.err());
         }
         above.pop();
         order.push(name.to_owned());

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::super::references;
 use super::ports::ports;
-use super::variables::{ComposeVariables, FilledText, pairs};
+use super::variables::{ComposeVariables, FilledText};
 use super::words::split_words;
 
 const TAKEN: &str = "\
@@ -87,7 +87,14 @@ impl ServiceLocation<'_> {
     }
 
     fn fill_key(&self, key: &str, text: &str) -> Result<FilledText, RunRefusal> {
-        let filled = self.variables.fill_text(text);
+        self.check_filled(key, self.variables.fill_text(text))
+    }
+
+    fn check_filled(
+        &self,
+        key: &str,
+        filled: Result<FilledText, String>,
+    ) -> Result<FilledText, RunRefusal> {
         filled.map_err(|why| {
             self.refuse_service(
                 format!("{key}: {why}"),
@@ -212,8 +219,10 @@ fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefu
     Ok(())
 }
 
+/// The services that it waits for. One that is not `required` may be missing from the file.
 pub(super) fn depends_on(
     table: &Table,
+    services: &Table,
     at: &ServiceLocation<'_>,
 ) -> Result<Vec<String>, RunRefusal> {
     match table.get("depends_on") {
@@ -230,7 +239,11 @@ pub(super) fn depends_on(
                     "what fills a dependency is its `seed`: [[dependency]] in an experiment file";
                 return Err(at.refuse_service(why, hint));
             }
-            Ok(all.keys().cloned().collect())
+            let is_needed = |(name, how): &(&String, &Value)| {
+                how.get("required") != Some(&Value::Bool(false)) || services.contains_key(*name)
+            };
+            let needed = all.iter().filter(is_needed);
+            Ok(needed.map(|(name, _)| name.clone()).collect())
         }
         Some(_) => Err(at.refuse_unsupported("`depends_on` that is no list")),
     }
@@ -262,9 +275,9 @@ pub(super) fn service_environment(
 ) -> Result<Vec<(String, FilledText)>, RunRefusal> {
     let mut all: BTreeMap<String, FilledText> = BTreeMap::new();
     for path in env_files(table.get("env_file"), at)? {
-        let file = pairs(&path_beside_compose(at, &path));
+        let file = at.variables.read_pairs(&path_beside_compose(at, &path));
         for (name, value) in file.map_err(|e| at.refuse_service(e.to_string(), &e.hint))? {
-            all.insert(name, at.fill_key("env_file", &value)?);
+            all.insert(name, at.check_filled("env_file", value)?);
         }
     }
     let given: Vec<(String, Option<String>)> = match table.get("environment") {
@@ -285,10 +298,7 @@ pub(super) fn service_environment(
         // A name alone is the variable of who calls, if there is one.
         let filled = match value {
             Some(value) => Some(at.fill_key(&name, &value)?),
-            None => at.variables.get_variable(&name).map(|text| FilledText {
-                text,
-                is_secret: false,
-            }),
+            None => at.variables.get_variable(&name),
         };
         if let Some(filled) = filled {
             all.insert(name, filled);

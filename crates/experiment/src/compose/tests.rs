@@ -101,6 +101,20 @@ fn one_run_names_all_problems_and_their_services() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // What it waits for may be missing, a job, or both, and the rest is still said.
+    let text = "services: {a: {image: a, ports: [x], depends_on: {b: {condition: service_started}, gone: {condition: service_started}, later: {required: false}}}, b: {image: b, pid: host, depends_on: {j: {condition: service_completed_successfully}}}}";
+    let (_directory, path) = file(text);
+    let refused = take_services(&path, Some("a"), &[]).unwrap_err();
+    let named = [
+        "`x` is no port",
+        "`pid`",
+        "waits for `j` to end",
+        "no service `gone`",
+    ];
+    for part in named {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
+    assert!(!refused.to_string().contains("later"), "{refused}");
     // Those of each service are in one list.
     assert_eq!(said.matches("problems:").count(), 1, "{said}");
 }
@@ -196,7 +210,8 @@ fn variables_come_from_files_too_and_the_service_itself_wins() {
         "POSTGRES_DB=x\nPGDATA=${HERE}\n",
     )
     .unwrap();
-    fs::write(directory.path().join(".env"), "HERE=/data\n").unwrap();
+    let env = "ROOT=/da\nHERE=${ROOT}ta\n";
+    fs::write(directory.path().join(".env"), env).unwrap();
     let taken = take_services(&path, None, &["db".to_owned()]).unwrap();
     let db = &taken.dependencies[1];
     assert_eq!(

@@ -22,29 +22,86 @@ pub struct FilledText {
     pub is_secret: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ComposeVariables {
-    file: BTreeMap<String, String>,
+    file: BTreeMap<String, FilledText>,
 }
 
+/// A variable of a file, or why its value cannot be filled.
+type FilePair = (String, Result<FilledText, String>);
+
 impl ComposeVariables {
-    /// The variables of `.env` next to a compose file. Errors: [`RunRefusal`] for a file that
-    /// exists and cannot be read.
+    /// The variables of `.env` next to a compose file; a value that cannot be filled is none. Errors:
+    /// [`RunRefusal`] for a file that exists and cannot be read.
     pub fn from_env_beside(compose: &Path) -> Result<Self, RunRefusal> {
         let path = compose.with_file_name(".env");
         let file = match path.exists() {
-            true => pairs(&path)?,
+            true => Self::default().read_pairs(&path)?,
             false => Vec::new(),
         };
+        let file = file.into_iter();
         Ok(Self {
-            file: file.into_iter().collect(),
+            file: file
+                .filter_map(|(name, value)| Some((name, value.ok()?)))
+                .collect(),
         })
     }
 
-    pub fn get_variable(&self, name: &str) -> Option<String> {
-        std::env::var(name)
-            .ok()
-            .or_else(|| self.file.get(name).cloned())
+    pub fn get_variable(&self, name: &str) -> Option<FilledText> {
+        let own = std::env::var(name).ok().map(|text| FilledText {
+            text,
+            is_secret: false,
+        });
+        own.or_else(|| self.file.get(name).cloned())
+    }
+
+    /// The variables of a file. A value may have variables, also those of lines above it, unless single
+    /// quotes stand around it; a name alone is the variable of who calls. Errors: [`RunRefusal`] when
+    /// the file cannot be read.
+    pub fn read_pairs(&self, path: &Path) -> Result<Vec<FilePair>, RunRefusal> {
+        let failed = |error: io::Error| {
+            let hint = "it is named by the compose file, relative to that";
+            RunRefusal::new(
+                format!("the file of variables {}", path.display()),
+                error,
+                hint,
+            )
+        };
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(LARGEST)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
+        let lines = text.lines().map(str::trim);
+        let mut known = self.clone();
+        let mut pairs = Vec::new();
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            let (name, value) = match line.split_once('=') {
+                Some((name, value)) => (name.trim(), known.fill_value(value.trim())),
+                None => match known.get_variable(line) {
+                    Some(value) => (line, Ok(value)),
+                    None => continue,
+                },
+            };
+            if let Ok(value) = &value {
+                let earlier = known.file.entry(name.to_owned());
+                earlier.or_insert_with(|| value.clone());
+            }
+            pairs.push((name.to_owned(), value));
+        }
+        Ok(pairs)
+    }
+
+    fn fill_value(&self, value: &str) -> Result<FilledText, String> {
+        let text = unquote_value(value);
+        match value.starts_with('\'') {
+            true => Ok(FilledText {
+                text: text.to_owned(),
+                is_secret: false,
+            }),
+            false => self.fill_text(text),
+        }
     }
 
     pub fn fill_text(&self, text: &str) -> Result<FilledText, String> {
@@ -78,7 +135,9 @@ impl ComposeVariables {
     fn fill_one(&self, inner: &str, filled: &mut FilledText) -> Result<(), String> {
         let (name, operation) = inner.split_at(name_length(inner));
         filled.is_secret |= references::is_secret_name(name);
-        let value = self.get_variable(name);
+        let found = self.get_variable(name);
+        filled.is_secret |= found.as_ref().is_some_and(|found| found.is_secret);
+        let value = found.map(|found| found.text);
         let (value, operation) = match operation.strip_prefix(':') {
             Some(operation) => (value.filter(|value| !value.is_empty()), operation),
             None => (value, operation),
@@ -105,33 +164,6 @@ fn name_length(text: &str) -> usize {
     text.find(|c: char| !is_name(c)).unwrap_or(text.len())
 }
 
-pub fn pairs(path: &Path) -> Result<Vec<(String, String)>, RunRefusal> {
-    let failed = |error: io::Error| {
-        let hint = "it is named by the compose file, relative to that";
-        RunRefusal::new(
-            format!("the file of variables {}", path.display()),
-            error,
-            hint,
-        )
-    };
-    let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(LARGEST)
-        .read_to_string(&mut text)
-        .map_err(failed)?;
-    let lines = text.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let pair = |line: &str| {
-        let line = line.strip_prefix("export ").unwrap_or(line);
-        let (name, value) = line.split_once('=')?;
-        Some((
-            name.trim().to_owned(),
-            unquote_value(value.trim()).to_owned(),
-        ))
-    };
-    Ok(lines.filter_map(pair).collect())
-}
-
 fn unquote_value(value: &str) -> &str {
     let quoted = ['"', '\''].into_iter().find_map(|quote| {
         let value = value.strip_prefix(quote)?;
@@ -144,11 +176,18 @@ fn unquote_value(value: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn plain(text: &str) -> FilledText {
+        FilledText {
+            text: text.to_owned(),
+            is_secret: false,
+        }
+    }
+
     #[test]
     fn variables_are_filled_as_compose_fills_them() {
         let variables = ComposeVariables {
             file: [("SET", "x"), ("EMPTY", ""), ("DB_PASSWORD", "hunter22")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .map(|(name, value)| (name.to_owned(), plain(value)))
                 .into(),
         };
         let fill = |text: &str| variables.fill_text(text).map(|filled| filled.text);
@@ -180,15 +219,35 @@ mod tests {
     fn a_file_of_variables_is_read_line_by_line() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("db.env");
-        let text = "# of the database\nA=1\nexport B = 'two words' # said\n\nC=\"x=y\"\nD=e # f\n";
+        let text = "# of the database\nA=1\nexport B = 'two words' # said\n\nC=\"x=y\"\nD=e # f\n\
+            E=${A}$B\nF='pa$$w${A}'\nG=${C:-z}$LOADLINE_UNSET\nLOADLINE_UNSET\nH_TOKEN=x\nI=$H_TOKEN\n";
         std::fs::write(&path, text).expect("a file");
-        let read: Vec<String> = pairs(&path)
+        let variables = ComposeVariables::default();
+        let read = variables
+            .read_pairs(&path)
             .expect("it is there")
-            .into_iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        assert_eq!(read, ["A=1", "B=two words", "C=x=y", "D=e"]);
-        let gone = pairs(&directory.path().join("none")).expect_err("it is not there");
+            .into_iter();
+        let said = |(name, value): FilePair| {
+            let value = value.unwrap_or_else(|why| plain(&why));
+            let secret = if value.is_secret { " (secret)" } else { "" };
+            format!("{name}={}{secret}", value.text)
+        };
+        assert_eq!(
+            read.map(said).collect::<Vec<_>>(),
+            [
+                "A=1",
+                "B=two words",
+                "C=x=y",
+                "D=e",
+                "E=1two words",
+                "F=pa$$w${A}",
+                "G=the variable LOADLINE_UNSET is not set, here or in .env",
+                "H_TOKEN=x",
+                "I=x (secret)",
+            ]
+        );
+        let none = directory.path().join("none");
+        let gone = variables.read_pairs(&none).expect_err("it is not there");
         assert!(gone.hint.contains("relative to"), "{gone}");
     }
 }
