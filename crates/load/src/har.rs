@@ -15,7 +15,7 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use crate::error::LoadError;
 use crate::profile::{LoadProfile, LogObservations, MixRequest, SCHEMA, request_class};
 use crate::spec::{is_credential_header, is_secret_name};
-use crate::template::has_variable;
+use crate::template::{escape_text, has_variable};
 
 /// Largest file, in bytes. Responses take up most of a file and are skipped.
 const MOST: u64 = 1 << 30;
@@ -99,6 +99,7 @@ struct HarRequest {
 #[derive(Deserialize)]
 struct HarHeader {
     name: String,
+    #[serde(default)]
     value: String,
 }
 
@@ -109,6 +110,9 @@ struct HarBody {
     mime_type: String,
     #[serde(default)]
     text: String,
+    /// A form may be in pairs instead.
+    #[serde(default)]
+    params: Vec<HarHeader>,
     #[serde(default)]
     encoding: Option<String>,
 }
@@ -116,6 +120,15 @@ struct HarBody {
 impl HarBody {
     fn is_form(&self) -> bool {
         self.mime_type.contains("x-www-form-urlencoded")
+    }
+
+    fn form_text(&self) -> String {
+        let word = |text: &str| escape_text(text.as_bytes());
+        let pair = |pair: &HarHeader| format!("{}={}", word(&pair.name), word(&pair.value));
+        match self.text.is_empty() {
+            true => self.params.iter().map(pair).collect::<Vec<_>>().join("&"),
+            false => self.text.clone(),
+        }
     }
 }
 
@@ -232,15 +245,16 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
 
 /// Host and port, path and query of an HTTP URL.
 pub(crate) fn split_url(url: &str) -> Option<(&str, &str)> {
-    let rest = url
-        .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("https://"))?;
+    let (rest, port) = match url.strip_prefix("http://") {
+        Some(rest) => (rest, ":80"),
+        None => (url.strip_prefix("https://")?, ":443"),
+    };
     let rest = rest.split('#').next().unwrap_or(rest);
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     // Names and passwords of users are not kept.
     let host = authority.rsplit('@').next().unwrap_or(authority);
-    Some((host, path))
+    Some((host.strip_suffix(port).unwrap_or(host), path))
 }
 
 /// The host that most answers with data came from; images, styles and scripts may come from a cache
@@ -328,7 +342,8 @@ impl RecordedRequests {
                 made.headers.insert(name.to_owned(), header.value.clone());
             }
         }
-        if let Some(body) = request.post_data.filter(|body| !body.text.is_empty()) {
+        let is_there = |body: &HarBody| !(body.text.is_empty() && body.params.is_empty());
+        if let Some(body) = request.post_data.filter(is_there) {
             made.body = self.body_text(&body);
             if !body.mime_type.is_empty() {
                 made.headers
@@ -347,7 +362,7 @@ impl RecordedRequests {
 
     fn body_text(&mut self, body: &HarBody) -> String {
         if body.is_form() {
-            return self.without_secrets(&escape_braces(&body.text));
+            return self.without_secrets(&escape_braces(&body.form_text()));
         }
         let json = serde_json::from_str::<serde_json::Value>(&body.text);
         let with_references = json.ok().and_then(|mut value| {
@@ -485,6 +500,21 @@ mod tests {
         let text = format!(r#"{{"log": {{"entries": [{entries}]}}}}"#);
         let recorded = read_har(text.as_bytes(), "a.har").unwrap();
         assert_eq!(recorded.host, "shop.example");
+    }
+
+    #[test]
+    fn a_form_may_be_in_pairs_and_a_host_may_name_its_usual_port() {
+        let text = r#"{"log": {"entries": [
+            {"request": {"method": "GET", "url": "https://x/a"}, "response": {"status": 200}},
+            {"request": {"method": "POST", "url": "https://x:443/a", "postData": {
+                "mimeType": "application/x-www-form-urlencoded",
+                "params": [{"name": "q", "value": "a b&\u00e9"}, {"name": "pwd", "value": "geheim"}]}},
+             "response": {"status": 200}}]}}"#;
+        let recorded = read_har(text.as_bytes(), "a.har").unwrap();
+        assert_eq!(
+            recorded.profile.requests[1].body,
+            "q=a%20b%26%C3%A9&pwd={env:PWD}"
+        );
     }
 
     #[test]

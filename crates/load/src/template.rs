@@ -211,7 +211,11 @@ fn parse_variable(
                 .rsplit_once(':')
                 .ok_or_else(|| refuse("has no column; write {csv:FILE:COLUMN}".to_owned()))?;
             let values = read_column(file, column).map_err(refuse)?;
-            TemplateSegment::Column(values.into_iter().map(|v| encode(v, encoding)).collect())
+            let encode = |value: Vec<u8>| match encoding {
+                ValueEncoding::Plain => value,
+                ValueEncoding::Path => escape_text(&value).into_bytes(),
+            };
+            TemplateSegment::Column(values.into_iter().map(encode).collect())
         }
         _ => return Ok(None),
     };
@@ -295,18 +299,14 @@ fn split_csv_fields(line: &str) -> Vec<String> {
     fields
 }
 
-fn encode(value: Vec<u8>, encoding: ValueEncoding) -> Vec<u8> {
-    if encoding == ValueEncoding::Plain {
-        return value;
-    }
-    let mut out = Vec::new();
-    for byte in value {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
-            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
-        }
-    }
-    out
+/// Each byte that has a meaning in an address as `%20`. Source: RFC 3986 §2.3.
+pub(crate) fn escape_text(text: &[u8]) -> String {
+    let escape = |byte: &u8| match *byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(*byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.iter().map(escape).collect()
 }
 
 /// Version 4: random, RFC 9562 §5.4.

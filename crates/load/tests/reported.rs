@@ -113,6 +113,14 @@ fn what_has_no_rows_with_times_counts_for_the_whole_run() {
 }
 
 #[test]
+fn the_percentiles_of_wrk2_have_more_digits() {
+    let text = "Running 2s test @ http://x/\n 50.000%    1.20ms\n 90.000%    2.00ms\n 99.000%    3.00ms\n 99.900%    9.00ms\n  10 requests in 2.00s, 1KB read\n";
+    let read = read_reported(text.as_bytes(), ALWAYS).expect("a text of wrk2");
+    let ms = [read.all.p50, read.all.p90, read.all.p99].map(|at| at.map(|at| at.as_micros()));
+    assert_eq!(ms, [Some(1200), Some(2000), Some(3000)]);
+}
+
+#[test]
 fn sums_with_endless_names_are_neither_kept_nor_read() {
     let header = "Type,Name,Request Count,Failure Count,50%,90%,99%\n";
     let table = format!("{header}GET,/{},3,0,1,2,3\n", "x".repeat(1 << 20));

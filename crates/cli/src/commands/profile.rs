@@ -263,16 +263,13 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         if let Some(kind) = kind {
             return files::refuse_kind(&log.path, kind, "an access log");
         }
-        let closest = unknown
-            .closest
-            .map_or(String::new(), |(name, column, rest)| {
-                format!("; closest is {name}, from which column {column} differs: {rest}")
-            });
+        let closest = unknown.closest.map(|said| format!("; {said}"));
         let problem = format!(
             "{}: unknown access-log format. First line:\n  {}\ntried: {}{closest}",
             log.path.display(),
             unknown.line,
             unknown.tried.join(", "),
+            closest = closest.unwrap_or_default(),
         );
         Error::new(FailureKind::Usage, problem).with_hint(HOW)
     })?;

@@ -15,7 +15,7 @@ use loadline_files::LineJoiner;
 use super::answered::{AnswerCounter, ClassAnswers};
 use super::class::{KeyHasher, normalise};
 use super::json::JsonFields;
-use super::known::shown_line;
+use super::known::{shown_line, w3c_format};
 use super::line::{AccessLogFormat, AccessLogLine, STATUSES};
 use super::observed::{Distribution, LogObservations};
 use super::rates::Intervals;
@@ -172,8 +172,8 @@ impl ProfileBuilder {
             return;
         };
         let text = &*text;
-        // A directive of the extended log format, such as #Fields.
-        if text.starts_with(b"#") {
+        if let Some(directive) = text.strip_prefix(b"#") {
+            self.take_directive(directive);
             return;
         }
         if self.format.is_json() {
@@ -188,6 +188,18 @@ impl ProfileBuilder {
         match self.format.read(text, &mut self.stamps) {
             Some(line) => self.count_line(&line),
             None => self.reject(text),
+        }
+    }
+
+    /// After a restart the fields of an extended log may be others.
+    fn take_directive(&mut self, directive: &[u8]) {
+        let fields = directive.strip_prefix(b"Fields:");
+        match fields.map(|fields| w3c_format(fields, self.format.source)) {
+            Some(format) if self.format.is_w3c => match format {
+                Ok(format) => self.format = format,
+                Err(_) => self.format.reject_all(),
+            },
+            _ => {}
         }
     }
 
@@ -244,10 +256,11 @@ impl ProfileBuilder {
     }
 
     fn classify(&mut self, line: &AccessLogLine<'_>) -> ClassReplay {
+        let path = line.whole_path();
         self.key.clear();
         self.key.extend_from_slice(line.method);
         self.key.push(b' ');
-        normalise(line.path, &mut self.key);
+        normalise(&path, &mut self.key);
         let class = match self.classes.get_mut(&self.key) {
             Some(class) => class,
             None => {
@@ -267,12 +280,12 @@ impl ProfileBuilder {
         class.count += 1;
         // Reservoir sampling: every request of the class has the same chance to be a sample.
         if class.samples.len() < SAMPLES {
-            class.samples.push(line.path.to_vec());
+            class.samples.push(path.into_owned());
         } else {
             let at = self.random.next_u64() % class.count;
             if let Some(sample) = class.samples.get_mut(at as usize) {
                 sample.clear();
-                sample.extend_from_slice(line.path);
+                sample.extend_from_slice(&path);
             }
         }
         class.replay

@@ -13,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::line::{
-    AccessLogLine, LogSource, STATUSES, decimal, parse_body_size, parse_request_line,
+    AccessLogLine, LogSource, STATUSES, decimal, parse_body_size, parse_request_line, query_text,
     sendable_target, without_port,
 };
 use super::notation::{MS, SECOND, US};
@@ -41,6 +41,7 @@ pub(super) struct JsonFields<'a> {
     request: Option<Cow<'a, str>>,
     method: Option<Cow<'a, str>>,
     path: Option<Cow<'a, str>>,
+    query: Option<Cow<'a, str>>,
     status: Option<Cow<'a, str>>,
     bytes: Option<Cow<'a, str>>,
     timed: Option<Cow<'a, str>>,
@@ -100,23 +101,19 @@ impl<'a> JsonFields<'a> {
             Some(begin) => begin,
             None => moment(&self.stamp)?,
         };
-        let (method, path) = match &self.request {
-            Some(line) => parse_request_line(line.as_bytes())?,
-            None => sendable_target(
-                self.method.as_deref()?.as_bytes(),
-                self.path.as_deref()?.as_bytes(),
-            )?,
+        let [line, method, path] = [&self.request, &self.method, &self.path]
+            .map(|field| field.as_deref().map(str::as_bytes));
+        // Some call `%U` the request, next to the method.
+        let (method, path) = match (line, method) {
+            (Some(path), Some(method)) if path.starts_with(b"/") => sendable_target(method, path)?,
+            (Some(line), _) => parse_request_line(line)?,
+            (None, method) => sendable_target(method?, path?)?,
         };
         let number = |field: &Option<Cow<'_, str>>| decimal(field.as_deref()?.as_bytes());
         let timed = number(&self.timed).map(|value| value * self.unit as f64);
-        let latency = self.latency.as_deref().and_then(parse_latency);
-        // Who writes `start_time` (Envoy, Istio) has `duration` in ms.
-        let unit = match begin {
-            Some(_) => Some(MS),
-            None if self.is_nested => Some(SECOND),
-            None => source.duration_unit(),
-        };
-        let elapsed = number(&self.elapsed).zip(unit);
+        let said = [&self.latency, &self.elapsed, &self.timed].into_iter();
+        let said = said.flatten().find_map(|text| parse_latency(text));
+        let elapsed = number(&self.elapsed).zip(self.elapsed_unit(source));
         let elapsed = elapsed.map(|(value, unit)| value * unit as f64);
         let peer = without_port(field_bytes(self.peer.as_ref()));
         let host = match source {
@@ -128,6 +125,7 @@ impl<'a> JsonFields<'a> {
             begin,
             method,
             path,
+            query: query_text(field_bytes(self.query.as_ref())),
             status: number(&self.status)
                 .map(|status| status as u16)
                 .filter(|status| *status < STATUSES),
@@ -136,7 +134,7 @@ impl<'a> JsonFields<'a> {
                 .as_deref()
                 .and_then(|b| parse_body_size(b.as_bytes())),
             duration_ns: timed
-                .or(latency)
+                .or(said)
                 .or(elapsed)
                 .filter(|ns| *ns >= 0.0)
                 .map(|ns| ns as u64),
@@ -148,6 +146,48 @@ impl<'a> JsonFields<'a> {
             agent: field_bytes(self.agent.as_ref()),
             ..AccessLogLine::default()
         })
+    }
+
+    /// Who writes `start_time` (Envoy, Istio) has `duration` in ms.
+    fn elapsed_unit(&self, source: LogSource) -> Option<u64> {
+        match self.begin {
+            Some(_) => Some(MS),
+            None if self.is_nested => Some(SECOND),
+            None => source.duration_unit(),
+        }
+    }
+
+    /// It has a duration as a number, and nothing says in which unit.
+    pub(super) fn lacks_unit(&self, source: LogSource) -> bool {
+        let elapsed = self.elapsed.as_deref();
+        let is_number = elapsed.is_some_and(|text| decimal(text.as_bytes()).is_some());
+        is_number && self.timed.is_none() && self.elapsed_unit(source).is_none()
+    }
+
+    pub(super) fn has_duration(&self) -> bool {
+        [&self.timed, &self.latency, &self.elapsed]
+            .iter()
+            .any(|field| field.is_some())
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        Self::default().field_place(name).is_some()
+    }
+
+    /// What keeps it from being a request, in words.
+    pub(super) fn lacking(&self) -> String {
+        let is_whole = self.request.is_some();
+        let parts = [
+            ("a time", self.stamp.is_some() || self.begin.is_some()),
+            ("a method", is_whole || self.method.is_some()),
+            ("a path", is_whole || self.path.is_some()),
+        ];
+        let lacking = parts.iter().filter(|(_, is_there)| !is_there);
+        let lacking: Vec<&str> = lacking.map(|(part, _)| *part).collect();
+        match lacking.is_empty() {
+            true => "a request that can be sent".to_owned(),
+            false => format!("{} by a usual name", lacking.join(", ")),
+        }
     }
 
     fn duration_place(&mut self, unit: u64) -> &mut Option<Cow<'a, str>> {
@@ -187,6 +227,7 @@ impl<'a> JsonFields<'a> {
         for (place, value) in [
             (&mut self.method, own.method),
             (&mut self.path, own.path),
+            (&mut self.query, own.query),
             (&mut self.status, own.status),
             (&mut self.bytes, own.bytes),
             (&mut self.latency, own.latency),
@@ -206,6 +247,7 @@ impl<'a> JsonFields<'a> {
             "request_line" => &mut self.request,
             "method" | "request_method" => &mut self.method,
             "uri" | "path" | "request_uri" | "url" => &mut self.path,
+            "query" | "args" | "query_string" => &mut self.query,
             "status" | "statusCode" => &mut self.status,
             "size" | "body_bytes_sent" | "bytes" => &mut self.bytes,
             "request_time" | "reqtime" => self.duration_place(SECOND),
@@ -230,9 +272,10 @@ impl<'a> JsonFields<'a> {
             "requestMethod" | "RequestMethod" | "http_method" | "httpMethod"
             | "ClientRequestMethod" | "http.request.method" => &mut self.method,
             "requestURI" | "requestUri" | "requestUrl" | "requested_uri" | "request_path"
-            | "RequestPath" | "original" | "url.original" | "url.path" | "resourcePath"
+            | "requestPath" | "RequestPath" | "original" | "url.original" | "url.path" | "resourcePath"
             | "originalRequestUriWithArgs" | "x-envoy-origin-path"
             | "ClientRequestURI" => &mut self.path,
+            "queryString" | "requestQuery" | "url.query" => &mut self.query,
             "status_code" | "response_code" | "responseCode" | "DownstreamStatus" | "httpStatus"
             | "httpStatusCode" | "response_status" | "EdgeResponseStatus"
             | "http.response.status_code" => &mut self.status,
@@ -244,10 +287,10 @@ impl<'a> JsonFields<'a> {
             "duration_ms" | "durationMs" | "elapsed_ms" | "elapsed_time" | "request_time_ms"
             | "response_time_ms" | "latency_ms" | "responseTime" | "responseLatency"
             | "OriginResponseDurationMs" => self.duration_place(MS),
-            "duration_us" | "request_time_us" | "latency_us"
+            "duration_us" | "request_time_us" | "latency_us" | "time_us"
             | "reqtime_microsec" => self.duration_place(US),
             "duration_ns" | "Duration" | "total_ns" | "event.duration" => self.duration_place(1),
-            "clientIp" | "clientIP" | "ClientIP" | "remoteIp" | "remote_host" | "ClientHost"
+            "clientIp" | "clientIP" | "ClientIP" | "remoteIp" | "remoteIP" | "remote_host" | "ClientHost"
             | "ip" | "client.ip" | "source.ip" => &mut self.address,
             "downstream_remote_address" | "client.addr" => &mut self.peer,
             "request_User-Agent" => &mut self.agent,
@@ -256,12 +299,19 @@ impl<'a> JsonFields<'a> {
     }
 }
 
+/// `0.031s`, `31.5ms`: with its unit.
 fn parse_latency(text: &str) -> Option<f64> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, MS),
-        None => (text.strip_suffix('s')?, SECOND),
-    };
-    Some(decimal(number.as_bytes())? * unit as f64)
+    let units = [
+        ("ns", 1),
+        ("us", US),
+        ("\u{b5}s", US),
+        ("ms", MS),
+        ("s", SECOND),
+    ];
+    units.iter().find_map(|(unit, ns)| {
+        let number = decimal(text.strip_suffix(unit)?.as_bytes())?;
+        Some(number * *ns as f64)
+    })
 }
 
 fn parse_epoch(text: &[u8]) -> Option<f64> {

@@ -11,7 +11,9 @@
 use std::borrow::Cow;
 
 use loadline_files::LineJoiner;
+use serde_json::{Map, Value};
 
+use super::json::JsonFields;
 use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
 use super::stamp::StampParser;
 use crate::error::LoadError;
@@ -122,24 +124,16 @@ const KNOWN: [NamedFormat; 12] = [
     },
 ];
 
-pub const NAMES: [&str; 16] = [
-    "common",
-    "combined",
-    "json",
-    "ltsv",
-    KNOWN[0].name,
-    KNOWN[1].name,
-    KNOWN[2].name,
-    KNOWN[3].name,
-    KNOWN[4].name,
-    KNOWN[5].name,
-    KNOWN[6].name,
-    KNOWN[7].name,
-    KNOWN[8].name,
-    KNOWN[9].name,
-    KNOWN[10].name,
-    KNOWN[11].name,
-];
+pub const NAMES: [&str; 16] = {
+    let mut all = [""; 16];
+    [all[0], all[1], all[2], all[3]] = ["common", "combined", "json", "ltsv"];
+    let mut at = 0;
+    while at < KNOWN.len() {
+        all[at + 4] = KNOWN[at].name;
+        at += 1;
+    }
+    all
+};
 
 /// The formats that read the begin of lines with more in them.
 const OPEN: [&str; 2] = ["common", "vhost_combined"];
@@ -153,14 +147,15 @@ pub struct DetectedFormat {
     pub name: String,
     /// Its lines have a duration that is not read, because its unit depends on the server.
     pub lacks_unit: bool,
-    /// Where the format reads only the begin of a line: the rest of the first one, with its numbers.
+    /// Of a line, what is not read and may be a duration: the end, or fields of other names.
     pub unread: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownLogFormat {
     pub line: String,
-    pub closest: Option<(String, usize, String)>,
+    /// How near the line comes to a format, in words.
+    pub closest: Option<String>,
     pub tried: Vec<String>,
 }
 
@@ -185,9 +180,18 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
     let mut joiner = LineJoiner::default();
     let lines: Vec<Cow<'_, [u8]>> = lines.filter_map(|line| joiner.join_line(line)).collect();
     let lines: Vec<&[u8]> = lines.iter().map(|line| &**line).collect();
-    if let Some(format) = w3c_format(&lines, source) {
+    let unknown = |closest| {
+        let line = lines.iter().find(|line| !line.starts_with(b"#"));
+        UnknownLogFormat {
+            closest,
+            line: shown_line(line.copied().unwrap_or_default()),
+            tried: NAMES.map(str::to_owned).to_vec(),
+        }
+    };
+    let mut directives = lines.iter();
+    if let Some(fields) = directives.find_map(|line| line.strip_prefix(b"#Fields:")) {
         return Ok(DetectedFormat {
-            format,
+            format: w3c_format(fields, source).map_err(|why| unknown(Some(why)))?,
             name: "W3C extended".to_owned(),
             lacks_unit: false,
             unread: None,
@@ -200,74 +204,100 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
     let good = |count: usize| count > 0 && count * 10 >= most * 9;
     let best = candidates.iter().zip(&counts).find(|(_, n)| good(**n));
     let Some((best, _)) = best else {
-        let line = lines.first().copied().unwrap_or_default();
-        return Err(UnknownLogFormat {
-            closest: closest_format(&candidates, line),
-            line: shown_line(line),
-            tried: NAMES.map(str::to_owned).to_vec(),
-        });
+        let first = lines.first().copied().unwrap_or_default();
+        return Err(unknown(closest_format(&candidates, first)));
     };
-    let unread = lines
-        .iter()
-        .find_map(|line| best.format.unread_rest(line))
-        .filter(|rest| OPEN.contains(&best.name.as_str()) && rest.iter().any(u8::is_ascii_digit));
+    let (is_json, mut fields) = (best.format.is_json(), lines.iter());
+    let unread = match is_json {
+        true => fields.find_map(|line| unread_durations(line)),
+        false if OPEN.contains(&best.name.as_str()) => fields
+            .filter_map(|line| best.format.unread_rest(line))
+            .find(|rest| rest.iter().any(u8::is_ascii_digit))
+            .map(|rest| shown_line(rest.trim_ascii())),
+        false => None,
+    };
+    let is_object = |line: &&[u8]| line.trim_ascii_start().starts_with(b"{");
     Ok(DetectedFormat {
         format: best.format.clone(),
-        name: match best.format.is_json()
-            && !lines
-                .iter()
-                .any(|line| line.trim_ascii_start().starts_with(b"{"))
-        {
+        name: match is_json && !lines.iter().any(is_object) {
             true => "ltsv".to_owned(),
             false => best.name.clone(),
         },
-        lacks_unit: best.format.lacks_unit(),
-        unread: unread.map(|rest| shown_line(rest.trim_ascii())),
+        lacks_unit: best.format.lacks_unit()
+            || is_json && lines.iter().any(|line| best.format.lacks_unit_in(line)),
+        unread,
     })
 }
 
+/// The fields of a line of JSON without a known duration that may be one, by their names.
+fn unread_durations(line: &[u8]) -> Option<String> {
+    const NAMES: [&str; 7] = ["durat", "latenc", "elapsed", "took", "taken", "time", "_ms"];
+    let fields = JsonFields::read(line).filter(|fields| !fields.has_duration())?;
+    let all: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    let named = all.iter().filter(|(name, value)| {
+        let lower = name.to_ascii_lowercase();
+        let is_short = value.is_number() || value.as_str().is_some_and(|text| text.len() < 20);
+        is_short && NAMES.iter().any(|part| lower.contains(part)) && !fields.knows(name)
+    });
+    let named: Vec<String> = named
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
 /// The format that a log itself names: `#Fields: date time cs-method ...`, of CloudFront and IIS.
-/// Source: W3C "Extended Log File Format"; AWS "Standard logs" of CloudFront.
-fn w3c_format(lines: &[&[u8]], source: LogSource) -> Option<AccessLogFormat> {
-    let fields = lines
-        .iter()
-        .find_map(|line| line.strip_prefix(b"#Fields:"))?;
-    let fields = std::str::from_utf8(fields).ok()?;
-    let first = lines.iter().find(|line| !line.starts_with(b"#"))?;
-    let separator = if first.contains(&b'\t') { "\t" } else { " " };
-    let is_edge = fields.contains("x-edge-");
+/// Source: W3C "Extended Log File Format"; AWS "Standard logs" of CloudFront. Errors: What lacks.
+pub(super) fn w3c_format(fields: &[u8], source: LogSource) -> Result<AccessLogFormat, String> {
+    let fields = String::from_utf8_lossy(fields);
+    let needed = ["date", "time", "cs-method", "cs-uri-stem"].into_iter();
+    let lacking = needed.filter(|name| !fields.split_whitespace().any(|field| field == *name));
+    let lacking: Vec<&str> = lacking.collect();
+    if !lacking.is_empty() {
+        return Err(format!("its #Fields lack {}", lacking.join(", ")));
+    }
+    // CloudFront separates the values by tabs, and the names by blanks.
+    let separator = if fields.contains("x-edge-") {
+        "\t"
+    } else {
+        " "
+    };
     let piece = |field: &str| match field {
         "date" => format!("%{{yyyy-MM-dd{separator}HH:mm:ss}}t"),
         "cs-method" => "%m".to_owned(),
         "cs-uri-stem" => "%U".to_owned(),
+        "cs-uri-query" => "%q".to_owned(),
         "sc-status" => "%s".to_owned(),
         "sc-bytes" => "%b".to_owned(),
         "c-ip" => "%a".to_owned(),
         "cs(User-Agent)" => "%{User-Agent}i".to_owned(),
         "x-forwarded-for" => "%{X-Forwarded-For}i".to_owned(),
-        // CloudFront writes seconds, IIS milliseconds.
-        "time-taken" if is_edge => "%T".to_owned(),
-        "time-taken" => "%{ms}T".to_owned(),
+        "time-taken" => "%{taken}T".to_owned(),
         _ => "%{other}o".to_owned(),
     };
     // The stamp of `date` reaches over `time`, which stands next to it.
     let fields = fields.split_whitespace().filter(|field| *field != "time");
     let text: Vec<String> = fields.map(piece).collect();
-    AccessLogFormat::with_rest(&text.join(separator), "", source).ok()
+    let format = AccessLogFormat::with_rest(&text.join(separator), "", source);
+    let mut format = format.map_err(|error| error.to_string())?;
+    format.is_w3c = true;
+    Ok(format)
 }
 
-/// The format that reads most of a line, the number of its first column that differs, and the line
-/// from there.
-fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<(String, usize, String)> {
+/// The format that the begin of a line follows furthest, the number of its first column that differs,
+/// and the line from there; of JSON, what lacks.
+fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<String> {
+    if let Some(fields) = JsonFields::read(line) {
+        return Some(format!("it is JSON without {}", fields.lacking()));
+    }
     let reach = |candidate: &FormatCandidate| candidate.format.read_length(line);
     let best = candidates.iter().max_by_key(|candidate| reach(candidate))?;
-    let length = reach(best);
-    let column = line[..length].split(|b| *b == b' ').count();
-    let rest = String::from_utf8_lossy(&line[length..])
-        .chars()
-        .take(60)
-        .collect();
-    (column > 3).then(|| (best.name.clone(), column, rest))
+    let begin = &line[..reach(best).1];
+    let column = begin.split(|b| *b == b' ').count();
+    let rest = String::from_utf8_lossy(&line[begin.len()..]);
+    let rest: String = rest.chars().take(60).collect();
+    let name = &best.name;
+    let closest = format!("closest is {name}, from which column {column} differs: {rest}");
+    (column > 2).then_some(closest)
 }
 
 pub(super) fn shown_line(line: &[u8]) -> String {
@@ -341,13 +371,14 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
 const BOTH: &str = "$request_time $upstream_response_time";
 
 /// How lines of nginx and others go on with a duration: the format, its name, whether the line ends
-/// with it.
+/// with it. Without a name in the line it is none unless it has the ms that nginx writes: a count of
+/// bytes stands there as well.
 const TIMED: [(&str, &str, bool); 7] = [
-    ("$request_time", "$request_time", true),
+    ("$upstream_time", "$request_time", true),
     ("rt=$request_time", "rt=$request_time", false),
     ("request_time=$request_time", "request_time=", false),
-    ("$request_time $upstream_time", BOTH, true),
-    ("\"$request_time\" \"$upstream_time\"", BOTH, true),
+    ("$upstream_time $upstream_time", BOTH, true),
+    ("\"$upstream_time\" \"$upstream_time\"", BOTH, true),
     ("${duration_ms}ms", "ms", true),
     ("[${duration_ms} ms]", "ms", true),
 ];
@@ -544,7 +575,7 @@ mod tests {
         combined: 1 requests, 0 rejected, None ms
         combined: 1 requests, 0 rejected, None ms
         combined: 1 requests, 0 rejected, None ms
-        json: 1 requests, 0 rejected, None ms
+        json: 1 requests, 0 rejected, None ms taken: 12
         ");
         let all = [
             said(gorouter),
@@ -578,6 +609,99 @@ mod tests {
         combined and rt=$request_time: 1 requests, 0 rejected, Some(10.0) ms
         common: 1 requests, 0 rejected, None ms cost=7
         ");
+    }
+
+    /// Counts of bytes next to durations, fields that change, queries apart, and durations without a
+    /// unit: the path that is sent, the longest duration in ms, and what is said not to be read.
+    #[test]
+    fn no_query_and_no_duration_is_lost_or_made_up() {
+        const C: &str =
+            r#"192.0.2.7 - - [10/Oct/2023:13:55:31 +0000] "GET /a HTTP/1.1" 200 512 "-" "c""#;
+        let json = |rest: &str| format!(r#"{{"time":1696946131,"method":"GET",{rest}}}"#);
+        let iis = "#Fields: date time cs-method cs-uri-stem cs-uri-query sc-status time-taken\n\
+                   2023-10-10 13:55:31 GET /a b=1 200 15\n\
+                   #Fields: date time cs-method cs-uri-stem cs-uri-query sc-status sc-bytes time-taken\n\
+                   2023-10-10 13:55:32 GET /a b=1 200 98765 16\n\
+                   #Fields: time cs-method cs-uri-stem sc-status time-taken\n\
+                   13:55:33 GET /a 200 17";
+        let seconds = iis.replace(" 16\n", " 0.250\n");
+        for (log, path, longest, unread) in [
+            (format!("{C} 345 0.105"), "/a", None, "345 0.105"),
+            (format!("{C} 345 1.52"), "/a", None, "345 1.52"),
+            (format!("{C} 3.21"), "/a", None, "3.21"),
+            (format!("{C}\n{C} \"0.105\""), "/a", None, "\"0.105\""),
+            (iis.to_owned(), "/a?b=1", Some(16.0), ""),
+            (seconds, "/a?b=1", Some(250.0), ""),
+            (json(r#""path":"/a","query":"?b=1""#), "/a?b=1", None, ""),
+            (json(r#""uri":"/a","args":"-""#), "/a", None, ""),
+            (json(r#""uri":"/a?b=1","args":"b=1""#), "/a?b=1", None, ""),
+            (
+                json(r#""url":{"path":"/a","query":"b=1"}"#),
+                "/a?b=1",
+                None,
+                "",
+            ),
+            (json(r#""request":"/a","query":"?b=1""#), "/a?b=1", None, ""),
+            (
+                json(r#""path":"/a","duration":"0.015s""#),
+                "/a",
+                Some(15.0),
+                "",
+            ),
+            (
+                json(r#""path":"/a","elapsed":"2000µs""#),
+                "/a",
+                Some(2.0),
+                "",
+            ),
+            (
+                json(r#""path":"/a","took":"105ms""#),
+                "/a",
+                None,
+                "took: \"105ms\"",
+            ),
+            (json(r#""path":"/a","duration":105"#), "/a", None, "no unit"),
+            (
+                json(r#""path":"/a","elapsedTime":"105""#),
+                "/a",
+                None,
+                "no unit",
+            ),
+        ] {
+            let found = detect_format(log.as_bytes(), LogSource::Unsaid).unwrap();
+            let no_unit = found.lacks_unit.then(|| "no unit".to_owned());
+            let said = found.unread.or(no_unit).unwrap_or_default();
+            let mut builder = super::super::ProfileBuilder::new(found.format, 60.0, false);
+            builder.read(log.as_bytes()).unwrap();
+            let profile = builder.build_profile("x");
+            let durations = profile.observed.unwrap().duration_ms;
+            let max = durations.map(|durations| durations.max.round());
+            assert_eq!((max, said.as_str()), (longest, unread), "{log}");
+            assert_eq!(profile.requests[0].path, path, "{log}");
+        }
+        for (log, why) in [
+            (
+                json(r#""route":"/a""#),
+                "it is JSON without a path by a usual name",
+            ),
+            (
+                "#Fields: time cs-method cs-uri-stem\n13:55:33 GET /a".to_owned(),
+                "its #Fields lack date",
+            ),
+            (
+                C.replacen("- - ", "- ", 1),
+                "closest is common, from which column 3 differs: [10/Oct",
+            ),
+        ] {
+            let error = detect_format(log.as_bytes(), LogSource::Unsaid).unwrap_err();
+            let said = error.closest.unwrap_or_default();
+            assert!(said.starts_with(why), "{log}: {said}");
+            assert!(!error.line.starts_with('#'), "{}", error.line);
+        }
+        let format = AccessLogFormat::from_format_text("%t %m %U %s %q", LogSource::Httpd).unwrap();
+        let line = b"[10/Oct/2023:13:55:31 +0000] GET /a 200 ?b=1";
+        let line = format.read(line, &mut StampParser::default()).unwrap();
+        assert_eq!(&*line.whole_path(), b"/a?b=1");
     }
 
     /// Those of ALB, HAProxy (the first) and Istio (text) stand so in the documents named. The
@@ -719,9 +843,9 @@ mod tests {
         let custom =
             r#"192.0.2.30 example:443 - [2022-08-23 10:54:19.786 +0200] "GET / HTTP/1.1" 200 6"#;
         let error = detect_format(custom.as_bytes(), LogSource::Unsaid).unwrap_err();
-        let (name, column, rest) = error.closest.unwrap();
-        assert_eq!((name.as_str(), column), ("common", 4), "{rest}");
-        assert!(rest.starts_with("[2022-08-23"), "{rest}");
+        let closest = "closest is common, from which column 4 differs: [2022-08-23";
+        let said = error.closest.unwrap();
+        assert!(said.starts_with(closest), "{said}");
         let long = detect_format(&[7; 500], LogSource::Unsaid)
             .unwrap_err()
             .line;

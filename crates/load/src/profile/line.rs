@@ -4,6 +4,7 @@
 //! and Jetty write the begin of a request, nginx (ngx_http_log_module), Tomcat (AccessLogValve) and
 //! Undertow its end. Notations: [`super::notation`]; known formats: [`super::known`].
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use loadline_files::LineJoiner;
@@ -50,7 +51,9 @@ pub struct AccessLogFormat {
     pieces: Option<Vec<FormatPiece>>,
     /// Pieces required for a line; later ones are read if present.
     required: usize,
-    source: LogSource,
+    pub(super) source: LogSource,
+    /// The log names its fields, and may name others later.
+    pub(super) is_w3c: bool,
     is_begin: bool,
     /// Method and path are separate fields, not a request line.
     is_split: bool,
@@ -68,6 +71,8 @@ pub(super) struct AccessLogLine<'a> {
     pub(super) begin: Option<f64>,
     pub(super) method: &'a [u8],
     pub(super) path: &'a [u8],
+    /// Of a field apart; empty where the path has it, or there is none.
+    pub(super) query: &'a [u8],
     pub(super) status: Option<u16>,
     pub(super) bytes: Option<u64>,
     pub(super) duration_ns: Option<u64>,
@@ -75,6 +80,15 @@ pub(super) struct AccessLogLine<'a> {
     pub(super) address: &'a [u8],
     pub(super) forwarded: &'a [u8],
     pub(super) agent: &'a [u8],
+}
+
+impl<'a> AccessLogLine<'a> {
+    pub(super) fn whole_path(&self) -> Cow<'a, [u8]> {
+        match self.query.is_empty() || self.path.contains(&b'?') {
+            true => Cow::Borrowed(self.path),
+            false => Cow::Owned([self.path, b"?", self.query].concat()),
+        }
+    }
 }
 
 /// The format that most servers write: `combined` begins like `common`.
@@ -91,6 +105,7 @@ impl AccessLogFormat {
             pieces: None,
             required: 0,
             source,
+            is_w3c: false,
             is_begin: source.stamps_begin(),
             is_split: false,
         }
@@ -128,6 +143,7 @@ impl AccessLogFormat {
             required,
             pieces: Some(all),
             source,
+            is_w3c: false,
             is_begin: match source {
                 LogSource::Httpd => !text.contains("%{end:"),
                 source => source.stamps_begin() || text.contains("%{begin:"),
@@ -203,9 +219,11 @@ impl AccessLogFormat {
         Some(rest)
     }
 
-    pub(super) fn read_length(&self, text: &[u8]) -> usize {
-        let (mut rest, mut length) = (text, 0);
-        let pieces = self.pieces.iter().flatten();
+    /// How many thousandths of the format the begin of a line follows, and how long that begin is.
+    pub(super) fn read_length(&self, text: &[u8]) -> (usize, usize) {
+        let mut rest = text;
+        let (mut share, mut length) = (0, 0);
+        let pieces = self.pieces.iter().flatten().take(self.required);
         let pieces: Vec<&FormatPiece> = pieces.collect();
         for (index, piece) in pieces.iter().enumerate() {
             let mut line = AccessLogLine::default();
@@ -223,13 +241,19 @@ impl AccessLogFormat {
                     LineField::Other | LineField::Address | LineField::Ident | LineField::User
                 )
             );
-            if is_loose && !is_quoted && (value.starts_with(b"[") || value.contains(&b' ')) {
+            let is_other = value.starts_with(b"[") || value.starts_with(b"\"");
+            if is_loose && !is_quoted && (is_other || value.contains(&b' ')) {
                 break;
             }
             rest = after;
-            length = text.len() - rest.len();
+            (share, length) = (1000 * (index + 1) / pieces.len(), text.len() - rest.len());
         }
-        length
+        (share, length)
+    }
+
+    pub(super) fn reject_all(&mut self) {
+        self.required = 1;
+        self.pieces = Some(vec![FormatPiece::Text(b"#".to_vec())]);
     }
 
     /// Reads one piece of the format from the begin of `rest`, a field up to what follows it, not before
@@ -309,6 +333,10 @@ impl AccessLogFormat {
         self.read_pieces(&mut line, text, &mut StampParser::default())
     }
 
+    pub(super) fn lacks_unit_in(&self, line: &[u8]) -> bool {
+        JsonFields::read(line).is_some_and(|fields| fields.lacks_unit(self.source))
+    }
+
     /// Lines have a duration that is not read, because its unit depends on the server.
     pub(super) fn lacks_unit(&self) -> bool {
         let mut pieces = self.pieces.iter().flatten();
@@ -339,9 +367,15 @@ fn read_field<'a>(
         LineField::Request => (line.method, line.path) = parse_request_line(value)?,
         LineField::Method => line.method = value,
         LineField::Target => line.path = value,
+        LineField::Query => line.query = query_text(value),
         LineField::Status => line.status = parse_status(value)?,
         LineField::Bytes => line.bytes = parse_body_size(value),
         LineField::Duration(unit) => line.duration_ns = parse_duration_ns(value, unit),
+        // IIS counts ms; CloudFront and Tomcat write seconds with a point.
+        LineField::TimeTaken if value.contains(&b'.') => {
+            line.duration_ns = parse_duration_ns(value, SECOND);
+        }
+        LineField::TimeTaken => line.duration_ns = parse_duration_ns(value, MS),
         LineField::PartTime(unit) => {
             let part = parse_duration_ns(value, unit);
             let sum = part.map(|part| line.duration_ns.unwrap_or(0).saturating_add(part));
@@ -409,6 +443,14 @@ fn parse_duration_ns(value: &[u8], unit: u64) -> Option<u64> {
 /// `10.0.0.1` of `10.0.0.1:2817`.
 pub(super) fn without_port(address: &[u8]) -> &[u8] {
     memchr::memrchr(b':', address).map_or(address, |at| &address[..at])
+}
+
+/// `a=b` of `?a=b`; a dash is none.
+pub(super) fn query_text(value: &[u8]) -> &[u8] {
+    match value {
+        b"-" => &[],
+        _ => value.strip_prefix(b"?").unwrap_or(value),
+    }
 }
 
 /// How far a field reaches: to the text that follows it, past escaped quotes.

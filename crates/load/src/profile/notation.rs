@@ -28,10 +28,14 @@ pub(super) enum LineField {
     Request,
     Method,
     Target,
+    /// What follows the path, with or without its `?`, where the path is a field without it.
+    Query,
     Status,
     Bytes,
     /// In units of this many ns.
     Duration(u64),
+    /// In seconds with a point, in ms without one.
+    TimeTaken,
     /// One of several durations that add up, in units of this many ns.
     PartTime(u64),
     /// In seconds with a point, or a dash; of several durations the longest counts.
@@ -59,7 +63,11 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 
 impl LineField {
     fn is_duration(self) -> bool {
-        matches!(self, Self::Duration(_) | Self::PartTime(_) | Self::Count)
+        use LineField::{Count, Duration, PartTime, TimeTaken, UpstreamTime};
+        matches!(
+            self,
+            Duration(_) | TimeTaken | PartTime(_) | UpstreamTime | Count
+        )
     }
 }
 
@@ -138,6 +146,7 @@ fn letter_field(name: &str, letter: char, source: LogSource) -> LineField {
     match (name, letter) {
         ("", 'r') => LineField::Request,
         (_, 'm') => LineField::Method,
+        (_, 'q') => LineField::Query,
         (_, 's') => LineField::Status,
         (_, 'b' | 'B' | 'O') => LineField::Bytes,
         (_, 'D') => source
@@ -146,6 +155,7 @@ fn letter_field(name: &str, letter: char, source: LogSource) -> LineField {
         ("ns", 'T') => LineField::Duration(1),
         ("us", 'T') => LineField::Duration(US),
         ("ms", 'T') => LineField::Duration(MS),
+        ("taken", 'T') => LineField::TimeTaken,
         (_, 'T') => LineField::Duration(SECOND),
         (_, 'h' | 'a') => LineField::Address,
         ("", 'l') => LineField::Ident,
@@ -205,6 +215,7 @@ fn parse_dollar(text: &str) -> Vec<FormatPiece> {
             "request" => LineField::Request,
             "request_method" => LineField::Method,
             "request_uri" | "uri" => LineField::Target,
+            "args" | "query_string" => LineField::Query,
             "status" => LineField::Status,
             "body_bytes_sent" | "bytes_sent" => LineField::Bytes,
             "request_time" => LineField::Duration(SECOND),

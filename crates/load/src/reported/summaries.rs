@@ -179,7 +179,7 @@ pub(super) fn is_wrk(head: &[u8]) -> bool {
     head.starts_with(b"Running ") && has_text(head, b" test @ ")
 }
 
-/// The text that wrk prints; percentiles only with `--latency`. A request without an answer is in the
+/// The text that wrk and wrk2 print; percentiles only with `--latency`. A request without an answer is in the
 /// socket errors only.
 pub(super) fn read_wrk(
     input: &mut ReportInput<'_>,
@@ -192,9 +192,9 @@ pub(super) fn read_wrk(
         let number = |text: &str| text.trim().parse::<u64>().unwrap_or_default();
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         match words[..] {
-            ["50%", time] => figures.p50 = parse_duration(time),
-            ["90%", time] => figures.p90 = parse_duration(time),
-            ["99%", time] => figures.p99 = parse_duration(time),
+            ["50%" | "50.000%", time] => figures.p50 = parse_duration(time),
+            ["90%" | "90.000%", time] => figures.p90 = parse_duration(time),
+            ["99%" | "99.000%", time] => figures.p99 = parse_duration(time),
             [count, "requests", "in", ..] => answers = Some(number(count)),
             ["Non-2xx", .., count] => figures.failed = number(count),
             ["Socket", "errors:", ..] => {

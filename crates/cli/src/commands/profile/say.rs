@@ -16,14 +16,13 @@ pub fn report_format(found: &DetectedFormat) {
     talk!("format: {}", found.name);
     if let Some(unread) = &found.unread {
         talk!(
-            "not read, from the end of the first line: {unread}; if a duration is in it, say the whole \
-             format with --format"
+            "not read, of a line: {unread}; if a duration is in it, say the whole format with --format"
         );
     }
     if found.lacks_unit {
         talk!(
-            "the lines end in a number: if it is %D, --server says whether that is us (httpd, \
-             Jetty, Tomcat from 10.1) or ms (Tomcat up to 9, Undertow); it is not read"
+            "the lines have a number that may be their duration, and no unit: --server says whether \
+             it is us (httpd, Jetty, Tomcat from 10.1) or ms (Tomcat up to 9, Undertow); it is not read"
         );
     }
 }
