@@ -4,7 +4,7 @@
 //! and starting the JVM; every formula is in `loadline-sizing`. Never writes a file, never opens a
 //! connection, never starts a shell, never re-parses a word it passes on.
 //!
-//! Facts: the table of [`variables`] is the reference; PID 1 duties are in [`init`].
+//! Facts: [`REFERENCE`] has the settings; PID 1 duties are in [`init`].
 
 pub mod application;
 pub mod arguments;
@@ -23,7 +23,6 @@ pub mod plan;
 pub mod secret;
 pub mod shared_classes;
 pub mod sys;
-pub mod variables;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -33,6 +32,9 @@ use arguments::{LauncherAction, LauncherArguments};
 use calc::CalculatorCase;
 use environment::{Environment, LauncherMode, LogMode};
 use plan::StartPlan;
+
+/// Every environment variable the launcher reads; `loadline-launch variables` prints it.
+pub const REFERENCE: &str = include_str!("../../../docs/reference/launcher.md");
 
 const USAGE: i32 = 2;
 /// `LOADLINE_STRICT` refuses: EX_CONFIG of sysexits.h.
@@ -59,7 +61,7 @@ pub fn run(words: Vec<OsString>, inherited: &sys::InheritedSignals) -> i32 {
         LauncherAction::Version => {
             print_to_stdout(concat!("loadline-launch ", env!("LOADLINE_VERSION"), "\n"))
         }
-        LauncherAction::Variables => print_to_stdout(&variables::reference()),
+        LauncherAction::Variables => print_to_stdout(REFERENCE),
         LauncherAction::Calc => print_calculation(&arguments, &environment),
         LauncherAction::Options | LauncherAction::Launch => {
             launch_application(arguments, &environment, inherited)
