@@ -40,8 +40,8 @@ const SECRETS: [&str; 11] = [
     "signature",
 ];
 
-/// Headers that decide what the application answers with.
-const KEPT_HEADERS: [&str; 1] = ["Accept"];
+/// The header that decides what the application answers with.
+const KEPT_HEADER: &str = "Accept";
 
 /// A profile, and the facts that its user should know.
 #[derive(Debug)]
@@ -334,13 +334,11 @@ impl RecordedRequests {
             path,
             ..MixRequest::default()
         };
-        for name in KEPT_HEADERS {
-            let mut own = request.headers.iter();
-            let own = own.find(|header| header.name.eq_ignore_ascii_case(name));
-            let own = own.filter(|header| !has_variable(&header.value));
-            if let Some(header) = own {
-                made.headers.insert(name.to_owned(), header.value.clone());
-            }
+        let mut own = request.headers.iter();
+        let own = own.find(|header| header.name.eq_ignore_ascii_case(KEPT_HEADER));
+        if let Some(header) = own.filter(|header| !has_variable(&header.value)) {
+            let name = KEPT_HEADER.to_owned();
+            made.headers.insert(name, header.value.clone());
         }
         let is_there = |body: &HarBody| !(body.text.is_empty() && body.params.is_empty());
         if let Some(body) = request.post_data.filter(is_there) {
@@ -402,11 +400,8 @@ impl RecordedRequests {
                 has_changed
             }
             serde_json::Value::Array(values) => {
-                let mut has_changed = false;
-                for value in values {
-                    has_changed |= self.replace_secrets(value);
-                }
-                has_changed
+                let all = values.iter_mut();
+                all.fold(false, |any, value| self.replace_secrets(value) | any)
             }
             _ => false,
         }

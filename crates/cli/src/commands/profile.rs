@@ -268,7 +268,7 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
             "{}: unknown access-log format. First line:\n  {}\ntried: {}{closest}",
             log.path.display(),
             unknown.line,
-            unknown.tried.join(", "),
+            NAMES.join(", "),
             closest = closest.unwrap_or_default(),
         );
         Error::new(FailureKind::Usage, problem).with_hint(HOW)

@@ -194,12 +194,11 @@ impl ProfileBuilder {
     /// After a restart the fields of an extended log may be others.
     fn take_directive(&mut self, directive: &[u8]) {
         let fields = directive.strip_prefix(b"Fields:");
+        let fields = fields.filter(|_| self.format.is_w3c);
         match fields.map(|fields| w3c_format(fields, self.format.source)) {
-            Some(format) if self.format.is_w3c => match format {
-                Ok(format) => self.format = format,
-                Err(_) => self.format.reject_all(),
-            },
-            _ => {}
+            Some(Ok(format)) => self.format = format,
+            Some(Err(_)) => self.format.reject_all(),
+            None => {}
         }
     }
 

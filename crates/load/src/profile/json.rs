@@ -20,7 +20,7 @@ use super::notation::{MS, SECOND, US};
 use super::stamp::{StampParser, parse_iso};
 
 /// Objects in a line that hold parts of a request.
-const NESTED: [&str; 10] = [
+const NESTED: [&str; 12] = [
     "request",
     "httpRequest",
     "req",
@@ -31,6 +31,8 @@ const NESTED: [&str; 10] = [
     "event",
     "latencies",
     "properties",
+    "source",
+    "client",
 ];
 
 /// The fields that were found; of several names for one thing the first in the line counts.

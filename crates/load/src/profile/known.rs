@@ -156,7 +156,6 @@ pub struct UnknownLogFormat {
     pub line: String,
     /// How near the line comes to a format, in words.
     pub closest: Option<String>,
-    pub tried: Vec<String>,
 }
 
 /// A format by one of [`NAMES`], or by the server's own text.
@@ -185,7 +184,6 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
         UnknownLogFormat {
             closest,
             line: shown_line(line.copied().unwrap_or_default()),
-            tried: NAMES.map(str::to_owned).to_vec(),
         }
     };
     let mut directives = lines.iter();
@@ -217,6 +215,7 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
         false => None,
     };
     let is_object = |line: &&[u8]| line.trim_ascii_start().starts_with(b"{");
+    let mut objects = lines.iter().filter_map(|line| JsonFields::read(line));
     Ok(DetectedFormat {
         format: best.format.clone(),
         name: match is_json && !lines.iter().any(is_object) {
@@ -224,7 +223,7 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
             false => best.name.clone(),
         },
         lacks_unit: best.format.lacks_unit()
-            || is_json && lines.iter().any(|line| best.format.lacks_unit_in(line)),
+            || is_json && objects.any(|fields| fields.lacks_unit(source)),
         unread,
     })
 }
@@ -236,7 +235,12 @@ fn unread_durations(line: &[u8]) -> Option<String> {
     let all: Map<String, Value> = serde_json::from_slice(line).ok()?;
     let named = all.iter().filter(|(name, value)| {
         let lower = name.to_ascii_lowercase();
-        let is_short = value.is_number() || value.as_str().is_some_and(|text| text.len() < 20);
+        let text = value.to_string();
+        // No stamp either.
+        let is_number = text
+            .trim_matches('"')
+            .starts_with(|c: char| c.is_ascii_digit());
+        let is_short = is_number && text.len() < 20 && !lower.contains("stamp");
         is_short && NAMES.iter().any(|part| lower.contains(part)) && !fields.knows(name)
     });
     let named: Vec<String> = named
@@ -256,10 +260,9 @@ pub(super) fn w3c_format(fields: &[u8], source: LogSource) -> Result<AccessLogFo
         return Err(format!("its #Fields lack {}", lacking.join(", ")));
     }
     // CloudFront separates the values by tabs, and the names by blanks.
-    let separator = if fields.contains("x-edge-") {
-        "\t"
-    } else {
-        " "
+    let separator = match fields.contains("x-edge-") || fields.contains('\t') {
+        true => "\t",
+        false => " ",
     };
     let piece = |field: &str| match field {
         "date" => format!("%{{yyyy-MM-dd{separator}HH:mm:ss}}t"),
@@ -289,6 +292,9 @@ fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<String>
     if let Some(fields) = JsonFields::read(line) {
         return Some(format!("it is JSON without {}", fields.lacking()));
     }
+    if [b"[", b"{", b"[{".as_slice()].contains(&line.get(..2).unwrap_or(line)) {
+        return Some("it is JSON, but not an object a line: jq -c '.[]' makes it one".to_owned());
+    }
     let reach = |candidate: &FormatCandidate| candidate.format.read_length(line);
     let best = candidates.iter().max_by_key(|candidate| reach(candidate))?;
     let begin = &line[..reach(best).1];
@@ -297,7 +303,7 @@ fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<String>
     let rest: String = rest.chars().take(60).collect();
     let name = &best.name;
     let closest = format!("closest is {name}, from which column {column} differs: {rest}");
-    (column > 2).then_some(closest)
+    (column > 3 || rest.starts_with(['[', '"'])).then_some(closest)
 }
 
 pub(super) fn shown_line(line: &[u8]) -> String {
@@ -632,6 +638,7 @@ mod tests {
             (format!("{C}\n{C} \"0.105\""), "/a", None, "\"0.105\""),
             (iis.to_owned(), "/a?b=1", Some(16.0), ""),
             (seconds, "/a?b=1", Some(250.0), ""),
+            (iis.replace(' ', "\t"), "/a?b=1", Some(16.0), ""),
             (json(r#""path":"/a","query":"?b=1""#), "/a?b=1", None, ""),
             (json(r#""uri":"/a","args":"-""#), "/a", None, ""),
             (json(r#""uri":"/a?b=1","args":"b=1""#), "/a?b=1", None, ""),
@@ -683,6 +690,14 @@ mod tests {
             (
                 json(r#""route":"/a""#),
                 "it is JSON without a path by a usual name",
+            ),
+            (
+                "[\n  {\n".to_owned(),
+                "it is JSON, but not an object a line",
+            ),
+            (
+                "[{\"time\": 1}]".to_owned(),
+                "it is JSON, but not an object a line",
             ),
             (
                 "#Fields: time cs-method cs-uri-stem\n13:55:33 GET /a".to_owned(),
@@ -838,7 +853,6 @@ mod tests {
         assert_eq!(found.name, "common");
         let error = detect_format(started.as_bytes(), LogSource::Unsaid).unwrap_err();
         assert_eq!(error.line, started.trim_end());
-        assert!(error.tried.iter().any(|name| name == "istio"), "{error:?}");
         assert_eq!(detect_format(b"", LogSource::Unsaid).unwrap_err().line, "");
         let custom =
             r#"192.0.2.30 example:443 - [2022-08-23 10:54:19.786 +0200] "GET / HTTP/1.1" 200 6"#;

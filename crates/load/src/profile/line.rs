@@ -333,10 +333,6 @@ impl AccessLogFormat {
         self.read_pieces(&mut line, text, &mut StampParser::default())
     }
 
-    pub(super) fn lacks_unit_in(&self, line: &[u8]) -> bool {
-        JsonFields::read(line).is_some_and(|fields| fields.lacks_unit(self.source))
-    }
-
     /// Lines have a duration that is not read, because its unit depends on the server.
     pub(super) fn lacks_unit(&self) -> bool {
         let mut pieces = self.pieces.iter().flatten();
