@@ -2,6 +2,8 @@
 //!
 //! Owns which ports a trial can use: TCP only. Source: compose-spec, `05-services.md`, `ports`.
 
+use std::collections::BTreeSet;
+
 use loadline_protocol::RunRefusal;
 use serde_json::Value;
 
@@ -20,25 +22,23 @@ pub(super) fn ports(
     };
     let exposed = list("expose").into_iter().map(|value| (false, value));
     let published = list("ports").into_iter().map(|value| (true, value));
-    let mut all: Vec<ServicePort> = Vec::new();
+    let (mut all, mut wrong) = (Vec::<ServicePort>::new(), Vec::new());
     for (is_published, value) in published.chain(exposed) {
         let found = match &value {
             Value::Object(one) => port_of(one, at)?,
             text => short_ports(&at.check_plain_text("ports", text)?, is_published),
         };
-        let Some(found) = found else {
-            let why = format!(
-                "`{}` is no port that loadline understands",
-                scalar(&value).unwrap_or_default()
-            );
-            return Err(at.refuse_service(why, "write \"5432:5432\" or \"5432\""));
-        };
-        for port in found {
-            if !all.iter().any(|known| known.target == port.target) {
-                all.push(port);
-            }
+        match found {
+            None => wrong.push(format!("`{}`", scalar(&value).unwrap_or_default())),
+            Some(found) => all.extend(found),
         }
     }
+    if !wrong.is_empty() {
+        let why = format!("{} is no port that loadline understands", wrong.join(", "));
+        return Err(at.refuse_service(why, "write \"5432:5432\" or \"5432\""));
+    }
+    let mut seen = BTreeSet::new();
+    all.retain(|port| seen.insert(port.target));
     Ok(all)
 }
 

@@ -102,11 +102,11 @@ fn one_run_names_all_problems_and_their_services() {
         assert!(said.contains(part), "{part}: {said}");
     }
     // What it waits for may be missing, a job, or both, and the rest is still said.
-    let text = "services: {a: {image: a, ports: [x], depends_on: {b: {condition: service_started}, gone: {condition: service_started}, later: {required: false}}}, b: {image: b, pid: host, depends_on: {j: {condition: service_completed_successfully}}}}";
+    let text = "services: {a: {image: a, ports: [x, '80:90000'], depends_on: {b: {condition: service_started}, gone: {condition: service_started}, later: {required: false}}}, b: {image: b, pid: host, depends_on: {j: {condition: service_completed_successfully}}}}";
     let (_directory, path) = file(text);
     let refused = take_services(&path, Some("a"), &[]).unwrap_err();
     let named = [
-        "`x` is no port",
+        "`x`, `80:90000` is no port",
         "`pid`",
         "waits for `j` to end",
         "no service `gone`",
