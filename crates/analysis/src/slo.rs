@@ -403,7 +403,8 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     };
     let objective = match MetricObjective::parse(rest) {
         Some(metric) => Objective::Metric(metric.map_err(|why| error(&why))?),
-        None => parse_objective(rest)?,
+        None => parse_objective(rest)
+            .map_err(|refused| error(&format!("{}; {}", refused.why, metric::FORM)))?,
     };
     let request = request.trim().to_owned();
     if request.is_empty() {
@@ -423,70 +424,62 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     Ok(Some(RequestObjective { request, objective }))
 }
 
-/// An objective as it was meant: other names, an order of its parts or signs that people write. `None`
-/// where nothing is near.
+/// What was meant, with the reason: other names and signs that people write, an order of the parts, a bound
+/// without its unit. `None` where nothing is near.
 fn meant_objective(text: &str) -> Option<String> {
-    let plain = text
-        .trim()
-        .to_ascii_lowercase()
-        .replace('≤', "<")
-        .replace("<=", "<")
-        .replace(' ', "");
-    let (name, bound) = plain.split_once('<').or_else(|| plain.split_once('='))?;
+    let plain = text.to_ascii_lowercase().replace([' ', ','], "");
+    if plain.starts_with("load") && !plain.starts_with("loadpasses") {
+        return Some(format!("did you mean `{}`?", exit::LOAD_PASSES));
+    }
+    let signs = ['<', '>', '=', '≤'];
+    let (name, bound) = plain.split_once(signs)?;
+    let bound = bound.trim_start_matches(signs);
     let by_percent = || {
         let number = name.strip_suffix('%').or(name.strip_suffix("th"))?;
         Some(format!("p{number}"))
     };
-    let name = match name {
-        "error" | "err" | "failures" | "errorrate" | "error_rate" => "errors".to_owned(),
-        "p100" | "maximum" | "worst" => "max".to_owned(),
-        "avg" | "average" | "mean" | "median" => "p50".to_owned(),
-        "startup" | "boot" => "start".to_owned(),
-        other => by_percent().unwrap_or_else(|| other.to_owned()),
+    let (mut reason, name) = match name {
+        "error" | "err" | "failures" | "errorrate" | "error_rate" => ("", "errors".to_owned()),
+        "p100" | "maximum" | "worst" => ("", "max".to_owned()),
+        "avg" | "average" | "mean" => ("a mean hides slow requests; ", "p50".to_owned()),
+        "median" => ("", "p50".to_owned()),
+        "startup" | "boot" => ("", "start".to_owned()),
+        other => ("", by_percent().unwrap_or_else(|| other.to_owned())),
     };
-    let meant = format!("{name}<{bound}");
-    (meant != text && read_objective(&meant).is_ok()).then_some(meant)
+    let mut bounds = vec![bound.to_owned()];
+    if let Ok(number) = bound.parse::<f64>() {
+        reason = "the bound has no unit; ";
+        // Below 1 it is a fraction, or of seconds.
+        let is_small = number < 1.0;
+        let is_long = is_small || matches!(name.as_str(), "start" | "time" | "cpu");
+        let percent = round_printed(number * if is_small { 100.0 } else { 1.0 });
+        let unit = if is_long { "s" } else { "ms" };
+        bounds = vec![format!("{bound}{unit}"), format!("{percent}%")];
+    }
+    let mut meant = bounds.iter().map(|bound| format!("{name}<{bound}"));
+    let meant = meant.find(|meant| meant != text && read_objective(meant).is_ok())?;
+    Some(format!("{reason}did you mean `{meant}`?"))
 }
 
 /// Objectives that something else than commas separates, with commas; `None` where it is one.
 fn with_commas(text: &str) -> Option<String> {
     let between = |c: char| c == ';' || c == '&' || c == '|' || c.is_whitespace();
-    let parts: Vec<&str> = text.split(between).filter(|p| !p.is_empty()).collect();
+    let parts = text.split(between);
+    let parts: Vec<&str> = parts.filter(|p| !p.is_empty() && *p != "and").collect();
     let is_each = parts.iter().all(|part| part.contains('<'));
     (parts.len() > 1 && is_each).then(|| parts.join(","))
-}
-
-/// Why a bound on a time is refused; a number alone mostly means milliseconds.
-fn no_duration(name: &str, bound: &str) -> String {
-    let why = "the bound is no duration (50ms, 1.5s)";
-    match bound.parse::<f64>() {
-        Ok(_) => format!("{why}: it has no unit; did you mean `{name}<{bound}ms`?"),
-        Err(_) => why.to_owned(),
-    }
 }
 
 fn parse_objective(text: &str) -> Result<Objective, ParseSloError> {
     let text = text.trim();
     read_objective(text).map_err(|error| match meant_objective(text) {
         // What it says already is nearer.
-        _ if error.why.contains("did you mean") || error.why.contains("commas") => error,
-        Some(meant) => {
-            let is_mean = ["avg", "average", "mean"]
-                .iter()
-                .any(|word| text.starts_with(word));
-            let why = if is_mean {
-                "a mean hides slow requests; "
-            } else {
-                ""
-            };
-            ParseSloError {
-                why: format!("{why}did you mean `{meant}`?"),
-                ..error
-            }
-        }
-        None => error,
+        Some(why) if !error.why.contains("commas") => ParseSloError { why, ..error },
+        _ => error,
     })
 }
+
+const NO_NAME: &str = "the name is not one of p50..p99.999, max, errors, start, heap, gc; a run has time, cpu, slower, exit; a metric has its name before: `lag: max<1000`";
 
 fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     let error = |why: &str| ParseSloError {
@@ -502,6 +495,9 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     if let Some(passes) = exit::parse_load_passes(text) {
         return passes.map_err(error);
     }
+    if text.is_empty() {
+        return Err(error("it is empty: nothing stands before or after a comma"));
+    }
     let (name, bound) = text
         .split_once('<')
         .ok_or_else(|| error("there is no `<`"))?;
@@ -512,7 +508,7 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     let time = || match parse_duration(bound) {
         Some(Duration::ZERO) => Err(error("the bound is not above 0")),
         Some(bound) => Ok(bound),
-        None => Err(error(&no_duration(name, bound))),
+        None => Err(error("the bound is no duration (50ms, 1.5s)")),
     };
     match name {
         "max" => Ok(Objective::MaxLatency { bound: time()? }),
@@ -524,7 +520,9 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
                 .map(round_printed);
             let percent = percent.ok_or_else(|| error("the bound is no percentage (0.1%)"))?;
             if !(percent > 0.0 && percent <= 100.0) {
-                return Err(error("the percentage is not above 0 and at most 100"));
+                return Err(error(
+                    "the percentage is not above 0 and at most 100; for no error at all: errors<0.001%",
+                ));
             }
             Ok(Objective::Errors {
                 bound: percent / 100.0,
@@ -536,8 +534,7 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
                 .map(round_printed)
                 .filter(|p| *p > 0.0 && *p < 100.0);
             let quantile = quantile.and_then(|p| Quantile::from_fraction(p / 100.0));
-            let quantile = quantile
-                .ok_or_else(|| error("the name is not one of p50..p99.999, max, errors, start"))?;
+            let quantile = quantile.ok_or_else(|| error(NO_NAME))?;
             Ok(Objective::Latency {
                 quantile,
                 bound: time()?,
@@ -627,20 +624,48 @@ mod tests {
     #[test]
     fn what_was_meant_is_shown() {
         let why = |text: &str| text.parse::<Slo>().map_err(|e| e.why).err();
-        for between in [";", "&", "|", " "] {
+        for between in [";", "&", "|", " ", " and "] {
             let text = format!("p95<250ms{between}errors<1%");
             let wanted = "commas separate objectives: `p95<250ms,errors<1%`";
             assert_eq!(why(&text).as_deref(), Some(wanted), "{text}");
         }
-        let wanted =
-            "the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?";
-        assert_eq!(why("p99 < 250").as_deref(), Some(wanted));
+        for (text, meant) in [
+            ("p99 < 250", "p99<250ms"),
+            ("p99=250", "p99<250ms"),
+            ("p99<0.25", "p99<0.25s"),
+            ("start<20", "start<20s"),
+            ("time<60", "time<60s"),
+            ("errors<1", "errors<1%"),
+            ("errors<0.01", "errors<1%"),
+            ("slower<0.1", "slower<10%"),
+            ("heap<80", "heap<80%"),
+        ] {
+            let wanted = format!("the bound has no unit; did you mean `{meant}`?");
+            assert_eq!(why(text).as_deref(), Some(wanted.as_str()), "{text}");
+        }
+        for (text, meant) in [
+            ("p99>250ms", "p99<250ms"),
+            ("heap<=80%", "heap<80%"),
+            ("time=60s", "time<60s"),
+            (",p99<250ms", "p99<250ms"),
+            ("load pass", "load passes"),
+        ] {
+            let wanted = format!("did you mean `{meant}`?");
+            assert_eq!(why(text).as_deref(), Some(wanted.as_str()), "{text}");
+        }
+        for text in ["", "p99<250ms,"] {
+            assert!(why(text).is_some_and(|why| why.starts_with("it is empty")));
+        }
+        assert!(why("exit<1").is_some_and(|why| why.contains("exit=3")));
+        for text in ["lag: p50<1000", "lag: mx<1000", "lag: max<1k"] {
+            assert!(why(text).is_some_and(|why| why.ends_with(metric::FORM)));
+        }
         let wanted = "the bound is no duration (50ms, 1.5s)";
         assert_eq!(why("p99<fast").as_deref(), Some(wanted));
         assert_eq!(why("p99 < 250ms, errors < 1 %"), None);
-        let wanted = "the percentage is not above 0 and at most 100";
-        assert_eq!(why("errors<0%").as_deref(), Some(wanted));
-        assert_eq!(why("errors<100.1%").as_deref(), Some(wanted));
+        for text in ["errors<0%", "errors<100.1%"] {
+            assert!(why(text).is_some_and(|why| why.contains("above 0 and at most 100;")));
+        }
         let wanted = "an exit code that means failure is 1 to 255: load passes unless 99";
         for text in [
             "load passes unless 0",
@@ -649,7 +674,7 @@ mod tests {
         ] {
             assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
         }
-        let wanted = "the name is not one of p50..p99.999, max, errors, start";
+        let wanted = NO_NAME;
         for text in ["p0<1s", "p-1<1s", "q99<1s"] {
             assert_eq!(why(text).as_deref(), Some(wanted), "{text}");
         }

@@ -30,11 +30,11 @@ pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     let chosen = chosen.filter(|_| given.file.load.duration.is_none());
     let length = chosen.map(|length| {
         let length = text::short_duration(length);
-        format!("each trial measures for {length}, as the percentiles of the SLO need (--measure)")
+        format!("each trial measures for {length}, as the percentiles of the SLO need (--duration)")
     });
     let thin = experiment.thin_percentiles(1);
     let thin = thin.iter().map(ThinPercentile::warning_sentence);
-    let thin = thin.map(|sentence| format!("{sentence} (--measure): {so}"));
+    let thin = thin.map(|sentence| format!("{sentence} (--duration): {so}"));
     let exit = experiment.doubt_exit_code();
     let mut notes: Vec<String> = length.into_iter().chain(thin).chain(exit).collect();
     // Two objectives of one percentile say the same.

@@ -109,11 +109,8 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
     Ok((stored_view(&store, &row)?, Some(row)))
 }
 
-fn cut_off(path: &Path) -> Error {
-    let what = format!(
-        "{} is cut off: its end is missing",
-        files::display_name(path)
-    );
+fn damaged(path: &Path, how: &str) -> Error {
+    let what = format!("{} is {how}", files::display_name(path));
     Error::new(FailureKind::Usage, what)
         .with_hint("export it again: loadline export RESULT -o result.json.gz")
 }
@@ -131,8 +128,9 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
     };
     let mut file = BufReader::new(input);
     let begin = std::io::BufRead::fill_buf(&mut file).map_err(unreadable)?;
+    let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let mut text = String::new();
-    let read = if begin.starts_with(&[0x1f, 0x8b]) {
+    let read = if is_packed {
         MultiGzDecoder::new(file)
             .take(LARGEST)
             .read_to_string(&mut text)
@@ -141,7 +139,8 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
     };
     if let Err(error) = read {
         return Err(match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => cut_off(path),
+            std::io::ErrorKind::UnexpectedEof => damaged(path, "cut off: its end is missing"),
+            _ if is_packed => damaged(path, "damaged: it cannot be unpacked"),
             _ => files::other_kind(path, "a result").unwrap_or_else(|| unreadable(error)),
         });
     }
@@ -154,7 +153,7 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
         }
         let what = e.to_string();
         if what.contains("EOF while parsing") && !text.trim().is_empty() {
-            return cut_off(path);
+            return damaged(path, "cut off: its end is missing");
         }
         Error::new(
             FailureKind::Usage,

@@ -95,7 +95,8 @@ pub fn write_stdout(text: &str) -> Result<(), Error> {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(
             FailureKind::Environment,
             format!("cannot write to standard output: {e}"),
-        )),
+        )
+        .with_hint("give it a place with room: loadline ... > FILE")),
         _ => Ok(()),
     }
 }

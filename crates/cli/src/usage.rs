@@ -64,7 +64,10 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     }
     let command = called_command(words);
     let of_command = command.as_deref();
-    hints.extend(similar(refusal).or_else(|| meant_flag(refusal, of_command?, words)));
+    let of_others = |is_kin: bool| other_owners(refusal, of_command?, is_kin);
+    let meant = of_others(true).or_else(|| similar(refusal));
+    let meant = meant.or_else(|| meant_flag(refusal, of_command?, words));
+    hints.extend(meant.or_else(|| of_others(false)));
     let names_java = words.iter().any(|w| w == "java" || w.ends_with(".jar"));
     let starts = of_command.is_some_and(|name| STARTING.contains(&name));
     if starts && names_java && !words.iter().any(|w| w == "--") {
@@ -212,8 +215,7 @@ const OTHER_NAMES: [(&str, &str); 15] = [
 ];
 
 /// Other words for a positional argument.
-const BARE: &str =
-    "file files input log logs manifest manifests path result id run trial pid profile url target";
+const BARE: &str = "file files config experiment input log logs manifest manifests path result id run trial pid profile url target";
 
 /// The flag of this command that was meant by an unknown one, as a hint.
 fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<String> {
@@ -259,6 +261,26 @@ fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<
     Some(format!("leave the flag out: loadline {command} {names}"))
 }
 
+/// The commands that have a flag which this one has not; with `is_kin` only where both start an
+/// application, and so have most flags in common.
+fn other_owners(refusal: &clap::Error, command: &str, is_kin: bool) -> Option<String> {
+    let given = context_texts(refusal, ContextKind::InvalidArg);
+    let bare = given.first()?.strip_prefix("--")?;
+    let is_refused = refusal.kind() == Kind::UnknownArgument;
+    let is_owned = |a: &clap::Arg| a.get_long() == Some(bare) && !a.is_hide_set();
+    let all = CommandLine::command();
+    let owners = all.get_subcommands().filter(|c| {
+        let is_kin = !is_kin
+            || [command, c.get_name()]
+                .iter()
+                .all(|name| STARTING.contains(name));
+        is_refused && is_kin && !c.is_hide_set() && c.get_arguments().any(is_owned)
+    });
+    let owners: Vec<&str> = owners.map(Command::get_name).take(3).collect();
+    let names = owners.join(" --help, loadline ");
+    (!owners.is_empty()).then(|| format!("other commands have it: loadline {names} --help"))
+}
+
 fn is_near(given: &str, name: &str) -> bool {
     let bare = |text: &str| text.trim_start_matches('-').to_owned();
     let (given, name) = (bare(given), bare(name));
@@ -298,6 +320,9 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
     match (command?, given) {
         ("size", "--memory") => Some(
             "`size` finds the memory itself, --max-memory bounds it; whether one size holds: loadline run --memory 512Mi --repeats 20",
+        ),
+        (_, word) if word.ends_with(".toml") => Some(
+            "one experiment file; several are sized one after the other: loadline size A.toml B.toml",
         ),
         (name, word) if STARTING.contains(&name) && !word.starts_with('-') => Some(STANDS_LAST),
         _ => None,

@@ -42,7 +42,10 @@ pub(super) fn check_readiness(
             let Some((own, path)) = split_ready_path(text.inner_value()) else {
                 return Err(source.error_at(
                     text.origin(),
-                    "the readiness path starts neither with a slash nor with a port",
+                    format!(
+                        "`{}` starts neither with a slash nor with a port",
+                        text.inner_value()
+                    ),
                     "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health, tcp:9001, grpc:9090, log:Started",
                 ));
             };
@@ -112,7 +115,13 @@ pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Check
 }
 
 pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
-    let cpus: Cpus = source.parse_text(text, "CPUs as 1.5 or 250m")?;
+    let is_auto = text.inner_value().to_lowercase().contains("auto");
+    let hint = if is_auto {
+        "CPUs as 1.5 or 250m; auto stands alone: --cpu auto"
+    } else {
+        "CPUs as 1.5 or 250m"
+    };
+    let cpus: Cpus = source.parse_text(text, hint)?;
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
     if cpus.as_millis() < 10 {
         return Err(source.error_at(
@@ -189,7 +198,7 @@ impl ExperimentSource<'_> {
                         "`{}` is not a length of time for {name}",
                         text.inner_value()
                     ),
-                    "write 500ms, 10s or 2m, at most a day",
+                    "write 500ms, 10s, 2m or 1.5h, at most a day",
                 )
             })
     }

@@ -22,7 +22,7 @@ use super::stub::{self, ExperimentStub};
 use super::wire::{DependencyTable, ExperimentFile};
 use super::{Experiment, ExperimentError, ExperimentImage, toxic};
 use crate::error::SurroundingsError;
-use crate::program::{CommandError, inherited_variables, locate};
+use crate::program::{CommandError, inherited_variables, locate, locate_for};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -68,7 +68,36 @@ impl Experiment {
         let nobody = Account { uid: 1, gid: 1 };
         self.ordered_stubs()?;
         self.ordered_dependencies(places, nobody)?;
+        let directory = &self.app.directory;
+        for (whose, words) in self.named_commands() {
+            // A placeholder is filled in for each trial.
+            if let Some(program) = words.first().filter(|word| !word.contains('{')) {
+                locate_for(&whose, program, directory, places)?;
+            }
+        }
+        let run = self.app.run.as_ref();
+        let mut copies = run.iter().flat_map(|run| &run.copies);
+        if let Some(missing) = copies.find(|copy| !directory.join(copy).is_dir()) {
+            let what = format!("--fresh {}", missing.display());
+            let hint = "name a directory: --fresh .; without one the working directory of a build tool is copied";
+            return Err(RunRefusal::new(what, "there is no such directory", hint).into());
+        }
         self.check_networks().map_err(SurroundingsError::Refused)
+    }
+
+    /// Commands of this machine other than the application, and what each is.
+    fn named_commands(&self) -> Vec<(String, &[String])> {
+        let spec = &self.load.spec;
+        let mut all = vec![("the load command".to_owned(), spec.command.as_slice())];
+        for (name, words) in spec.consumer_commands() {
+            all.push((format!("the {name} command"), words));
+        }
+        let probes = self.metrics.iter().flat_map(|metrics| &metrics.probes);
+        all.extend(probes.map(|(name, words)| (format!("the probe {name}"), words.as_slice())));
+        if let Some(run) = &self.app.run {
+            all.push(("the reset command".to_owned(), &run.reset));
+        }
+        all
     }
 
     fn check_networks(&self) -> Result<(), RunRefusal> {

@@ -180,7 +180,7 @@ impl ThinPercentile {
     fn lengthening_hint(&self) -> String {
         match self.is_replayed {
             true => "play more of the profile (--speed, --duration)".to_owned(),
-            false => format!("measure for longer: --measure {}", self.needed_time()),
+            false => format!("measure for longer: --duration {}", self.needed_time()),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use loadline_load::{LoadError, split_refusal};
 use loadline_protocol::RunRefusal;
+use loadline_sizing::options::words::has_word;
 use strsim::damerau_levenshtein;
 use toml::de::DeTable;
 
@@ -116,6 +117,7 @@ impl<'a> ExperimentSource<'a> {
     pub fn load_key_error(&self, key: &str, problem: &str) -> ExperimentError {
         let (place, excerpt) = match self.file.filter(|_| !self.has_flags) {
             Some((text, _)) => self.locate(span_in_load(text, key)),
+            None if key == "headers" => ("--header".to_owned(), None),
             None => (format!("--{key}"), None),
         };
         // Messages end up in logs of others.
@@ -136,6 +138,9 @@ impl<'a> ExperimentSource<'a> {
     pub fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
         let (place, excerpt) = self.locate(error.span());
         let problem = error.message().trim().replace('\n', " ");
+        let problem = RUST_TYPES.iter().fold(problem, |text, (rust, plain)| {
+            text.replace(&format!("expected {rust}"), &format!("expected {plain}"))
+        });
         let hint = did_you_mean(&problem).or_else(|| of_syntax(&problem));
         let (said, next) = match &hint {
             Some(_) => (problem.as_str(), None),
@@ -185,7 +190,20 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
 
 const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline schema experiment); `loadline init` writes a whole experiment";
 
-const KINDS: [(&str, &str); 7] = [
+/// What serde calls a type, and what people do.
+const RUST_TYPES: [(&str, &str); 5] = [
+    ("struct ReadyTable", "a table of ready"),
+    ("u8", "a whole number"),
+    ("u16", "a whole number"),
+    ("u32", "a whole number"),
+    ("u64", "a whole number"),
+];
+
+const KINDS: [(&str, &str); 8] = [
+    (
+        "expected a table of ready",
+        "write ready = { http = \"/health\" }, { tcp = 9092 } or { log = \"Started\" }",
+    ),
     (
         "sequence, expected a string",
         "write one text, its parts with commas: \"p99<50ms,errors<0.1%\"",
@@ -265,12 +283,38 @@ const OTHER_NAMES: [(&str, &str); 13] = [
     ("duration", "measure"),
 ];
 
+/// The table of a key that was written into another one.
+const PLACES: [(&str, &str); 6] = [
+    (
+        "jvm",
+        "write JVM options into the command: [\"java\", \"-Xmx256m\", \"-jar\", \"app.jar\"]; several sets to compare are levels of a [[factor]]",
+    ),
+    (
+        "command image env ready user ends fresh reset",
+        "it belongs into [app]",
+    ),
+    (
+        "url rate closed duration measure warm-up connections timeout",
+        "it belongs into [load]",
+    ),
+    ("cpu memory start-cpu instances", "it belongs into [limits]"),
+    ("repeats seed accept-noise", "it belongs into [run]"),
+    (
+        "cpu-policy headroom heap prove prices replicas budget soak min-memory max-memory",
+        "it belongs into [search]",
+    ),
+];
+
 /// From serde's "unknown field `x`, expected one of `a`, `b`": the nearest, or the whole list.
 fn did_you_mean(problem: &str) -> Option<String> {
     let quoted: Vec<&str> = problem.split('`').skip(1).step_by(2).collect();
     let (wrong, known) = quoted.split_first()?;
     if !problem.starts_with("unknown") || known.is_empty() {
         return None;
+    }
+    let mut places = PLACES.iter();
+    if let Some((_, place)) = places.find(|(keys, _)| has_word(keys, wrong)) {
+        return Some((*place).to_owned());
     }
     let distance = |name: &str, key: &str| (damerau_levenshtein(name, wrong), key.to_owned());
     let meant = OTHER_NAMES.iter().map(|(name, key)| distance(name, key));

@@ -50,7 +50,7 @@ pub use error::{ExperimentError, SurroundingsError};
 pub use level::{ExperimentFactor, FactorLevel};
 pub use load::{ExperimentLoad, TrainingSettings};
 pub use loadline_analysis::search::purchase::PricingTerms;
-pub use said::ValueWithOrigin;
+pub use said::{ValueOrigin, ValueWithOrigin};
 pub use search::{FIRST_MEMORY, SHORTEST_SOAK};
 pub use stub::ExperimentStub;
 pub use wire::ExperimentFile;

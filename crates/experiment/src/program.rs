@@ -53,6 +53,18 @@ pub fn inherited_variables() -> BTreeMap<String, String> {
     INHERITED.iter().filter_map(variable).collect()
 }
 
+/// Finds a program that works for the application on this machine: a probe, a load command.
+/// Errors: [`RunRefusal`] names what it is for.
+pub fn locate_for(
+    whose: &str,
+    program: &str,
+    directory: &Path,
+    places: &JdkPlaces,
+) -> Result<PathBuf, RunRefusal> {
+    let hint = "it is a program of this machine, by its path or one in PATH, as './work.sh 500'";
+    locate(program, directory, places).map_err(|error| RunRefusal::new(whose, error, hint))
+}
+
 pub fn locate(
     program: &str,
     directory: &Path,

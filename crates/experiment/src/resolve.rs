@@ -23,6 +23,7 @@ use std::time::Duration;
 use loadline_analysis::record::{CPU_PERIOD, Configuration};
 use loadline_analysis::slo::{Objective, Slo};
 use loadline_protocol::{MetricsSpec, NetworkMode, Readiness, RunSpec};
+use loadline_sizing::options::words::has_word;
 
 use super::application::check_image;
 use super::checked::{
@@ -35,8 +36,9 @@ use super::error::ExperimentSource;
 use super::level::LevelChange;
 use super::load::{ExperimentLoad, check_load};
 use super::outage;
-use super::said::{Text, ValueWithOrigin};
+use super::said::{Text, ValueOrigin, ValueWithOrigin};
 use super::search::{check_search, with_headroom};
+use super::variables;
 use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
 use super::{AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel};
 
@@ -173,6 +175,10 @@ fn check_app(
         if run.is_none() {
             client::refuse_client_command(&table.command, source)?;
         }
+    }
+    if let Some(name) = table.env.keys().find(|name| !variables::is_name(name)) {
+        let problem = format!("`{name}` in env is no name of a variable");
+        return Err(source.experiment_error(problem, "write NAME = \"value\" in [app.env]"));
     }
     let given = table.start_deadline.as_ref();
     let start_deadline = source.positive_time(given, START_DEADLINE, "start-deadline")?;
@@ -371,12 +377,38 @@ fn plain_level(factor: &str, text: &Text, source: &ExperimentSource<'_>) -> Chec
     Ok(FactorLevel { label, change })
 }
 
+/// A word that is no option, and no value of the option before it, would be the main class.
+fn refuse_no_option(
+    options: &[String],
+    origin: &ValueOrigin,
+    source: &ExperimentSource<'_>,
+) -> Checked<()> {
+    let takes_value = |word: &str| word.starts_with("--") || has_word("-cp -classpath -p", word);
+    let mut before = "";
+    for word in options {
+        if !word.starts_with(['-', '@']) && !takes_value(before) {
+            let hint = "write it as java takes it: --jvm '-Xmx256m -XX:+UseSerialGC'";
+            return Err(source.error_at(origin, format!("`{word}` is no JVM option"), hint));
+        }
+        if word.starts_with("-X") && word.contains(" -X") {
+            let hint = format!(
+                "write each as its own word: {:?}",
+                word.split(' ').collect::<Vec<_>>()
+            );
+            return Err(source.error_at(origin, format!("`{word}` is several options"), hint));
+        }
+        before = word;
+    }
+    Ok(())
+}
+
 fn table_change<T>(
     table: &LevelTable,
     entry: &ValueWithOrigin<T>,
     source: &ExperimentSource<'_>,
 ) -> Checked<LevelChange> {
     let text = |t: &String| entry.with_same_origin(t.clone());
+    refuse_no_option(&table.jvm, entry.origin(), source)?;
     Ok(LevelChange {
         instances: check_given(&table.instances, |n| {
             instances::check_instance_count(&entry.with_same_origin(*n), source)

@@ -87,7 +87,10 @@ pub(super) fn check_search(
         );
         return Err(source.experiment_error(
             problem,
-            "search.min-memory (--min-memory) must be below search.max-memory (--max-memory)",
+            format!(
+                "give more room: --max-memory {}, or less of search.min-memory (--min-memory)",
+                Bytes::from_bytes(search.min_memory.as_bytes().saturating_mul(2))
+            ),
         ));
     }
     Ok(search)

@@ -331,13 +331,13 @@ fn a_percentile_of_too_few_requests_is_told_with_the_length_that_it_needs() {
     assert_snapshot!(thin("50/s", "p99<100ms,p50<20ms", 3), @"
     p99 rests on 2 of 200 requests in a trial; at 50/s it needs 20s
     p99 at 50/s needs 20s of measuring: 10 requests must lie beyond it, and in 4s there are 2, 6 in all 3 starts of the proof
-    hint: measure for longer: --measure 20s, or judge it over at least 5 starts together (--prove 5), or bound a lower percentile (p95), which needs fewer
+    hint: measure for longer: --duration 20s, or judge it over at least 5 starts together (--prove 5), or bound a lower percentile (p95), which needs fewer
     ");
     assert_snapshot!(thin("50/s", "p99<100ms", 20), @"p99 rests on 2 of 200 requests in a trial; at 50/s it needs 20s");
     assert_snapshot!(thin("50/s", "p99.99<100ms", 20), @"
     p99.99 rests on 0.0200 of 200 requests in a trial; at 50/s it needs 2000s
     p99.99 at 50/s needs 2000s of measuring: 10 requests must lie beyond it, and in 4s there are 0.0200, 0.40 in all 20 starts of the proof
-    hint: measure for longer: --measure 2000s, or bound a lower percentile (p95), which needs fewer
+    hint: measure for longer: --duration 2000s, or bound a lower percentile (p95), which needs fewer
     ");
 }
 

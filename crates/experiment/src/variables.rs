@@ -32,8 +32,12 @@ pub fn parse_variable(text: &str) -> Option<Variable> {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text.trim_end(), None),
     };
-    let is_name = !name.is_empty() && !name.contains(char::is_whitespace) && !name.contains('\0');
-    is_name.then(|| (name.to_owned(), value))
+    is_name(name).then(|| (name.to_owned(), value))
+}
+
+pub fn is_name(name: &str) -> bool {
+    let is_other = |c: char| c.is_whitespace() || c == '\0' || c == '=';
+    !name.is_empty() && !name.contains(is_other)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::loopback::listening_loopback;
+use crate::request::check_request;
 use crate::schedule::{ArrivalPattern, RateSegment};
 pub use users::{ThinkTime, Users};
 
@@ -399,7 +400,7 @@ impl LoadPlan {
             return refuse("targets", "no address is given");
         }
         if self.connections == 0 {
-            return refuse("connections", "at least 1 is needed");
+            return refuse("connections", "at least 1 is needed; write 1 to 10000");
         }
         if (self.connections as usize) < self.cpus.len() {
             return refuse("connections", "fewer connections than CPUs");
@@ -414,9 +415,11 @@ impl LoadPlan {
             return refuse("think", "the shortest pause comes first");
         }
         users::check_users(self)?;
+        let mut requests = self.weighted_requests().into_iter();
+        requests.try_for_each(|(_, spec)| check_request(spec))?;
         let allowed = 1..=Http2Options::MAX_STREAMS;
         if self.http2.is_some_and(|h| !allowed.contains(&h.streams)) {
-            return refuse("streams", "it must lie between 1 and 1000");
+            return refuse("streams", "it is out of range; write 1 to 1000");
         }
         if self.part.index >= self.part.of {
             return refuse("part", "the first part is 0/n, the last (n-1)/n");

@@ -352,7 +352,7 @@ impl CompiledRequest {
     }
 }
 
-fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
+pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
     let refuse = |field, text: &str, why: &str| {
         Err(LoadError::Plan {
             field,
@@ -365,7 +365,11 @@ fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
                 .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
     if !is_token(&spec.method) {
-        return refuse("method", &spec.method, "is no HTTP method");
+        return refuse(
+            "method",
+            &spec.method,
+            "is no HTTP method; write GET or POST",
+        );
     }
     let is_path = spec.path.starts_with('/') || spec.path.starts_with("{pick:/");
     if !is_path && spec.path != "*" {
@@ -382,7 +386,11 @@ fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
     let headers = spec.headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
     for (name, value) in host.chain(headers) {
         if !is_token(name) {
-            return refuse("header", name, "is no header name");
+            return refuse(
+                "header",
+                name,
+                "is no header name; write 'Accept: text/html'",
+            );
         }
         if value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
             return refuse("header", value, "holds a line end");

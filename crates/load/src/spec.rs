@@ -397,7 +397,7 @@ impl LoadSpec {
         let connections = self.connection_count(&model);
         if connections > CONNECTIONS_MAX {
             return Err(match self.connections {
-                Some(_) => refuse_key("connections", "it must lie between 1 and 10000"),
+                Some(_) => refuse_key("connections", "it is out of range; write 1 to 10000"),
                 None => refuse_key(
                     "session",
                     &format!(

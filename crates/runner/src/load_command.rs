@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_experiment::program::{inherited_variables, locate};
+use loadline_experiment::program::{inherited_variables, locate_for};
 use loadline_load::LoadTarget;
-use loadline_protocol::{AppSpec, LoadCommandSpec, LoadPhase, RunRefusal};
+use loadline_protocol::{AppSpec, LoadCommandSpec, LoadPhase};
 use loadline_sizing::Bytes;
 
 use crate::error::RunError;
@@ -113,12 +113,8 @@ fn locate_command(
         duration: lengths.sum::<Duration>() + SPARE,
     };
     let directory = &of.experiment.app.directory;
-    let found = locate(&facts.fill_word(program), directory, of.places).map_err(|error| {
-        let hint = format!(
-            "it is a program of this machine, by its path or one in PATH: --{name} './{name}.sh 500'"
-        );
-        RunRefusal::new(format!("the {name} command"), error, hint)
-    })?;
+    let whose = format!("the {name} command");
+    let found = locate_for(&whose, &facts.fill_word(program), directory, of.places)?;
     let mut env = inherited_variables();
     // Tools keep files there; it is gone with the trial.
     env.insert("HOME".to_owned(), "/tmp".to_owned());

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, RunReference, TrialPurpose, TrialVerdict};
-use loadline_experiment::program::locate;
+use loadline_experiment::program::locate_for;
 use loadline_experiment::references::{self, FilledEnvironment};
 use loadline_jvm::log_option;
 use loadline_protocol::{
-    AppSpec, MemoryStudy, MetricsSpec, Readiness, RunRefusal, RunSpec, SamplingRate, TrialOrder,
+    AppSpec, MemoryStudy, MetricsSpec, Readiness, RunSpec, SamplingRate, TrialOrder,
 };
 
 use crate::cache::{InstalledCache, assemble_with};
@@ -203,11 +203,7 @@ fn located_readiness(of: &Measurement<'_>, app: &AppSpec) -> Result<Readiness, R
 
 fn locate_first(of: &Measurement<'_>, words: &mut [String], whose: &str) -> Result<(), RunError> {
     if let Some(program) = words.first_mut() {
-        let found = locate(program, &of.experiment.app.directory, of.places);
-        let found = found.map_err(|error| {
-            let hint = "it is a program of this machine, by its path or one in PATH";
-            RunRefusal::new(whose, error, hint)
-        })?;
+        let found = locate_for(whose, program, &of.experiment.app.directory, of.places)?;
         *program = found.to_string_lossy().into_owned();
     }
     Ok(())

@@ -13,6 +13,7 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use crate::JavaVersion;
+use crate::options::words::has_word;
 
 pub use shared::SharedCacheInfo;
 
@@ -316,68 +317,11 @@ impl CacheManifest {
 /// Features of an x86 CPU that HotSpot makes code for, as the kernel names them (vm_version_x86.hpp,
 /// `CPU_FEATURE_FLAGS`; arch/x86/include/asm/cpufeatures.h). What else a kernel lists says nothing
 /// about the code: another kernel lists other words for the same CPU.
-const X86: [&str; 60] = [
-    "3dnowprefetch",
-    "abm",
-    "adx",
-    "aes",
-    "apx",
-    "avx",
-    "avx10",
-    "avx2",
-    "avx512_bitalg",
-    "avx512_fp16",
-    "avx512_vbmi2",
-    "avx512_vnni",
-    "avx512_vpopcntdq",
-    "avx512bw",
-    "avx512cd",
-    "avx512dq",
-    "avx512er",
-    "avx512f",
-    "avx512ifma",
-    "avx512pf",
-    "avx512vbmi",
-    "avx512vl",
-    "avx_ifma",
-    "bmi1",
-    "bmi2",
-    "clflush",
-    "clflushopt",
-    "clwb",
-    "cmov",
-    "cx16",
-    "cx8",
-    "erms",
-    "f16c",
-    "fma",
-    "fsrm",
-    "fxsr",
-    "gfni",
-    "ht",
-    "mmx",
-    "movbe",
-    "nonstop_tsc",
-    "ospke",
-    "pclmulqdq",
-    "pku",
-    "pni",
-    "popcnt",
-    "rdpid",
-    "rdtscp",
-    "serialize",
-    "sha512",
-    "sha_ni",
-    "sse",
-    "sse2",
-    "sse4_1",
-    "sse4_2",
-    "sse4a",
-    "ssse3",
-    "vaes",
-    "vpclmulqdq",
-    "user_shstk",
-];
+const X86: &str = "3dnowprefetch abm adx aes apx avx avx10 avx2 avx512_bitalg avx512_fp16 avx512_vbmi2 \
+    avx512_vnni avx512_vpopcntdq avx512bw avx512cd avx512dq avx512er avx512f avx512ifma avx512pf \
+    avx512vbmi avx512vl avx_ifma bmi1 bmi2 clflush clflushopt clwb cmov cx16 cx8 erms f16c fma \
+    fsrm fxsr gfni ht mmx movbe nonstop_tsc ospke pclmulqdq pku pni popcnt rdpid rdtscp \
+    serialize sha512 sha_ni sse sse2 sse4_1 sse4_2 sse4a ssse3 vaes vpclmulqdq user_shstk";
 
 /// The CPU features that matter to compiled code, from the first CPU in the text of /proc/cpuinfo:
 /// on x86 the features that HotSpot knows, elsewhere (`Features`) all. Empty without a list of
@@ -392,7 +336,7 @@ pub fn cpu_features(cpuinfo: &str) -> Vec<String> {
     let mut features = match line("flags") {
         Some(flags) => split_words(flags)
             .into_iter()
-            .filter(|f| X86.contains(&f.as_str()))
+            .filter(|f| has_word(X86, f))
             .collect(),
         None => line("Features").map_or_else(Vec::new, split_words),
     };

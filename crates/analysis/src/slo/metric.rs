@@ -51,6 +51,9 @@ const WORDS: [(&str, MetricWord); 10] = [
     ("grows", MetricWord::Grows),
 ];
 
+/// Its words, as a reason names them.
+pub(super) const FORM: &str = "a metric has max, p99, p90, avg, min, last, rate, count, grows and a number, or drains and a time";
+
 /// How a value is compared with the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -46,8 +46,9 @@ impl RunObjective {
     pub(super) fn parse(text: &str) -> Option<Result<Self, String>> {
         let at = text.find(['<', '='])?;
         let (name, bound) = (text[..at].trim(), text[at + 1..].trim_start_matches('='));
+        let is_equal = text[at..].starts_with('=');
         let time = || match parse_duration(bound) {
-            Some(bound) if !bound.is_zero() => Ok(bound),
+            Some(bound) if !bound.is_zero() && !is_equal => Ok(bound),
             _ => Err("the bound is no duration (60s, 10m)".to_owned()),
         };
         Some(match name {
@@ -55,8 +56,8 @@ impl RunObjective {
             "cpu" => time().map(|bound| Self::Cpu { bound }),
             "slower" => slower_bound(bound).map(|bound| Self::Slower { bound }),
             "exit" => match bound.trim().parse::<u8>() {
-                Ok(code) => Ok(Self::Exit { code: code.into() }),
-                Err(_) => Err("an exit code is a whole number from 0 to 255: exit=3".to_owned()),
+                Ok(code) if is_equal => Ok(Self::Exit { code: code.into() }),
+                _ => Err("an exit code is a whole number from 0 to 255: exit=3".to_owned()),
             },
             _ => return None,
         })
@@ -152,8 +153,8 @@ mod tests {
     #[test]
     fn what_is_no_bound_of_a_run_is_told() {
         let why = |text: &str| text.parse::<Slo>().expect_err(text).why;
-        assert!(why("time<60").contains("no duration"));
-        assert!(why("slower<0.1").contains("no percentage"));
+        assert!(why("time<soon").contains("no duration"));
+        assert!(why("slower<0.1%").contains("no percentage"));
         assert!(why("exit=boom").contains("0 to 255"));
         assert!(why("GET /: time<60s").contains("not of a request"));
     }

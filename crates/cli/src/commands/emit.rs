@@ -28,6 +28,7 @@ use loadline_report::emit::{
 };
 use loadline_report::{ResultView, answer_doubts, node_sentences, redact};
 use loadline_sizing::cache::CacheKind;
+use loadline_sizing::options::words::has_word;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
@@ -43,21 +44,9 @@ use purposes::choose_purposes;
 use steps::ShippingSteps;
 
 /// Names of files that the image's directory has already, or the build makes in it.
-const OURS: [&str; 13] = [
-    "Dockerfile",
-    "app.aot",
-    "app.jsa",
-    "compose.yaml",
-    "evidence.md",
-    "java-tool-options.env",
-    "jvm.options",
-    "kubernetes.yaml",
-    "loadline-launch",
-    "loadline.profile",
-    "loadline.xml",
-    "start-cpu-vpa.yaml",
-    "start-cpu.yaml",
-];
+const OURS: &str = "Dockerfile app.aot app.jsa compose.yaml evidence.md java-tool-options.env jvm.options \
+    kubernetes.yaml loadline-launch loadline.profile loadline.xml start-cpu-vpa.yaml \
+    start-cpu.yaml";
 
 const NO_JVM: u32 = 0;
 
@@ -185,6 +174,11 @@ impl EmitArguments {
 
 pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     if let Some(namespace) = &arguments.rbac {
+        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if namespace.is_empty() || !namespace.chars().all(is_part) {
+            let problem = format!("--rbac: `{namespace}` is no name of a namespace");
+            return Err(Error::new(FailureKind::Usage, problem).with_hint("--rbac shop"));
+        }
         out.print_answer(&rights::role(namespace))?;
         return Ok(CommandOutcome::Done);
     }
@@ -451,7 +445,7 @@ fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
             }
         }
     }
-    if let Some(name) = command.beside.iter().find(|n| OURS.contains(&n.as_str())) {
+    if let Some(name) = command.beside.iter().find(|n| has_word(OURS, n)) {
         let refusal = format!(
             "{} needs {name}, which is a file of loadline's",
             jar.display()

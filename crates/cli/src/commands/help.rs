@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use clap::Command;
 use loadline_report::table::wrap;
+use loadline_sizing::options::words::has_word;
 
 use super::doctor;
 use crate::error::{CommandOutcome, Error};
@@ -37,21 +38,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
 
 /// Flags that `-h` shows of a command that measures; `--help` has all.
-const FIRST: [&str; 13] = [
-    "slo",
-    "rate",
-    "url",
-    "ready",
-    "cpu",
-    "memory",
-    "max_memory",
-    "jvm",
-    "jdk",
-    "image",
-    "compose",
-    "service",
-    "report",
-];
+const FIRST: &str = "slo rate url ready cpu memory max_memory jvm jdk image compose service report";
 
 const LONG: [&str; 6] = ["size", "run", "verify", "judge", "drill", "plan"];
 
@@ -156,7 +143,7 @@ fn with_examples(command: Command) -> Command {
             command.mut_subcommand(name, |one| one.after_help(text))
         });
     let is_first =
-        |id: &str| FIRST.contains(&id) || ["quiet", "verbose", "color", "help"].contains(&id);
+        |id: &str| has_word(FIRST, id) || ["quiet", "verbose", "color", "help"].contains(&id);
     LONG.into_iter().fold(command, |command, name| {
         command.mut_subcommand(name, |one| {
             one.mut_args(|arg| {

@@ -146,8 +146,10 @@ fn verify_shipped(
     let baseline = place.read(&ground);
     let baseline = baseline.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
     if baseline.is_none() && !arguments.accept {
+        let (BaselineLocation::File(path) | BaselineLocation::Directory(path)) = place;
         talk!(
-            "there is no baseline: only the SLO is looked at; `loadline verify --accept` makes one"
+            "there is no baseline in {}: only the SLO is looked at; `loadline verify --accept` makes one",
+            path.display()
         );
     }
     let search = VerifySearch {

@@ -8,6 +8,7 @@ use loadline_experiment::compose::words::split_words;
 use loadline_experiment::wire::ReadyTable;
 use loadline_load::LoadTarget;
 use loadline_load::spec::text::PeakLoad;
+use loadline_sizing::options::words::has_word;
 
 use super::cluster::PodFlags;
 use crate::load_flags::LoadFlags;
@@ -20,20 +21,39 @@ const PRICES: &str = "Prices";
 #[derive(Debug, Clone)]
 pub struct CommandWords(pub Vec<String>);
 
+/// Signs that only a shell understands.
+const SHELL_WORDS: &str = "| || & && ; > >> < 2> 2>&1";
+
 fn split_command(text: &str) -> Result<CommandWords, String> {
-    let words = split_words(text).filter(|words| !words.is_empty());
-    words
-        .map(CommandWords)
-        .ok_or_else(|| format!("`{text}` is no command; close its quotes, as 'k6 run checkout.js'"))
+    if text.trim().is_empty() {
+        return Err("it is empty; write 'k6 run checkout.js'".to_owned());
+    }
+    let words = split_words(text).ok_or_else(|| {
+        format!("`{text}` is no command; close its quotes, as 'k6 run checkout.js'")
+    })?;
+    let is_for_shell = |word: &&String| has_word(SHELL_WORDS, word) || word.starts_with('$');
+    let is_shell = has_word(
+        "sh bash dash ash zsh",
+        words[0].rsplit('/').next().unwrap_or(""),
+    );
+    match words.iter().find(is_for_shell).filter(|_| !is_shell) {
+        None => Ok(CommandWords(words)),
+        Some(word) => Err(format!(
+            "`{word}` is for a shell, and no shell starts the command; start one, as \"sh -c './a.sh | tail -1'\""
+        )),
+    }
 }
 
 fn split_named(text: &str) -> Result<(String, String), String> {
     let parts = text
         .split_once('=')
         .map(|(name, rest)| (name.trim(), rest.trim()));
-    let named = parts.filter(|(name, rest)| {
+    if let Some((name, "")) = parts {
+        return Err(format!("nothing stands behind the `=`; write {name}=..."));
+    }
+    let named = parts.filter(|(name, _)| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        !name.is_empty() && name.chars().all(is_plain) && !rest.is_empty()
+        !name.is_empty() && name.chars().all(is_plain)
     });
     let (name, rest) = named.ok_or_else(|| {
         format!(

@@ -1,7 +1,7 @@
 //! The flags of metrics, laid over a file.
 
-use loadline_experiment::ValueWithOrigin;
 use loadline_experiment::wire::{ExperimentFile, MetricsTable};
+use loadline_experiment::{ValueOrigin, ValueWithOrigin};
 
 use super::flags::ExperimentFlags;
 
@@ -13,7 +13,10 @@ pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags
     }
     for (name, series) in &flags.metric {
         let series = ValueWithOrigin::from_flag("--metric", series.clone());
-        table.series.insert(name.clone(), series);
+        let earlier = table.series.insert(name.clone(), series);
+        if earlier.is_some_and(|earlier| matches!(earlier.origin(), ValueOrigin::Flag(_))) {
+            say!("warning: --metric {name}= is given more than once: the last one counts");
+        }
     }
     for (name, command) in &flags.probe {
         table.probe.insert(name.clone(), command.0.clone());

@@ -171,7 +171,7 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "run --slo p99<250 --rate 1/s --url http://localhost:1/ -- java -jar x",
         USAGE,
-        &["it has no unit; did you mean `p99<250ms`?", "hint: "],
+        &["has no unit; did you mean `p99<250ms`?", "hint: "],
     ),
     (
         "run --slo p99=5ms --rate 1/s --url http://localhost:1/ -- java -jar x",
@@ -186,7 +186,7 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "run --slo errors<1 --rate 1/s --url http://localhost:1/ -- java -jar x",
         USAGE,
-        &["the bound is no percentage (0.1%)", "hint: "],
+        &["did you mean `errors<1%`?", "hint: "],
     ),
     (
         "run --image 'Bad Image' --slo p99<5ms --rate 1/s --url http://localhost:1/",

@@ -106,7 +106,10 @@ const MISTAKES: &[Mistake] = &[
     (
         "[load]",
         "jvm = \"-Xmx64m\"\n[load]",
-        &["unknown field `jvm`", "hint: known here: command, image"],
+        &[
+            "unknown field `jvm`",
+            "hint: write JVM options into the command",
+        ],
     ),
     (
         "[load]",
@@ -149,7 +152,7 @@ const MISTAKES: &[Mistake] = &[
         "rate = \"100/s\"\nmeasure = \"10\"\n",
         &[
             "`10` is not a length of time",
-            "hint: write 500ms, 10s or 2m",
+            "hint: write 500ms, 10s, 2m or 1.5h",
         ],
     ),
     (
@@ -238,7 +241,7 @@ const MISTAKES: &[Mistake] = &[
         "rate = \"100/s\"\n[search]\nmin-memory = \"1Gi\"\nmax-memory = \"512Mi\"\n",
         &[
             "the search has no room: from 1Gi to 512Mi",
-            "hint: search.min-memory",
+            "hint: give more room: --max-memory 2Gi",
         ],
     ),
     (

@@ -115,7 +115,7 @@ const WRONG: &[Wrong] = &[
         "run",
         "--peak 2x:0s",
         USAGE,
-        &["`0s` is no time at all", "500ms, 10s or 2m"],
+        &["`0s` is no time at all", "500ms, 10s, 2m or 1.5h"],
     ),
     (
         "run",
@@ -175,7 +175,7 @@ const WRONG: &[Wrong] = &[
         "run",
         "--ready health",
         USAGE,
-        &["--ready: the readiness path", "hint: write ready"],
+        &["--ready: `health` starts neither", "hint: write ready"],
     ),
     (
         "run",
@@ -196,7 +196,7 @@ const WRONG: &[Wrong] = &[
         "run",
         "--ready command:",
         USAGE,
-        &["'--ready <WHEN>': `` is no command"],
+        &["'--ready <WHEN>': it is empty"],
     ),
     (
         "run",

@@ -49,7 +49,7 @@ pub const LOADS: &[Row] = &[
     (
         "load http://localhost:1/ --rate 5/s --duration 1x",
         USAGE,
-        &["`1x` is not a length of time", "500ms, 10s or 2m"],
+        &["`1x` is not a length of time", "500ms, 10s, 2m or 1.5h"],
     ),
     (
         "load http://localhost:1/ --rate 5/s --warm-up x",

@@ -6,6 +6,7 @@
 mod experiments;
 mod files;
 mod flags;
+mod guesses;
 mod loads;
 mod manifests;
 mod newcomers;
@@ -29,7 +30,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 54] = [
+const FILES: [(&str, &str); 60] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
@@ -129,6 +130,21 @@ const FILES: [(&str, &str); 54] = [
         "command.yaml",
         "kind: Deployment\nmetadata: {name: o}\nspec: {template: {spec: {containers: [{name: o, image: o, command: ['java -Xmx1g -jar a.jar']}]}}}\n",
     ),
+    (
+        "misplaced.toml",
+        "slo = 'p99<1s'\n[load]\nheadroom = '20%'\n",
+    ),
+    ("jvm.toml", "slo = 'p99<1s'\n[app]\njvm = ['-Xmx1g']\n"),
+    ("ready.toml", "slo = 'p99<1s'\n[app]\nready = '/health'\n"),
+    (
+        "variable.toml",
+        "slo = 'p99<1s'\n[app]\ncommand = ['sh']\nenv = { 'A B' = 'x' }\n[load]\nurl = 'http://localhost:1/'\nrate = '5/s'\n",
+    ),
+    ("negative.toml", "slo = 'p99<1s'\n[run]\nrepeats = -1\n"),
+    (
+        "words-in-one.toml",
+        "slo = 'p99<1s'\n[app]\ncommand = ['sh']\n[load]\nurl = 'http://localhost:1/'\nrate = '5/s'\n[[factor]]\nname = 'heap'\nlevels = [{ label = 'a', jvm = ['-Xmx1g -Xms1g'] }]\n",
+    ),
 ];
 
 /// The state directory does not follow these: they have none.
@@ -167,6 +183,8 @@ fn place() -> tempfile::TempDir {
     fs::copy(consumer, place.path().join("consumer.json.gz")).expect("the record is there");
     let whole = fs::read(place.path().join("result.json.gz")).expect("it is there");
     fs::write(place.path().join("cut.json.gz"), &whole[..whole.len() / 2]).expect("writable");
+    let flipped = [&whole[..5000], &[!whole[5000]], &whole[5001..]].concat();
+    fs::write(place.path().join("flipped.json.gz"), flipped).expect("writable");
     let many = "---\na: 1\n".repeat(20_001);
     fs::write(place.path().join("many.yaml"), many).expect("writable");
     place
@@ -217,11 +235,12 @@ fn there_are_many() {
         loads::LOADS,
         tools::TOOLS,
         newcomers::NEWCOMERS,
+        guesses::GUESSES,
         strangers::STRANGERS,
     ];
     let rows: usize = tables.iter().map(|rows| rows.len()).sum();
     let all = rows + files::COUNT + flags::COUNT;
-    assert!(all >= 320, "{all}");
+    assert!(all >= 360, "{all}");
 }
 
 #[test]
@@ -247,6 +266,11 @@ fn of_loads() {
 #[test]
 fn of_newcomers() {
     holds(newcomers::NEWCOMERS);
+}
+
+#[test]
+fn of_guesses() {
+    holds(guesses::GUESSES);
 }
 
 #[test]

@@ -344,7 +344,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --job --slo slower<0.1 -- sh -c true",
         USAGE,
-        &["the bound is no percentage from 1 to 1000 (10%)"],
+        &["did you mean `slower<10%`?"],
     ),
     // Negative numbers.
     (

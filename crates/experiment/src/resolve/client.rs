@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use loadline_sizing::options::words::has_word;
+
 use super::super::checked::Checked;
 use crate::error::ExperimentSource;
 
@@ -36,25 +38,8 @@ pub(super) fn refuse_client_command(
 }
 
 /// Common flags of `run` that take the next word as their value.
-const VALUED: [&str; 17] = [
-    "-p",
-    "--publish",
-    "-e",
-    "--env",
-    "--env-file",
-    "-v",
-    "--volume",
-    "--mount",
-    "--name",
-    "--network",
-    "-m",
-    "--memory",
-    "--cpus",
-    "-u",
-    "--user",
-    "-w",
-    "--workdir",
-];
+const VALUED: &str = "-p --publish -e --env --env-file -v --volume --mount --name --network -m --memory --cpus -u \
+    --user -w --workdir";
 
 fn image_of_run(command: &[String]) -> Option<&str> {
     let mut words = command
@@ -65,7 +50,7 @@ fn image_of_run(command: &[String]) -> Option<&str> {
     while let Some(word) = words.next() {
         match word.starts_with('-') {
             false => return Some(word),
-            true if VALUED.contains(&word) => drop(words.next()),
+            true if has_word(VALUED, word) => drop(words.next()),
             true => {}
         }
     }

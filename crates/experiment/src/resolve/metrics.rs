@@ -28,6 +28,13 @@ pub(super) fn check_metrics(
             "name it: --metrics http://localhost:8080/metrics (url of [metrics]), or read a number from a command: --probe NAME=COMMAND",
         ));
     }
+    if let (Some(text), true) = (&table.url, table.series.is_empty()) {
+        return Err(source.error_at(
+            text.origin(),
+            "no metric is named that is read there",
+            "name one: --metric 'lag=records_lag' (series of [metrics]), or leave the address out",
+        ));
+    }
     if let Some((name, _)) = table.probe.iter().find(|(_, words)| words.is_empty()) {
         return Err(source.experiment_error(
             format!("the command of the probe {name} is empty"),

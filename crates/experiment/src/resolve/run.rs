@@ -49,8 +49,14 @@ pub(super) fn check_run(
     if file.load != LoadSpec::default() {
         return Err(source.experiment_error(
             "the application is a job, and a load is given",
-            "leave out the load (--url, --rate, --load), or measure a service: leave out ends = true (--job)",
+            "leave out the load (--url, --rate, --load, --peak, --warm-up, --duration), or measure a service: leave out ends = true (--job)",
         ));
+    }
+    if app.ready.is_some() {
+        let hint = "leave out ready (--ready); a service is measured without ends = true (--job)";
+        return Err(
+            source.experiment_error("ready is given, but a job is never ready: it ends", hint)
+        );
     }
     let expect = app.expect.clone().unwrap_or_default();
     let mut copies = app.fresh.clone().unwrap_or_default();

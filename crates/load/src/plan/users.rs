@@ -63,7 +63,7 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
         };
     };
     if !(1.0..=1e9).contains(&users.requests) {
-        return refuse("session", "a session has at least 1 request");
+        return refuse("session", "a session has at least 1 request; write 8");
     }
     if plan.http2.is_some() {
         return refuse(

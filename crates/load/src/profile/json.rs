@@ -20,20 +20,8 @@ use super::notation::{MS, SECOND, US};
 use super::stamp::{StampParser, parse_iso};
 
 /// Objects in a line that hold parts of a request.
-const NESTED: [&str; 12] = [
-    "request",
-    "httpRequest",
-    "req",
-    "response",
-    "res",
-    "http",
-    "url",
-    "event",
-    "latencies",
-    "properties",
-    "source",
-    "client",
-];
+const NESTED: &str =
+    "request httpRequest req response res http url event latencies properties source client";
 
 /// The fields that were found; of several names for one thing the first in the line counts.
 #[derive(Debug, Default)]
@@ -344,7 +332,10 @@ impl<'de> Deserialize<'de> for JsonFields<'de> {
                 let mut fields = JsonFields::default();
                 while let Some(name) = map.next_key::<JsonValue<'de>>()? {
                     let name = name.into_text();
-                    if let Some(name) = name.as_deref().filter(|name| NESTED.contains(name)) {
+                    if let Some(name) = name
+                        .as_deref()
+                        .filter(|name| NESTED.split(' ').any(|nested| nested == *name))
+                    {
                         match map.next_value()? {
                             JsonValue::Text(text) => fields.take_text(name, text),
                             JsonValue::Fields(own) => fields.take_nested(name, *own),

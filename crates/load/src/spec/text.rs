@@ -102,11 +102,12 @@ impl FromStr for PeakLoad {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (height, duration) = match text.split_once(':') {
+        // `2x,10s` is near.
+        let (height, duration) = match text.split_once([':', ',']) {
             Some((height, length)) => (height, length.trim().parse::<PositiveTime>()?.0),
             None => (text, PEAK),
         };
-        let height = match height.trim().strip_suffix('x') {
+        let height = match height.trim().strip_suffix(['x', 'X']) {
             Some(factor) => PeakHeight::Factor(factor.parse()?),
             None => PeakHeight::Rate(parse_rate(height)?),
         };
@@ -157,7 +158,7 @@ impl fmt::Display for GrpcCode {
 fn parse_time(text: &str) -> Result<Duration, String> {
     let right = parse_duration(text).filter(|time| *time <= LONGEST);
     right.ok_or_else(|| {
-        format!("`{text}` is not a length of time; write 500ms, 10s or 2m, at most a year")
+        format!("`{text}` is not a length of time; write 500ms, 10s, 2m or 1.5h, at most a year")
     })
 }
 
@@ -229,14 +230,18 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
 }
 
 fn rate_problem(text: &str, number: &str) -> String {
-    let digits = number
-        .trim()
-        .trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
-    match digits.parse::<f64>() {
+    let is_unit = |c: char| c.is_ascii_alphabetic() || c == ' ';
+    let digits = number.trim().trim_end_matches(is_unit);
+    let thousands = if number.trim().ends_with('k') {
+        1e3
+    } else {
+        1.0
+    };
+    match digits.parse::<f64>().map(|rate| rate * thousands) {
         Ok(rate) if rate > RATE_MAX => {
             format!("`{text}` is more than one generator is asked for, {RATE_MAX:.0}/s")
         }
-        Ok(rate) if rate > 0.0 => format!("`{text}` is not a rate; did you mean {digits}/s?"),
+        Ok(rate) if rate > 0.0 => format!("`{text}` is not a rate; did you mean {rate}/s?"),
         _ => format!(
             "`{text}` is not a rate; write requests a second above 0: 300/s, also 30/m or 7/h"
         ),

@@ -18,26 +18,9 @@ use loadline_protocol::{ContainerEngine, EngineKind, RunRefusal};
 
 /// Of loadline's environment, what an engine's program needs to find its daemon, settings and
 /// helpers.
-const INHERITED: [&str; 18] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "DOCKER_HOST",
-    "DOCKER_CONTEXT",
-    "DOCKER_CONFIG",
-    "DOCKER_TLS_VERIFY",
-    "DOCKER_CERT_PATH",
-    "SSH_AUTH_SOCK",
-    "CONTAINER_HOST",
-    "CONTAINER_CONNECTION",
-    "CONTAINERS_CONF",
-    "CONTAINERS_STORAGE_CONF",
-    "CONTAINERS_REGISTRIES_CONF",
-];
+const INHERITED: &str = "PATH HOME USER TMPDIR XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_DATA_HOME DOCKER_HOST \
+    DOCKER_CONTEXT DOCKER_CONFIG DOCKER_TLS_VERIFY DOCKER_CERT_PATH SSH_AUTH_SOCK CONTAINER_HOST \
+    CONTAINER_CONNECTION CONTAINERS_CONF CONTAINERS_STORAGE_CONF CONTAINERS_REGISTRIES_CONF";
 
 /// The runtime that starts containers on every layout of cgroups.
 const RUNTIME: &str = "runc";
@@ -58,8 +41,8 @@ pub struct EngineError {
 /// The engines of this machine that are asked for; `None` is any, those without a daemon first.
 pub fn installed_engines(wanted: Option<EngineKind>) -> Vec<ContainerEngine> {
     let env: BTreeMap<String, String> = INHERITED
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+        .split(' ')
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
         .collect();
     let path = env.get("PATH").cloned().unwrap_or_default();
     let kinds = EngineKind::ALL.into_iter();

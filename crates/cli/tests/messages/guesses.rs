@@ -1,0 +1,253 @@
+//! Units, signs, flags and places of keys that people guess, and programs that are not there.
+
+use super::{ENVIRONMENT, Row, USAGE};
+
+pub const GUESSES: &[Row] = &[
+    (
+        "size --slo p99=250 --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["has no unit; did you mean `p99<250ms`?"],
+    ),
+    (
+        "size --slo errors<1 --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["did you mean `errors<1%`?"],
+    ),
+    (
+        "size --slo start<20 --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["did you mean `start<20s`?"],
+    ),
+    (
+        "size --slo p99<1s, --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["it is empty: nothing stands before or after a comma"],
+    ),
+    (
+        "size --slo 'lag: mx<9' --probe lag=true -- sh -c true",
+        USAGE,
+        &["`lag: mx<9`", "a metric has max, p99, p90, avg"],
+    ),
+    (
+        "size --slo lag<9 --probe lag=true -- sh -c true",
+        USAGE,
+        &["a metric has its name before: `lag: max<1000`"],
+    ),
+    (
+        "size --slo 'load pass' --drive true --ready tcp:1 -- sh -c true",
+        USAGE,
+        &["did you mean `load passes`?"],
+    ),
+    (
+        "size --job --slo exit<1 -- sh -c true",
+        USAGE,
+        &["0 to 255: exit=3"],
+    ),
+    (
+        "size --job --slo time=60s -- sh -c true",
+        USAGE,
+        &["did you mean `time<60s`?"],
+    ),
+    (
+        "plan --slo 'lag: max<9' --probe lag= -- sh -c true",
+        USAGE,
+        &["nothing stands behind the `=`", "hint: write lag=..."],
+    ),
+    (
+        "plan --slo 'lag: max<9' --probe 'lag=./lag.sh | tail -1' -- sh -c true",
+        USAGE,
+        &[
+            "`|` is for a shell, and no shell starts the command",
+            "sh -c './a.sh | tail -1'",
+        ],
+    ),
+    (
+        "plan --job --reset 'rm -rf x && mkdir x' -- sh -c true",
+        USAGE,
+        &["`&&` is for a shell"],
+    ),
+    (
+        "plan --slo p99<1s --load './attack.sh $RATE' --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["`$RATE` is for a shell"],
+    ),
+    (
+        "plan --slo 'lag: max<9' --probe lag=true --drive '' -- sh -c true",
+        USAGE,
+        &["it is empty", "hint: write 'k6 run checkout.js'"],
+    ),
+    (
+        "plan --slo 'lag: max<9' --probe lag=./none.sh -- sh -c true",
+        ENVIRONMENT,
+        &["the probe lag: cannot find the program `./none.sh`"],
+    ),
+    (
+        "plan --slo 'lag: max<9' --probe lag=true --drive ./none.sh -- sh -c true",
+        ENVIRONMENT,
+        &["the drive command: cannot find the program"],
+    ),
+    (
+        "plan --slo 'lag: max<9' --probe lag=true --backlog ./none.sh -- sh -c true",
+        ENVIRONMENT,
+        &["the backlog command: cannot find the program"],
+    ),
+    (
+        "plan --slo p99<1s --load ./none.sh --url http://localhost:1/ -- sh -c true",
+        ENVIRONMENT,
+        &["the load command: cannot find the program"],
+    ),
+    (
+        "plan --job --reset ./none.sh -- sh -c true",
+        ENVIRONMENT,
+        &["the reset command: cannot find the program"],
+    ),
+    (
+        "plan --job --fresh none -- sh -c true",
+        ENVIRONMENT,
+        &["--fresh none: there is no such directory", "--fresh ."],
+    ),
+    (
+        "plan --job --fresh text -- sh -c true",
+        ENVIRONMENT,
+        &["--fresh text: there is no such directory"],
+    ),
+    (
+        "plan --job --ready /health -- sh -c true",
+        USAGE,
+        &[
+            "a job is never ready: it ends",
+            "hint: leave out ready (--ready)",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --metrics http://localhost:1/m --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &[
+            "--metrics: no metric is named that is read there",
+            "--metric 'lag=records_lag'",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s -X 'BAD METHOD' --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["`BAD METHOD` is no HTTP method", "hint: write GET or POST"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s -H 'a b: c' --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["`a b` is no header name", "'Accept: text/html'"],
+    ),
+    (
+        "plan --slo p99<1s --load true -H 'a: c' --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["--header: a command makes the load"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --connections 0 --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &[
+            "--connections: at least 1 is needed",
+            "hint: write 1 to 10000",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --jvm Xmx1g --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &[
+            "--jvm: `Xmx1g` is no JVM option",
+            "--jvm '-Xmx256m -XX:+UseSerialGC'",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --cpu Auto --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["auto stands alone: --cpu auto"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --min-memory 2Gi --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["hint: give more room: --max-memory 4Gi"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --ready 9092 --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["`9092` starts neither with a slash nor with a port"],
+    ),
+    (
+        "load --rate 1k/s http://localhost:1/",
+        USAGE,
+        &["did you mean 1000/s?"],
+    ),
+    (
+        "run --min-memory 64Mi --slo p99<1s",
+        USAGE,
+        &["other commands have it: loadline size --help"],
+    ),
+    (
+        "plan text.toml other.toml",
+        USAGE,
+        &["several are sized one after the other: loadline size A.toml B.toml"],
+    ),
+    (
+        "emit result.json.gz --rbac 'Bad NS'",
+        USAGE,
+        &["--rbac: `Bad NS` is no name of a namespace"],
+    ),
+    (
+        "plan misplaced.toml",
+        USAGE,
+        &["unknown field `headroom`", "hint: it belongs into [search]"],
+    ),
+    (
+        "plan jvm.toml",
+        USAGE,
+        &["hint: write JVM options into the command"],
+    ),
+    (
+        "plan ready.toml",
+        USAGE,
+        &[
+            "expected a table of ready",
+            "hint: write ready = { http = \"/health\" }",
+        ],
+    ),
+    (
+        "plan variable.toml",
+        USAGE,
+        &["`A B` in env is no name of a variable"],
+    ),
+    ("plan negative.toml", USAGE, &["expected a whole number"]),
+    (
+        "plan words-in-one.toml",
+        USAGE,
+        &["`-Xmx1g -Xms1g` is several options"],
+    ),
+    (
+        "run --heap 64m --slo p99<1s",
+        USAGE,
+        &["other commands have it: loadline size --help"],
+    ),
+    (
+        "verify --prove 5",
+        USAGE,
+        &["other commands have it: loadline size --help"],
+    ),
+    (
+        "soak --job",
+        USAGE,
+        &["other commands have it: loadline verify --help, loadline size --help"],
+    ),
+    (
+        "size --config text",
+        USAGE,
+        &["leave the flag out: loadline size FILE"],
+    ),
+    (
+        "show flipped.json.gz",
+        USAGE,
+        &[
+            "flipped.json.gz is damaged: it cannot be unpacked",
+            "hint: export it again",
+        ],
+    ),
+];
