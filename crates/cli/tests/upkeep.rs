@@ -76,7 +76,7 @@ fn a_list_has_what_fits_all_flags() {
     let of = |flags: &[&str]| titles(place.path(), flags);
     assert_eq!(of(&[]), ["till", "shop:2", "cart.jar", "shop.jar"]);
     assert_eq!(of(&["--service", "shop"]), ["shop:2", "shop.jar"]);
-    assert_eq!(of(&["--verdict", "proven"]), ["shop.jar"]);
+    assert_eq!(of(&["--verdict", "tested"]), ["shop.jar"]);
     assert_eq!(of(&["--verdict", "not-proven"]), ["cart.jar"]);
     assert_eq!(of(&["--verdict", "no-answer"]), ["shop:2"]);
     assert_eq!(of(&["--verdict", "interrupted"]), ["till"]);
@@ -122,8 +122,8 @@ fn a_wrong_word_names_all() {
     assert_eq!(ended.status.code(), Some(2));
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     for word in [
-        "proven",
-        "not-proven",
+        "tested",
+        "not-tested",
         "no-answer",
         "running",
         "interrupted",

@@ -214,7 +214,7 @@ impl ExperimentSource<'_> {
             Some(text) if time.is_zero() => Err(self.error_at(
                 text.origin(),
                 format!("{name} is zero"),
-                "write 500ms, 10s or 2m",
+                "write 500ms, 10s, 2m or 1.5h",
             )),
             _ => Ok(time),
         }

@@ -18,14 +18,7 @@ const FILE: &str = "{file:";
 const COMPOSE: &str = "{compose:";
 const ENV_FILE: &str = "{env-file:";
 
-const SECRET: [&str; 6] = [
-    "PASSW",
-    "SECRET",
-    "TOKEN",
-    "API_KEY",
-    "APIKEY",
-    "CREDENTIAL",
-];
+const SECRET: &str = "PASSW SECRET TOKEN API_KEY APIKEY CREDENTIAL";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilledEnvironment {
@@ -169,7 +162,7 @@ pub(super) fn is_literal_secret(name: &str, value: &str) -> bool {
 
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET.iter().any(|part| name.contains(part))
+    SECRET.split(' ').any(|part| name.contains(part))
 }
 
 #[cfg(test)]

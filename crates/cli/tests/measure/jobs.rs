@@ -274,6 +274,11 @@ fn a_build_is_sized_with_the_heap_of_its_launcher() -> Outcome {
     emit.args(&["--schedule", "0 3 * * *"])
         .into_end()
         .expect_code(0);
+    let emit = lab.call("emit").args(&["last", "--to", "x"]);
+    emit.args(&["--replicas", "3"])
+        .into_end()
+        .expect_code(2)
+        .says(&["--replicas: a job is shipped as a separate Kubernetes Job"]);
     let read = |name: &str| fs::read_to_string(out.join(name)).expect("a file");
     assert!(
         read("jvm.config").contains("-Xmx"),

@@ -363,7 +363,7 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "invalid value 'good'",
-            "hint: it is one of proven, not-proven",
+            "hint: it is one of tested, not-tested",
         ],
     ),
     (
@@ -371,7 +371,7 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "a value is required for '--verdict <WORD>'",
-            "hint: it is one of proven",
+            "hint: it is one of tested",
         ],
     ),
     (

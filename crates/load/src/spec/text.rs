@@ -168,7 +168,7 @@ impl FromStr for PositiveTime {
     fn from_str(text: &str) -> Result<Self, String> {
         match parse_time(text)? {
             Duration::ZERO => Err(format!(
-                "`{text}` is no time at all; write 500ms, 10s or 2m"
+                "`{text}` is no time at all; write 500ms, 10s, 2m or 1.5h"
             )),
             time => Ok(Self(time)),
         }

@@ -27,10 +27,17 @@ pub(super) fn write_run(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let is_other = |target: &EmitTarget| !matches!(target, EmitTarget::Kubernetes);
-    if arguments.purposes.iter().any(is_other) || arguments.existing.is_given() {
-        let refusal = "a job is shipped as a separate Kubernetes Job";
+    let for_services = [
+        ("--for", arguments.purposes.iter().any(is_other)),
+        ("--manifest", arguments.existing.is_given()),
+        ("--replicas", arguments.replicas.is_some()),
+        ("--max-replicas", arguments.max_replicas.is_some()),
+        ("--cache", arguments.cache.is_some()),
+    ];
+    if let Some((flag, _)) = for_services.iter().find(|(_, is_given)| *is_given) {
+        let refusal = format!("{flag}: a job is shipped as a separate Kubernetes Job");
         return Err(Error::new(FailureKind::Usage, refusal)
-            .with_hint("leave out --for and the manifest, and copy what you need from job.yaml"));
+            .with_hint("leave it out, and copy what you need from job.yaml"));
     }
     let measured = images::measured_image(&view.machine, experiment);
     let name = arguments.name.as_deref().unwrap_or(&view.title);

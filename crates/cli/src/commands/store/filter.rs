@@ -36,10 +36,12 @@ pub struct ResultFilter {
 /// How a result ended, or where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StatusWord {
-    /// A search with an answer that fresh starts prove
-    Proven,
-    /// A search with an answer that they do not prove
-    NotProven,
+    /// A search with an answer that fresh starts kept
+    #[value(alias = "proven")]
+    Tested,
+    /// A search with an answer that they did not keep
+    #[value(alias = "not-proven")]
+    NotTested,
     /// A search that ended without an answer
     NoAnswer,
     /// Not finished
@@ -56,8 +58,8 @@ impl StatusWord {
     fn fits(self, row: &ResultRow) -> bool {
         let of = |status| row.status == status;
         match self {
-            Self::Proven => matches!(conclusion(row), Some(Conclusion::Answer(r)) if r.is_proven()),
-            Self::NotProven => {
+            Self::Tested => matches!(conclusion(row), Some(Conclusion::Answer(r)) if r.is_proven()),
+            Self::NotTested => {
                 matches!(conclusion(row), Some(Conclusion::Answer(r)) if !r.is_proven())
             }
             Self::NoAnswer => matches!(conclusion(row), Some(Conclusion::NoAnswer(_))),
