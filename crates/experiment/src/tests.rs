@@ -114,7 +114,7 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     hint: write requests a second above 0: 300/s, also 30/m or 7/h
     "##);
     assert_snapshot!(told_with("p99<250ms", "p99<250"), @r#"
-    exp.toml:2:7: `p99<250` is not an objective: the bound is no duration (50ms, 1.5s): it has no unit; did you mean `p99<250ms`?
+    exp.toml:2:7: `p99<250` is not an objective: the bound has no unit; did you mean `p99<250ms`?
         slo = "p99<250"
     hint: for example p99<50ms,errors<0.1%; `loadline size --help` lists all objectives
     "#);

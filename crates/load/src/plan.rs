@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::loopback::listening_loopback;
-use crate::request::check_request;
 use crate::schedule::{ArrivalPattern, RateSegment};
 pub use users::{ThinkTime, Users};
 
@@ -542,6 +541,54 @@ mod base64_bytes {
             .decode(String::deserialize(d)?)
             .map_err(D::Error::custom)
     }
+}
+
+/// Refuses text that would end a line of the request.
+pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
+    let refuse = |field, text: &str, why: &str| {
+        Err(LoadError::Plan {
+            field,
+            why: format!("`{}` {why}", text.escape_debug()),
+        })
+    };
+    let is_token = |s: &str| {
+        !s.is_empty()
+            && s.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    if !is_token(&spec.method) {
+        return refuse(
+            "method",
+            &spec.method,
+            "is no HTTP method; write GET or POST",
+        );
+    }
+    let is_path = spec.path.starts_with('/') || spec.path.starts_with("{pick:/");
+    if !is_path && spec.path != "*" {
+        return refuse("path", &spec.path, "does not begin with a slash");
+    }
+    if spec.path.bytes().any(|b| b <= b' ' || b == 0x7f) {
+        return refuse(
+            "path",
+            &spec.path,
+            "holds a space or control character; write it as %20",
+        );
+    }
+    let host = spec.host.iter().map(|h| ("Host", h.as_str()));
+    let headers = spec.headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+    for (name, value) in host.chain(headers) {
+        if !is_token(name) {
+            return refuse(
+                "header",
+                name,
+                "is no header name; write 'Accept: text/html'",
+            );
+        }
+        if value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
+            return refuse("header", value, "holds a line end");
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

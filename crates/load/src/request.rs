@@ -1,14 +1,13 @@
 //! Requests as bytes: fixed ones are rendered once before the load begins, those with variables
 //! into the memory of their connection.
 //!
-//! Owns the choice from a mix (seeded), the form of a request in both versions of HTTP, and the
-//! refusal of text that would end its line.
+//! Owns the choice from a mix (seeded), and the form of a request in both versions of HTTP.
 
 use loadline_analysis::random::RandomStream;
 
 use crate::error::LoadError;
 use crate::http2::{FixedFields, HeaderFields, HpackEncoder};
-use crate::plan::{LoadPlan, RequestSpec};
+use crate::plan::{LoadPlan, RequestSpec, check_request};
 use crate::schedule::shard_seed;
 use crate::template::{TemplateVariables, TextTemplate, ValueEncoding, push_number};
 use crate::user::User;
@@ -350,53 +349,6 @@ impl CompiledRequest {
         self.bytes = RequestBytes::Fixed(bytes);
         self
     }
-}
-
-pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
-    let refuse = |field, text: &str, why: &str| {
-        Err(LoadError::Plan {
-            field,
-            why: format!("`{}` {why}", text.escape_debug()),
-        })
-    };
-    let is_token = |s: &str| {
-        !s.is_empty()
-            && s.bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-    };
-    if !is_token(&spec.method) {
-        return refuse(
-            "method",
-            &spec.method,
-            "is no HTTP method; write GET or POST",
-        );
-    }
-    let is_path = spec.path.starts_with('/') || spec.path.starts_with("{pick:/");
-    if !is_path && spec.path != "*" {
-        return refuse("path", &spec.path, "does not begin with a slash");
-    }
-    if spec.path.bytes().any(|b| b <= b' ' || b == 0x7f) {
-        return refuse(
-            "path",
-            &spec.path,
-            "holds a space or control character; write it as %20",
-        );
-    }
-    let host = spec.host.iter().map(|h| ("Host", h.as_str()));
-    let headers = spec.headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
-    for (name, value) in host.chain(headers) {
-        if !is_token(name) {
-            return refuse(
-                "header",
-                name,
-                "is no header name; write 'Accept: text/html'",
-            );
-        }
-        if value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
-            return refuse("header", value, "holds a line end");
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

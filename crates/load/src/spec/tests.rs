@@ -131,7 +131,7 @@ fn what_contradicts_itself_is_refused_with_the_key() {
     assert_snapshot!(with("rate = \"1/s\"\nclosed = true"), @"closed: a rate is given too; leave one of them out");
     assert_snapshot!(with("rate = \"1/s\"\nscale = 2"), @"scale: it is for the rates of a profile, and none are replayed; name a profile with rates (--profile FILE) and give neither rate nor closed");
     assert_snapshot!(with("closed = true\npoisson = true"), @"poisson: in a closed model answers say when requests leave; give a rate, or leave it out");
-    assert_snapshot!(with("rate = \"1/s\"\nconnections = 0"), @"connections: at least 1 is needed");
+    assert_snapshot!(with("rate = \"1/s\"\nconnections = 0"), @"connections: at least 1 is needed; write 1 to 10000");
     assert_snapshot!(with("rate = \"1/s\"\n[profile]\ninterval-seconds = 1\n"), @"profile: it has neither [[request]] nor rates; loadline profile writes one from access logs");
     let zero = "rate = \"1/s\"\n[[request]]\nweight = 0\npath = \"/\"\n";
     assert_snapshot!(with(zero), @"request: the weight of `GET /` is 0; its share is its weight over the sum of all: write one above 0, or leave the request out");
