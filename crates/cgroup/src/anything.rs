@@ -1,6 +1,6 @@
 //! A parser for each file that the crate knows, which takes any text: for its tests and the fuzzer.
 
-use loadline_sizing::CpuSet;
+use loadline_sizing::{CpuSet, limits};
 
 use crate::name::GroupName;
 use crate::sample::{self, CpuSample, MemorySample};
@@ -28,8 +28,8 @@ const OF_GROUPS: &[Parser] = &[
     },
     |text| _ = sample::oom_kill(text),
     |text| _ = sample::parse_pressure(text),
-    |text| _ = proc_text::cgroup_mounts(text),
-    |text| _ = proc_text::cgroup_memberships(text),
+    |text| _ = limits::parse_mounts(text),
+    |text| _ = limits::cgroup_memberships(text),
     |text| _ = proc_text::stat_start_time(text),
     |text| _ = text.parse::<GroupName>(),
     |text| _ = text.parse::<CpuSet>(),

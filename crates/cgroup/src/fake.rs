@@ -7,7 +7,6 @@ use tempfile::TempDir;
 
 use crate::error::CgroupError;
 use crate::layout::{CgroupLayout, Privilege};
-use crate::proc_text::cgroup_mounts;
 
 pub(crate) const ROOT: Privilege = Privilege {
     root: true,
@@ -35,8 +34,8 @@ impl FakeCgroupTree {
         };
         fake.put_file("proc/self/mountinfo", mountinfo);
         fake.put_file("proc/self/cgroup", cgroup);
-        for mount in cgroup_mounts(mountinfo) {
-            if let Some(below) = mount.mount_point.strip_prefix("/sys/fs/cgroup") {
+        for mount in loadline_sizing::limits::parse_mounts(mountinfo) {
+            if let Some(below) = mount.point.strip_prefix("/sys/fs/cgroup") {
                 fs::create_dir_all(fake.cgroup_root().join(below.trim_start_matches('/'))).unwrap();
             }
         }

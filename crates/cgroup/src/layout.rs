@@ -13,11 +13,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use loadline_sizing::limits::{
+    CgroupMembership, Hierarchy, HierarchyMount, cgroup_memberships, parse_mounts,
+};
+
 use crate::error::{
     CgroupError, DELEGATION_HINT, HIDDEN_HINT, READ_ONLY_HINT, ROOT_DELEGATION_HINT,
 };
 use crate::file;
-use crate::proc_text::{CgroupMount, Membership, cgroup_memberships, cgroup_mounts};
 
 /// Where cgroups are mounted, and how mountinfo names it whatever the root parameter is.
 const STANDARD_ROOT: &str = "/sys/fs/cgroup";
@@ -188,16 +191,16 @@ impl CgroupLayout {
         proc_root: &Path,
         privilege: Privilege,
     ) -> Result<Self, CgroupError> {
-        let mounts = cgroup_mounts(&file::read(&process.join("mountinfo"))?);
+        let mounts = parse_mounts(&file::read(&process.join("mountinfo"))?);
         let own = cgroup_memberships(&file::read(&process.join("cgroup"))?);
         let mut places = BTreeMap::new();
         let mut v2 = None;
         let mut others = Vec::new();
         for mount in &mounts {
-            let Some(mount_point) = reroot_mount(&mount.mount_point, root) else {
+            let Some(mount_point) = reroot_mount(&mount.point, root) else {
                 continue;
             };
-            if mount.is_v2 {
+            if mount.hierarchy == Hierarchy::V2 {
                 let own = own_dir(
                     &mount_point,
                     mount,
@@ -207,7 +210,7 @@ impl CgroupLayout {
                 continue;
             }
             let mut controllers = mount
-                .options
+                .controllers
                 .iter()
                 .filter_map(|o| Controller::from_name(o))
                 .peekable();
@@ -302,7 +305,7 @@ fn reroot_mount(mount_point: &str, root: &Path) -> Option<PathBuf> {
 
 /// Directory of loadline's own group below a mount. The membership path starts at the root of the
 /// hierarchy (or of the cgroup namespace), the mount may show only a part of that tree.
-fn own_dir(mount_point: &Path, mount: &CgroupMount, own: Option<&Membership>) -> PathBuf {
+fn own_dir(mount_point: &Path, mount: &HierarchyMount, own: Option<&CgroupMembership>) -> PathBuf {
     let path = own.map_or("/", |m| m.path.as_str());
     let below = Path::new(path)
         .strip_prefix(&mount.root)

@@ -12,8 +12,15 @@ pub struct HierarchyMount {
     pub hierarchy: Hierarchy,
     pub root: String,
     pub point: String,
-    /// v1: the controllers of this tree.
+    /// The super options; the controllers of a v1 tree are among them.
     pub controllers: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CgroupMembership {
+    /// The controllers of a v1 hierarchy; empty for v2.
+    pub controllers: Vec<String>,
+    pub path: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,16 +71,22 @@ fn unescape(text: &str) -> String {
         })
 }
 
-/// The own paths of a `/proc/self/cgroup`: controllers (empty for v2) and path.
-pub fn own_paths(text: &str) -> Vec<(Vec<String>, String)> {
-    let path = |line: &str| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let controllers = fields.next()?;
+/// The own groups of a `/proc/self/cgroup`; named hierarchies have no controllers and are left out.
+pub fn cgroup_memberships(text: &str) -> Vec<CgroupMembership> {
+    let membership = |line: &str| {
+        // 4:cpu,cpuacct:/user.slice    0::/user.slice
+        let mut fields = line.splitn(3, ':');
+        let (id, controllers) = (fields.next()?, fields.next()?);
         let path = fields.next()?.to_owned();
+        let is_named = controllers.starts_with("name=");
+        if !path.starts_with('/') || is_named || controllers.is_empty() && id != "0" {
+            return None;
+        }
         let names = controllers.split(',').filter(|c| !c.is_empty());
-        Some((names.map(str::to_owned).collect(), path))
+        let controllers = names.map(str::to_owned).collect();
+        Some(CgroupMembership { controllers, path })
     };
-    text.lines().filter_map(path).collect()
+    text.lines().filter_map(membership).collect()
 }
 
 pub fn bindings(controller: &str, mountinfo: &str, own: &str) -> Vec<ControllerBinding> {
@@ -99,7 +112,7 @@ fn collect_bindings(
     pick: impl for<'a> Fn(&[&'a HierarchyMount]) -> Option<&'a HierarchyMount>,
 ) -> Vec<ControllerBinding> {
     let mounts = parse_mounts(mountinfo);
-    let own = own_paths(own);
+    let own = cgroup_memberships(own);
     let v1 = || {
         let has_controller =
             |mount: &&HierarchyMount| mount.controllers.iter().any(|c| c == controller);
@@ -109,16 +122,16 @@ fn collect_bindings(
         let mounts: Vec<&HierarchyMount> = mounts.filter(has_controller).collect();
         let path = own
             .iter()
-            .find(|(names, _)| names.iter().any(|c| c == controller));
-        bind_path(pick(&mounts)?, &path?.1)
+            .find(|own| own.controllers.iter().any(|c| c == controller));
+        bind_path(pick(&mounts)?, &path?.path)
     };
     let v2 = || {
         let mounts = mounts
             .iter()
             .filter(|mount| mount.hierarchy == Hierarchy::V2);
         let mounts: Vec<&HierarchyMount> = mounts.collect();
-        let path = own.iter().find(|(names, _)| names.is_empty());
-        bind_path(pick(&mounts)?, &path?.1)
+        let path = own.iter().find(|own| own.controllers.is_empty());
+        bind_path(pick(&mounts)?, &path?.path)
     };
     [v1(), v2()].into_iter().flatten().collect()
 }
@@ -213,7 +226,44 @@ mod tests {
     #[test]
     fn odd_lines_are_passed_over() {
         assert!(parse_mounts("garbage\n1 2 3 4\n - cgroup\n").is_empty());
-        assert!(own_paths("garbage\n7:\n").is_empty());
+        assert!(cgroup_memberships("garbage\n7:\n").is_empty());
         assert_eq!(unescape("/a\\040b"), "/a b");
+    }
+
+    #[test]
+    fn mountinfo_lines_are_told_apart() {
+        let text = "31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
+                    33 31 0:30 /docker/ab /sys/fs/cgroup/cpu,cpuacct ro,nosuid master:9 - cgroup cgroup rw,cpu,cpuacct\n\
+                    41 31 0:38 / /mnt/with\\040space rw - cgroup2 cgroup2 rw,nsdelegate\n";
+        let mounts = parse_mounts(text);
+        assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts[0].root, "/docker/ab");
+        assert_eq!(mounts[0].controllers, ["rw", "cpu", "cpuacct"]);
+        assert_eq!(mounts[1].point, "/mnt/with space");
+        assert_eq!(mounts[1].hierarchy, Hierarchy::V2);
+    }
+
+    #[test]
+    fn own_paths_are_read() {
+        let text = "9:name=systemd:/x\n4:cpu,cpuacct:/a:b\n0::/user.slice\n1::/odd\nbad\n";
+        let found = cgroup_memberships(text);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].controllers, ["cpu", "cpuacct"]);
+        assert_eq!(found[0].path, "/a:b");
+        assert_eq!(found[1].path, "/user.slice");
+    }
+
+    #[test]
+    fn cgroup_mounts_are_found_by_type_wherever_they_are() {
+        // Captured on a hybrid host (Linux 6.18), two lines changed to have a space and an
+        // optional field.
+        let text = "\
+22 21 0:20 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+23 22 0:21 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu
+24 22 0:22 / /sys/fs/cgroup/my\\040group rw,relatime - cgroup2 cgroup2 rw
+25 21 0:23 / /proc rw,relatime - proc proc rw
+";
+        let points: Vec<String> = parse_mounts(text).into_iter().map(|m| m.point).collect();
+        assert_eq!(points, ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/my group"]);
     }
 }

@@ -16,8 +16,8 @@ use std::fmt;
 use crate::{Bytes, Cpus};
 
 pub use binding::{
-    ControllerBinding, Hierarchy, HierarchyMount, bindings, bindings_of_first_mounts, own_paths,
-    parse_mounts,
+    CgroupMembership, ControllerBinding, Hierarchy, HierarchyMount, bindings,
+    bindings_of_first_mounts, cgroup_memberships, parse_mounts,
 };
 pub use discover::discover;
 pub use value::{parse_cpu_max, parse_limit};

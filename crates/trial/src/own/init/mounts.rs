@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use loadline_sizing::limits::parse_mounts;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
@@ -208,8 +209,8 @@ fn make_mount_point(path: &Path, handle: &OwnedFd) -> Result<(), InitError> {
 pub fn freeze() -> Result<(), InitError> {
     let table = "/proc/self/mountinfo";
     let text = fs::read_to_string(table).at_step(format!("reading {table}"))?;
-    for point in cgroup_mount_points(&text) {
-        mount_read_only(&point)?;
+    for mount in parse_mounts(&text) {
+        mount_read_only(Path::new(&mount.point))?;
     }
     for path in FROZEN.map(Path::new).into_iter().filter(|p| p.exists()) {
         mount_bind_recursive(path, path).at_step(format!("binding {}", path.display()))?;
@@ -222,32 +223,6 @@ fn mount_read_only(point: &Path) -> Result<(), InitError> {
     let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOEXEC | PLAIN;
     rustix::mount::mount_remount(point, flags, c"")
         .at_step(format!("making {} read-only", point.display()))
-}
-
-/// Mount points of cgroup file systems. Source: proc_pid_mountinfo(5): the fifth field is the
-/// mount point, the one after the lone `-` the type.
-fn cgroup_mount_points(mountinfo: &str) -> Vec<PathBuf> {
-    let point = |line: &str| {
-        let (mount, filesystem) = line.split_once(" - ")?;
-        let kind = filesystem.split(' ').next()?;
-        let point = mount.split(' ').nth(4)?;
-        matches!(kind, "cgroup" | "cgroup2").then(|| PathBuf::from(unescape_octal(point)))
-    };
-    mountinfo.lines().filter_map(point).collect()
-}
-
-/// The kernel writes space, tab, newline and backslash as three octal digits.
-fn unescape_octal(text: &str) -> String {
-    [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ]
-    .iter()
-    .fold(text.to_owned(), |text, (code, plain)| {
-        text.replace(code, plain)
-    })
 }
 
 #[cfg(test)]
@@ -269,24 +244,5 @@ mod tests {
         assert!(pinned_handle(&kept(0)).is_ok());
         let error = pinned_handle(&kept(1)).expect_err("it is another");
         assert!(error.to_string().contains("another one"), "{error}");
-    }
-
-    #[test]
-    fn cgroup_mounts_are_found_by_type_wherever_they_are() {
-        // Captured on a hybrid host (Linux 6.18), two lines changed to have a space and an
-        // optional field.
-        let text = "\
-22 21 0:20 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
-23 22 0:21 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu
-24 22 0:22 / /sys/fs/cgroup/my\\040group rw,relatime - cgroup2 cgroup2 rw
-25 21 0:23 / /proc rw,relatime - proc proc rw
-";
-        assert_eq!(
-            cgroup_mount_points(text),
-            [
-                PathBuf::from("/sys/fs/cgroup/cpu"),
-                PathBuf::from("/sys/fs/cgroup/my group")
-            ]
-        );
     }
 }
