@@ -144,8 +144,4 @@ impl Budget {
     pub fn rest_need(&self) -> Bytes {
         self.total_need().saturating_sub(self.heap_need())
     }
-
-    pub fn spare_room(&self) -> Bytes {
-        self.limit.saturating_sub(self.total_need())
-    }
 }

@@ -161,7 +161,9 @@ impl InstanceStudy {
         let studies = if total.iter().any(|f| has_counts(f)) {
             total
         } else {
-            families(records, have_same_each)
+            families(records, |one, other| {
+                resources_of_each(one) == resources_of_each(other)
+            })
         };
         let study = |family: Vec<&TrialRecord>| {
             let observed: Vec<ObservedTrial> = family
@@ -316,10 +318,6 @@ fn is_about(one: Option<u64>, other: Option<u64>) -> bool {
         (Some(one), Some(other)) => one.abs_diff(other) <= one.max(other) / ROUNDING,
         (one, other) => one == other,
     }
-}
-
-fn have_same_each(one: &Configuration, other: &Configuration) -> bool {
-    resources_of_each(one) == resources_of_each(other)
 }
 
 fn resources_of_each(configuration: &Configuration) -> Configuration {

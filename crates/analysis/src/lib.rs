@@ -19,6 +19,7 @@ pub mod early;
 pub mod effect;
 pub mod estimate;
 pub mod explain;
+pub mod foreign_text;
 pub mod growth;
 pub mod heap;
 pub mod instances;

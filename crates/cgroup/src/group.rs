@@ -30,7 +30,7 @@ const EVACUATION_ATTEMPTS: u32 = 10;
 #[derive(Debug, Clone)]
 pub struct ControlGroup {
     name: String,
-    dirs: Vec<(CgroupHierarchy, PathBuf)>,
+    pub(crate) dirs: Vec<(CgroupHierarchy, PathBuf)>,
     controllers: Vec<(Controller, usize)>,
     v2: Option<usize>,
     /// Directories that a container engine makes for it elsewhere; only their end is loadline's.
@@ -198,10 +198,6 @@ impl ControlGroup {
         self.hierarchy_dirs()
             .next()
             .unwrap_or(Path::new(&self.name))
-    }
-
-    pub(crate) fn placed_dirs(&self) -> impl Iterator<Item = (&CgroupHierarchy, &Path)> {
-        self.dirs.iter().map(|(place, dir)| (place, dir.as_path()))
     }
 
     fn controllers_at(&self, index: usize) -> Vec<Controller> {

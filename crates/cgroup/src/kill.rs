@@ -111,7 +111,7 @@ impl ControlGroup {
     /// process that is left in it.
     pub fn remove_dirs(&self, deadline: Duration) -> Result<(), CgroupError> {
         let start = Instant::now();
-        for (place, dir) in self.placed_dirs() {
+        for (place, dir) in &self.dirs {
             for dir in dirs_bottom_up(dir)? {
                 if self.controller_dir(Controller::Memory) == Some((place.version, &*dir)) {
                     give_pages_back(place.version, &dir);

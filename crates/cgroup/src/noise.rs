@@ -130,7 +130,10 @@ impl NoiseMeter {
             ),
             host_cpu_pressure: pressure_some(&start.host_pressure, &end.host_pressure, wall),
             contention: cpu_contention(start.groups.first(), end.groups.first(), served, wall),
-            swap_in_pages: counter_growth(start.swapped_in, end.swapped_in),
+            swap_in_pages: end
+                .swapped_in
+                .zip(start.swapped_in)
+                .map(|(end, start)| end.saturating_sub(start)),
             clock_jump: self.clock_jump,
             outer_throttled: end
                 .outer_throttled
@@ -236,10 +239,6 @@ fn refault_work(start: &NoiseReading, end: &NoiseReading) -> Duration {
 
 fn time_share(part: Duration, whole: Duration) -> Option<f64> {
     (!whole.is_zero()).then(|| (part.as_secs_f64() / whole.as_secs_f64()).clamp(0.0, 1.0))
-}
-
-fn counter_growth(start: Option<u64>, end: Option<u64>) -> Option<u64> {
-    Some(end?.saturating_sub(start?))
 }
 
 fn pressure_some(start: &PressureSample, end: &PressureSample, wall: Duration) -> Option<f64> {

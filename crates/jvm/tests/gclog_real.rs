@@ -171,7 +171,7 @@ fn every_collector_of_jdk_17_and_25_is_read_whole() {
             "{name}"
         );
         assert_eq!(log.header.heap_max_bytes, Some(48 << 20), "{name}");
-        assert_eq!(log.header.cpus_available, Some(2), "{name}");
+        assert_eq!(log.header.machine.cpus_available, Some(2), "{name}");
         assert_eq!(summary.stw.count, pauses, "{name}");
         assert_eq!(summary.stw.total.as_micros(), u128::from(sum), "{name}");
         assert_eq!(summary.stw.max.as_micros(), u128::from(max), "{name}");

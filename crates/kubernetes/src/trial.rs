@@ -15,13 +15,14 @@ use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
+use loadline_analysis::foreign_text::indented_line;
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{Evidence, InvalidReason, LoadFrom, MeasurementFailure, TrialNode};
 use loadline_protocol::log::{EventLogReader, LogEntry};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_runner::host::{Delivery, TrialHandle};
 use loadline_trial::container::how_it_ended;
-use loadline_trial::{plain_text, pod};
+use loadline_trial::pod;
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::{AWAY, ConnectedCluster, remove_job, within_deadline};
@@ -451,7 +452,7 @@ impl PodFollower {
         {
             text = text.replace(secret, "***");
         }
-        text.lines().map(plain_text).collect()
+        text.lines().map(indented_line).collect()
     }
 }
 

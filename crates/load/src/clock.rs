@@ -8,7 +8,7 @@ pub fn clock_ns() -> u64 {
     timespec_nanos(clock_gettime(ClockId::Monotonic))
 }
 
-pub(crate) fn process_cpu() -> Duration {
+pub fn process_cpu() -> Duration {
     Duration::from_nanos(timespec_nanos(clock_gettime(ClockId::ProcessCPUTime)))
 }
 

@@ -60,6 +60,22 @@ pub fn decode_histogram(text: &str) -> Result<Histogram, LoadError> {
     })
 }
 
+/// For serde: a histogram as [`encode_histogram`] writes it.
+pub(crate) mod as_text {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{Histogram, decode_histogram, encode_histogram};
+
+    pub fn serialize<S: Serializer>(histogram: &Histogram, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&encode_histogram(histogram))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram, D::Error> {
+        decode_histogram(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+}
+
 /// All intervals of an HdrHistogram interval log together. Its values are taken as ns, as loadline
 /// and every tool that names no other unit write them.
 /// Errors: [`LoadError::Histogram`] when the text is no such log, or has no interval.

@@ -43,7 +43,7 @@ mod user;
 pub mod warmup;
 mod wire;
 
-pub use clock::clock_ns;
+pub use clock::{clock_ns, process_cpu};
 pub use error::{LoadError, split_refusal};
 pub use health::{Health, MAX_LAG, MAX_MISSED};
 pub use outcome::{ErrorKind, LoadSecond, LoadTotals, RequestTotals};

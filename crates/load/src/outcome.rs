@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::histogram::{self, Histogram};
@@ -126,7 +127,9 @@ impl ErrorKind {
     }
 }
 
-#[derive(Debug, Clone)]
+type ErrorCounts = [u64; ErrorKind::ALL.len()];
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadTotals {
     /// Requests that became due (open model) or were begun (closed model).
     pub scheduled: u64,
@@ -135,37 +138,48 @@ pub struct LoadTotals {
     /// due in themselves: what an achieved rate counts. What a backlog gave in the drain is left
     /// out, or a server would seem to carry what it only caught up with.
     pub answered_in_time: u64,
-    pub(crate) errors: [u64; ErrorKind::ALL.len()],
+    /// Failed requests by kind; `shed` are those never sent for want of a free connection.
+    #[serde(with = "errors_by_name")]
+    pub(crate) errors: ErrorCounts,
     pub unfinished: u64,
     pub body_bytes: u64,
     /// Body bytes of complete responses that came in the time of `answered_in_time`.
     pub body_bytes_in_time: u64,
     /// Responses that redirect, good or not; none is followed.
+    #[serde(default)]
     pub redirects: u64,
+    #[serde(default)]
     pub sessions: u64,
     /// Pauses of users that were cut short, because a request was due and no connection was left for
     /// a new user.
+    #[serde(default)]
     pub cut_pauses: u64,
     /// From the intended send time to the end of the response, good responses, ns.
+    #[serde(with = "histogram::as_text")]
     pub latency: Histogram,
     /// From the actual send to the end of the response, good responses, ns.
+    #[serde(with = "histogram::as_text")]
     pub service_time: Histogram,
     /// From when a request could have been sent (it was due and a connection was free) to its
     /// send, ns: the generator's own delay.
+    #[serde(with = "histogram::as_text")]
     pub send_lag: Histogram,
     /// The same by request of the mix, in its order; empty without a mix, and in a [`LoadSecond`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestTotals>,
     /// The same by the second in which requests were due, including shed ones; empty unless the
     /// plan asks for it, and in a [`LoadSecond`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_second: Vec<RequestTotals>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestTotals {
     pub ok: u64,
     pub failed: u64,
     /// Requests that were sent and had no outcome at the end of the drain.
     pub unfinished: u64,
+    #[serde(with = "histogram::as_text")]
     pub latency: Histogram,
 }
 
@@ -247,11 +261,7 @@ impl LoadTotals {
 
     /// Failed requests by the names of their kinds; kinds without any are left out.
     pub fn errors_by_name(&self) -> BTreeMap<String, u64> {
-        let counts = ErrorKind::ALL.iter().map(|k| (*k, self.errors_of(*k)));
-        counts
-            .filter(|(_, count)| *count > 0)
-            .map(|(kind, count)| (kind.name().to_owned(), count))
-            .collect()
+        errors_by_name::to_names(&self.errors)
     }
 
     /// The latency quantile over all scheduled requests: failed and unfinished ones count as
@@ -343,6 +353,28 @@ impl LoadTotals {
                 accounted,
             })
         }
+    }
+}
+
+mod errors_by_name {
+    use super::{BTreeMap, Deserialize, ErrorCounts, ErrorKind, Serialize};
+
+    pub(super) fn to_names(errors: &ErrorCounts) -> BTreeMap<String, u64> {
+        let named = ErrorKind::ALL.iter().zip(errors);
+        let named = named.filter(|(_, count)| **count > 0);
+        named
+            .map(|(kind, n)| (kind.name().to_owned(), *n))
+            .collect()
+    }
+
+    pub fn serialize<S: serde::Serializer>(errors: &ErrorCounts, to: S) -> Result<S::Ok, S::Error> {
+        to_names(errors).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ErrorCounts, D::Error> {
+        let named = BTreeMap::<String, u64>::deserialize(from)?;
+        let count = |kind: &ErrorKind| named.get(kind.name()).copied().unwrap_or(0);
+        Ok(std::array::from_fn(|i| count(&ErrorKind::ALL[i])))
     }
 }
 

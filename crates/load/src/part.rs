@@ -5,7 +5,6 @@
 //! the result still comes. With generators elsewhere the process drives them ([`crate::remote`]) and
 //! says the same.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::health::Health;
 use crate::histogram;
-use crate::outcome::{LoadSecond, LoadTotals, RequestTotals};
+use crate::outcome::{LoadSecond, LoadTotals};
 use crate::plan::LoadPlan;
 use crate::remote::{Generators, RemoteLoadFailure, run_remote};
 use crate::run::{LoadOutcome, run as run_plan};
@@ -130,79 +129,22 @@ pub struct StallMessage {
 pub struct TotalsMessage {
     #[serde(rename = "duration_ns", with = "nanos")]
     pub duration: Duration,
-    pub scheduled: u64,
-    pub ok: u64,
-    /// Good responses that came while requests were due, not in the drain.
-    pub answered_in_time: u64,
-    /// Failed requests by kind; `shed` are those never sent for want of a free connection.
-    pub errors: BTreeMap<String, u64>,
-    pub unfinished: u64,
-    pub body_bytes: u64,
-    /// Body bytes of complete responses that came while requests were due.
-    pub body_bytes_in_time: u64,
-    #[serde(default)]
-    pub redirects: u64,
-    #[serde(default)]
-    pub sessions: u64,
-    #[serde(default)]
-    pub cut_pauses: u64,
-    /// Latency from the intended send time, good responses: HdrHistogram V2 deflate, base64, ns.
-    pub latency: String,
-    pub service_time: String,
-    /// The generator's own send lag, the same form; empty histogram in a closed model.
-    pub send_lag: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_request: Vec<RequestMessage>,
-    /// The seconds in which requests were due, where the plan asks for them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub by_second: Vec<RequestMessage>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RequestMessage {
-    pub ok: u64,
-    pub failed: u64,
-    pub unfinished: u64,
-    pub latency: String,
+    #[serde(flatten)]
+    pub totals: LoadTotals,
 }
 
 impl TotalsMessage {
     pub fn achieved_rate(&self) -> f64 {
         let seconds = self.duration.as_secs_f64();
         match seconds > 0.0 {
-            true => self.answered_in_time as f64 / seconds,
+            true => self.totals.answered_in_time as f64 / seconds,
             false => 0.0,
         }
     }
 
     pub fn new(totals: &LoadTotals, duration: Duration) -> Self {
-        Self {
-            duration,
-            scheduled: totals.scheduled,
-            ok: totals.ok,
-            answered_in_time: totals.answered_in_time,
-            errors: totals.errors_by_name(),
-            unfinished: totals.unfinished,
-            body_bytes: totals.body_bytes,
-            body_bytes_in_time: totals.body_bytes_in_time,
-            redirects: totals.redirects,
-            sessions: totals.sessions,
-            cut_pauses: totals.cut_pauses,
-            latency: histogram::encode_histogram(&totals.latency),
-            service_time: histogram::encode_histogram(&totals.service_time),
-            send_lag: histogram::encode_histogram(&totals.send_lag),
-            by_request: totals.by_request.iter().map(request_message).collect(),
-            by_second: totals.by_second.iter().map(request_message).collect(),
-        }
-    }
-}
-
-fn request_message(totals: &RequestTotals) -> RequestMessage {
-    RequestMessage {
-        ok: totals.ok,
-        failed: totals.failed,
-        unfinished: totals.unfinished,
-        latency: histogram::encode_histogram(&totals.latency),
+        let totals = totals.clone();
+        Self { duration, totals }
     }
 }
 

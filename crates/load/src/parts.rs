@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::health::Health;
-use crate::histogram;
-use crate::outcome::{ErrorKind, LoadTotals, RequestTotals};
-use crate::part::{RequestMessage, ResultMessage, TotalsMessage, result_message};
+use crate::outcome::LoadTotals;
+use crate::part::{ResultMessage, result_message};
 use crate::plan::{LoadModel, LoadPart, LoadPlan};
 use crate::run::LoadOutcome;
 use crate::summary::{LoadSummary, SummarySetting};
@@ -130,8 +129,7 @@ fn check_parts(first: &PartFile, parts: &[PartFile]) -> Result<(), LoadError> {
 
 /// Sums up all parts of one load.
 /// Errors: [`LoadError::Part`] when one is missing, twice there or of another load;
-/// [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes are
-/// missing.
+/// [`LoadError::Accounting`] when outcomes are missing.
 pub fn merge(parts: &[PartFile]) -> Result<LoadSummary, LoadError> {
     let (first, rest) = parts
         .split_first()
@@ -149,9 +147,9 @@ pub fn merge(parts: &[PartFile]) -> Result<LoadSummary, LoadError> {
         measure, health, ..
     } = sum_results(results())?;
     let warmups = || results().filter_map(|r| r.warmup.as_ref());
-    let answered = measure.ok + warmups().map(|w| w.ok).sum::<u64>();
+    let answered = measure.ok + warmups().map(|w| w.totals.ok).sum::<u64>();
     let mut summary = LoadSummary::from_totals(&setting, &measure, answered, &health);
-    summary.warmup_requests = warmups().map(|w| w.scheduled).sum();
+    summary.warmup_requests = warmups().map(|w| w.totals.scheduled).sum();
     summary.stopped = results().any(|r| r.stopped);
     Ok(summary)
 }
@@ -163,24 +161,22 @@ pub(crate) struct PartsSum {
 }
 
 /// Adds up the results of the parts of one load, at least one.
-/// Errors: [`LoadError::Histogram`] when one is damaged; [`LoadError::Accounting`] when outcomes
-/// are missing.
+/// Errors: [`LoadError::Accounting`] when outcomes are missing.
 pub(crate) fn sum_results<'a>(
     mut results: impl Iterator<Item = &'a ResultMessage>,
 ) -> Result<PartsSum, LoadError> {
     let first = results
         .next()
         .ok_or_else(|| refuse_parts("there is no result", "this is a defect of loadline"))?;
-    let warmup =
-        |result: &ResultMessage| result.warmup.as_ref().map(totals_from_message).transpose();
+    let warmup = |result: &ResultMessage| Some(result.warmup.clone()?.totals);
     let mut all = PartsSum {
-        measure: totals_from_message(&first.measure)?,
-        warmup: warmup(first)?.unwrap_or_default(),
+        measure: first.measure.totals.clone(),
+        warmup: warmup(first).unwrap_or_default(),
         health: first.health.clone(),
     };
     for result in results {
-        all.measure.add_all(&totals_from_message(&result.measure)?);
-        if let Some(warmup) = warmup(result)? {
+        all.measure.add_all(&result.measure.totals);
+        if let Some(warmup) = warmup(result) {
             all.warmup.add_all(&warmup);
         }
         add_health(&mut all.health, &result.health);
@@ -201,47 +197,4 @@ fn add_health(mine: &mut Health, theirs: &Health) {
     if mine.saturated.is_none() {
         mine.saturated.clone_from(&theirs.saturated);
     }
-}
-
-pub(crate) fn totals_from_message(message: &TotalsMessage) -> Result<LoadTotals, LoadError> {
-    let mut totals = LoadTotals {
-        latency: histogram::decode_histogram(&message.latency)?,
-        service_time: histogram::decode_histogram(&message.service_time)?,
-        send_lag: histogram::decode_histogram(&message.send_lag)?,
-        by_request: message
-            .by_request
-            .iter()
-            .map(request_totals_from_message)
-            .collect::<Result<_, _>>()?,
-        by_second: message
-            .by_second
-            .iter()
-            .map(request_totals_from_message)
-            .collect::<Result<_, _>>()?,
-        ..LoadTotals::default()
-    };
-    totals.scheduled = message.scheduled;
-    totals.ok = message.ok;
-    totals.answered_in_time = message.answered_in_time;
-    totals.unfinished = message.unfinished;
-    totals.body_bytes = message.body_bytes;
-    totals.body_bytes_in_time = message.body_bytes_in_time;
-    totals.redirects = message.redirects;
-    totals.sessions = message.sessions;
-    totals.cut_pauses = message.cut_pauses;
-    for kind in ErrorKind::ALL {
-        if let Some(count) = message.errors.get(kind.name()) {
-            totals.count_failures(*kind, *count);
-        }
-    }
-    Ok(totals)
-}
-
-fn request_totals_from_message(message: &RequestMessage) -> Result<RequestTotals, LoadError> {
-    Ok(RequestTotals {
-        ok: message.ok,
-        failed: message.failed,
-        unfinished: message.unfinished,
-        latency: histogram::decode_histogram(&message.latency)?,
-    })
 }

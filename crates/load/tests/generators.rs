@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use loadline_load::part::{self, LoadMessage, LoadOrder, ResultMessage, SecondMessage};
 use loadline_load::remote::{GeneratorMember, Generators, RemoteLoadFailure, frame, serve};
-use loadline_load::{LoadModel, LoadPlan, Users, clock_ns, histogram};
+use loadline_load::{LoadModel, LoadPlan, Users, clock_ns};
 use server::{Server, ok};
 
 /// The variable that makes this program a generator.
@@ -146,20 +146,20 @@ fn two_generators_with_other_clocks_make_the_load_of_one() {
     let after = clock_ns();
 
     let sums = |of: &ResultMessage| {
-        let measure = &of.measure;
+        let measure = &of.measure.totals;
         let due: Vec<u64> = measure.by_second.iter().map(|s| s.ok + s.failed).collect();
-        let errors: BTreeMap<_, _> = measure.errors.clone();
+        let errors: BTreeMap<_, _> = measure.errors_by_name();
         (measure.scheduled, measure.ok, errors, due)
     };
     assert_eq!(sums(&together), sums(&alone));
     assert_eq!(together.measure.duration, alone.measure.duration);
-    let latencies = histogram::decode_histogram(&together.measure.latency).unwrap();
-    assert_eq!(latencies.len(), together.measure.ok);
+    let latencies = &together.measure.totals.latency;
+    assert_eq!(latencies.len(), together.measure.totals.ok);
     // Each took its slots of one schedule.
     let parts: Vec<u64> = together.generators.iter().map(|g| g.scheduled).collect();
     assert_eq!(parts, [300, 300]);
     let told: u64 = seconds.iter().map(|second| second.ok).sum();
-    assert_eq!(told, together.measure.ok);
+    assert_eq!(told, together.measure.totals.ok);
 
     // All times are on this process's own clock, and the offsets of theirs are known.
     assert!(before < together.start_ns && together.end_ns < after);
@@ -188,11 +188,14 @@ fn users_go_on_from_one_load_to_the_next() {
     };
     let (_, first) = result(said(users(Vec::new()), Some(members(&both))));
     assert!(first.users.len() >= 2, "{}", first.users.len());
-    let began = first.measure.sessions;
+    let began = first.measure.totals.sessions;
     assert_eq!(began, first.users.len() as u64);
     let (_, second) = result(said(users(first.users), Some(members(&both))));
     assert!(second.users.len() as u64 >= began);
-    assert_eq!(second.measure.sessions, second.users.len() as u64 - began);
+    assert_eq!(
+        second.measure.totals.sessions,
+        second.users.len() as u64 - began
+    );
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn a_generator_that_is_killed_makes_no_result_and_the_other_sends_nothing_more()
         ),
         Some(self::members(&both)),
     ));
-    assert_eq!(next.measure.ok, 50);
+    assert_eq!(next.measure.totals.ok, 50);
 }
 
 #[test]
@@ -249,7 +252,10 @@ fn an_application_that_the_generator_cannot_reach_is_told_from_one_that_is_gone(
     );
     drop(other);
     let (_, gone) = result(said(plan(), Some(members(&one))));
-    assert_eq!((gone.measure.scheduled, gone.measure.ok), (50, 0));
+    assert_eq!(
+        (gone.measure.totals.scheduled, gone.measure.totals.ok),
+        (50, 0)
+    );
 }
 
 #[test]
@@ -292,7 +298,7 @@ fn a_stranger_gets_no_further_than_the_first_words_and_takes_no_client_s_place()
         .map(|_| TcpStream::connect(one[0].address).unwrap())
         .collect();
     let (_, made) = result(said(plan(&server, 1), Some(members(&one))));
-    assert_eq!(made.measure.ok, 300);
+    assert_eq!(made.measure.totals.ok, 300);
     drop(silent);
 }
 

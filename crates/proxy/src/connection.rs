@@ -372,7 +372,10 @@ mod tests {
         assert_eq!(moved(&mut connection, &mut book), ProxyProgress::Wait(None));
         let scheduled = |book: &mut ExchangeBook| {
             let observed = book.end_phase(clock_ns(), Duration::ZERO, Duration::ZERO);
-            (observed.totals.scheduled, observed.totals.errors)
+            (
+                observed.totals.totals.scheduled,
+                observed.totals.totals.errors_by_name(),
+            )
         };
         // It is passed on when the service accepts.
         connection.note_event(SERVER, false, true);
@@ -405,7 +408,10 @@ mod tests {
         connection.refuse_exchanges(&mut book);
         connection.refuse_exchanges(&mut book);
         let observed = book.end_phase(clock_ns(), Duration::ZERO, Duration::ZERO);
-        assert_eq!(observed.totals.scheduled, 2);
-        assert_eq!(observed.totals.errors.get("refused"), Some(&2));
+        assert_eq!(observed.totals.totals.scheduled, 2);
+        assert_eq!(
+            observed.totals.totals.errors_by_name().get("refused"),
+            Some(&2)
+        );
     }
 }

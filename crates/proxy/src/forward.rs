@@ -13,12 +13,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_load::clock_ns;
+use loadline_load::{clock_ns, process_cpu};
 use loadline_sys::epoll::{self, EventData, EventFlags};
 use loadline_sys::set_current_timer_slack;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::Timespec;
 
 use crate::connection::{CLIENT, ProxiedConnection, ProxyContext, ProxyProgress, SERVER};
 use crate::link::{LinkOrder, ProxyLink, RefusedConnects, accept};
@@ -137,7 +137,7 @@ impl TrialProxy {
         };
         network.reenter_network().map_err(said)?;
         let path = network.network_file();
-        let number = self.stubs.stub_count() as u64;
+        let number = self.stubs.all.len() as u64;
         for (index, listener) in (0_u64..).zip(self.stubs.listen_for_stub(order)?) {
             let token = LISTENER | STUB | number << 8 | index;
             add_listener(&self.epoll, listener, token).map_err(said)?;
@@ -147,7 +147,7 @@ impl TrialProxy {
 
     /// A window begins at this moment; with `is_measured` toxics with a schedule count from it.
     pub(crate) fn open_window(&mut self, at_ns: u64, is_measured: bool) {
-        self.window = Some((at_ns, process_cpu_time()));
+        self.window = Some((at_ns, process_cpu()));
         self.lag.take_quantiles();
         self.next_beat = clock_ns() + BEAT;
         self.next_second = at_ns + SECOND;
@@ -174,7 +174,7 @@ impl TrialProxy {
         };
         Some(ProxyReport {
             window: Duration::from_nanos(now.saturating_sub(begin)),
-            cpu: process_cpu_time().saturating_sub(before),
+            cpu: process_cpu().saturating_sub(before),
             lag_p99,
             lag_max,
             links: self.links.iter_mut().map(of).collect(),
@@ -182,9 +182,8 @@ impl TrialProxy {
     }
 
     pub(crate) fn stub_reports(&self) -> Vec<StubReport> {
-        self.stubs
-            .counted_answers()
-            .map(StubReport::from_answers)
+        let all = self.stubs.all.iter();
+        all.map(|stub| StubReport::from_answers(&stub.answers))
             .collect()
     }
 
@@ -483,9 +482,4 @@ fn add_listener(epoll: &OwnedFd, listener: &TcpListener, token: u64) -> io::Resu
         EventData::new_u64(token),
         flags,
     )?)
-}
-
-fn process_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

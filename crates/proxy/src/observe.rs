@@ -382,7 +382,7 @@ mod tests {
     /// Outcomes: scheduled, good, failed by kind, unfinished.
     fn ended(mut book: ExchangeBook) -> String {
         let observed = book.end_phase(3 * SECOND, Duration::ZERO, Duration::ZERO);
-        let totals = observed.totals;
+        let totals = observed.totals.totals;
         let named = observed.names.iter().zip(&totals.by_request);
         let named: Vec<_> = named
             .map(|(name, of)| format!("{name} {}+{}", of.ok, of.failed))
@@ -391,7 +391,7 @@ mod tests {
             "{} = {} + {:?} + {}; {}",
             totals.scheduled,
             totals.ok,
-            totals.errors,
+            totals.errors_by_name(),
             totals.unfinished,
             named.join(", ")
         )
@@ -477,7 +477,10 @@ mod tests {
             (10 * SECOND, 11 * SECOND)
         );
         assert_eq!(
-            (observed.totals.scheduled, observed.totals.unfinished),
+            (
+                observed.totals.totals.scheduled,
+                observed.totals.totals.unfinished
+            ),
             (1, 1)
         );
         book.begin_phase(SECOND, 12 * SECOND, None);
@@ -551,8 +554,8 @@ mod tests {
                 }
             }
             let observed = book.end_phase(2 * SECOND, Duration::ZERO, Duration::ZERO);
-            let totals = observed.totals;
-            let failed: u64 = totals.errors.values().sum();
+            let totals = observed.totals.totals;
+            let failed: u64 = totals.failed_requests();
             prop_assert_eq!(totals.scheduled, totals.ok + failed + totals.unfinished);
         }
     }

@@ -26,6 +26,11 @@ pub fn measured_time(value: Duration) -> String {
     }
 }
 
+/// A computed time: it may lie outside of what a measured one can.
+pub fn measured_seconds(seconds: f64) -> String {
+    measured_time(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
+}
+
 /// How long something took that people waited for: `45 s`, `12 min`, `2 h 30 min`.
 pub fn elapsed(value: Duration) -> String {
     let minutes = (value.as_secs() + 30) / 60;

@@ -12,13 +12,14 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure};
 use loadline_protocol::{
     DependencyScope, RunRefusal, SharedDependencies, TrialEnding, TrialEvent, TrialOrder,
 };
 use loadline_trial::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
 use loadline_trial::part::PARENT;
-use loadline_trial::{Site, part_command, plain_text, read_answers, spawn_command};
+use loadline_trial::{Site, part_command, read_answers, spawn_command};
 
 use crate::host::TrialHandle;
 
@@ -90,7 +91,7 @@ impl KeeperProcess {
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
         }
-        let said = plain_text(String::from_utf8_lossy(&said).trim());
+        let said = indented_line(String::from_utf8_lossy(&said).trim());
         let said = match said.as_str() {
             "" => String::new(),
             said => format!("; it said: {said}"),
@@ -234,7 +235,9 @@ impl TrialHandle for JoiningTrial {
                         self.stage = JoiningStage::Over;
                         Some(TrialEvent::Ended(match lost {
                             None => TrialEnding::Stopped,
-                            Some(failure) => failed_ending(failure),
+                            Some(failure) => {
+                                TrialEnding::Measured(Box::new(Evidence::failed(failure)))
+                            }
                         }))
                     }
                 }
@@ -258,10 +261,6 @@ impl Drop for JoiningTrial {
             self.stop_trial();
         }
     }
-}
-
-fn failed_ending(failure: MeasurementFailure) -> TrialEnding {
-    TrialEnding::Measured(Box::new(Evidence::failed(failure)))
 }
 
 fn joined_dependencies(answer: KeeperAnswer) -> Result<SharedDependencies, TrialEnding> {

@@ -11,12 +11,13 @@ use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_analysis::record::{Evidence, InvalidReason, MachineDescription, MeasurementFailure};
 use loadline_cgroup::CpuWatch;
 use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_trial::part::PARENT;
-use loadline_trial::{Site, SiteOptions, monotonic_ns, part_command, plain_text, spawn_command};
+use loadline_trial::{Site, SiteOptions, monotonic_ns, part_command, spawn_command};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::host::{Delivery, MachineUse, TrialHandle, TrialHost, WRITABLE};
@@ -265,7 +266,7 @@ impl LocalTrialProcess {
         let length = self.child.stderr.as_mut()?.read(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
         let line = text.lines().rfind(|line| !line.trim().is_empty())?;
-        Some(format!("; it said: {}", plain_text(line)))
+        Some(format!("; it said: {}", indented_line(line)))
     }
 
     fn kill_process(&mut self) -> ExitStatus {

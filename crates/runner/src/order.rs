@@ -153,7 +153,7 @@ pub(crate) fn order_without_load(
         secrets,
         network: app.network,
         account: of.account,
-        scratch: of.store.scratch_directory(id),
+        scratch: of.store.scratch_root().join(id),
         hidden: vec![of.store.state_directory().to_owned()],
         gc_log: assembled.gc_log,
         log_line: app.log_line.clone(),

@@ -271,18 +271,19 @@ impl StorePoll {
         }
         let followed = self.followed.get_mut(&trial.id)?;
         followed.read();
-        let progress = followed.last_progress();
+        let progress = followed.progress;
         Some(LiveTrial {
             trial: trial.id.clone(),
             label: trial_label(purpose, &trial.configuration, trial.repeat),
-            phase: followed.current_phase().to_owned(),
+            phase: followed.phase.clone(),
             elapsed_s: progress.map_or(0.0, |p| p.elapsed.as_secs_f64()),
             p99_ms: progress.and_then(|p| p.p99).map(|p| p.as_secs_f64() * 1e3),
             rate: progress.and_then(|p| p.rate),
-            seconds: followed.recent_seconds().cloned().collect(),
+            seconds: followed.seconds.iter().cloned().collect(),
             // Redacted as everywhere.
             log: followed
-                .recent_lines()
+                .lines
+                .iter()
                 .map(|line| redact::redact_line(line))
                 .collect(),
         })

@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry};
 use loadline_protocol::{TrialEvent, TrialProgress};
-use loadline_trial::{plain_text, samples};
+use loadline_trial::samples;
 use serde::Serialize;
 
 const SECONDS: usize = 600;
@@ -42,12 +43,12 @@ pub struct TrialFollower {
     begin: Option<u64>,
     /// Begin of the current phase, ns.
     phase_begin: u64,
-    phase: String,
-    progress: Option<TrialProgress>,
-    seconds: VecDeque<TrialSecond>,
+    pub(crate) phase: String,
+    pub(crate) progress: Option<TrialProgress>,
+    pub(crate) seconds: VecDeque<TrialSecond>,
     before: CpuCounters,
     latest: CpuCounters,
-    lines: VecDeque<String>,
+    pub(crate) lines: VecDeque<String>,
     rest: String,
     is_over: bool,
 }
@@ -83,22 +84,6 @@ impl TrialFollower {
                 Err(_) => self.is_over = true,
             }
         }
-    }
-
-    pub fn current_phase(&self) -> &str {
-        &self.phase
-    }
-
-    pub fn last_progress(&self) -> Option<TrialProgress> {
-        self.progress
-    }
-
-    pub fn recent_seconds(&self) -> impl Iterator<Item = &TrialSecond> {
-        self.seconds.iter()
-    }
-
-    pub fn recent_lines(&self) -> impl Iterator<Item = &String> {
-        self.lines.iter()
     }
 
     fn take_event(&mut self, event: TrialEvent) {
@@ -211,7 +196,7 @@ impl TrialFollower {
 }
 
 fn shorten_line(line: &str) -> String {
-    plain_text(line).chars().take(LINE).collect()
+    indented_line(line).chars().take(LINE).collect()
 }
 
 fn signed_nanos(time: std::time::Duration) -> i64 {

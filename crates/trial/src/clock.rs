@@ -1,9 +1,6 @@
 //! The one clock of a trial, and where the wall clock lies on it.
 
-pub fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-}
+pub use loadline_load::clock_ns as monotonic_ns;
 
 /// Readings of both clocks of which the closest pair counts: a thread may lose its CPU between them.
 const READINGS: usize = 9;

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::MeasurementFailure;
 use loadline_cgroup::{CgroupError, CgroupLimits, CgroupSample, ControlGroup};
-use loadline_protocol::ContainerEngine;
 pub use loadline_protocol::NetworkNamespace;
+use loadline_protocol::{AppSpec, ContainerEngine, RunSpec};
 use loadline_sizing::Bytes;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::halt::HaltReason;
+use crate::program::ProgramSpec;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContainerEvent {
@@ -48,6 +49,21 @@ pub struct ContainerBase<'a> {
     pub scratch: &'a Path,
     pub open_files: u64,
     pub evict_page_cache: bool,
+}
+
+/// A program and all that its container needs to know.
+pub struct ContainedProgram<'a> {
+    pub frame: ContainerBase<'a>,
+    pub app: &'a AppSpec,
+    pub trial: &'a str,
+    pub program: &'a ProgramSpec,
+    pub cpus: &'a [u32],
+    /// Directories that it sees as empty private ones.
+    pub directories: &'a [PathBuf],
+    pub hidden: &'a [PathBuf],
+    pub gc_log: Option<&'a Path>,
+    pub as_shipped: bool,
+    pub run: Option<&'a RunSpec>,
 }
 
 /// Default size of `/dev/shm`, as in podman and docker.

@@ -71,7 +71,7 @@ impl DependencyCounters {
 /// A shared dependency, in one trial. Dropping it does not end it: it belongs to the keeper.
 pub(crate) struct JoinedDependency {
     counted: DependencyCounters,
-    network: ContainerNetwork,
+    pub(crate) network: ContainerNetwork,
 }
 
 impl JoinedDependency {
@@ -97,10 +97,6 @@ impl JoinedDependency {
 
     pub(crate) fn dependency_counters(&self) -> &DependencyCounters {
         &self.counted
-    }
-
-    pub(crate) fn shared_network(&self) -> ContainerNetwork {
-        self.network.clone()
     }
 
     /// Why the trial cannot go on, if the dependency has ended. The keeper knows how; it is asked

@@ -33,9 +33,9 @@ enum DependencyHandle {
 pub(crate) struct TrialDependencies {
     without: ContainerNetwork,
     running: Vec<DependencyHandle>,
-    keeper: Option<u32>,
+    pub(crate) keeper: Option<u32>,
     behind: Vec<usize>,
-    proxy: Option<ProxyProcess>,
+    pub(crate) proxy: Option<ProxyProcess>,
     weighed: Instant,
 }
 
@@ -193,11 +193,6 @@ impl TrialDependencies {
             .chain(proxy)
     }
 
-    /// The process that holds shared dependencies: its usage counts as loadline's own.
-    pub(crate) fn keeper_pid(&self) -> Option<u32> {
-        self.keeper
-    }
-
     pub(crate) fn share_with_application(&self) -> bool {
         let mut all = self.running.iter();
         all.any(|one| one.evidence_so_far().beside == CpuNeighbours::Application)
@@ -231,11 +226,6 @@ impl TrialDependencies {
 
     pub(crate) fn begin_window(&mut self) {
         self.for_each_counter(DependencyCounters::begin_window);
-    }
-
-    /// Whether a fault is scheduled from the begin of the load.
-    pub(crate) fn need_begin(&self) -> bool {
-        self.proxy.is_some()
     }
 
     /// A phase of load begins at this moment.
@@ -292,7 +282,7 @@ impl DependencyHandle {
     fn dependency_network(&self) -> ContainerNetwork {
         match self {
             Self::Fresh(running) => running.dependency_network(),
-            Self::Kept(joined) => joined.shared_network(),
+            Self::Kept(joined) => joined.network.clone(),
         }
     }
 

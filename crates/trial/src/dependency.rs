@@ -12,12 +12,11 @@ use loadline_protocol::{AppSpec, DependencySpec, Readiness, TrialOrder};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::monotonic_ns;
-use crate::container::{AppContainer, ContainerBase, ContainerNetwork, SHM};
+use crate::container::{AppContainer, ContainedProgram, ContainerBase, ContainerNetwork, SHM};
 use crate::counted::DependencyCounters;
 use crate::cpus::{self, CpuPlan};
 use crate::group::TASKS;
 use crate::halt::{self, HaltReason, Stop, refusal_halt};
-use crate::holder::ContainedProgram;
 use crate::instance::InstanceState;
 use crate::notes::{InstanceNote, NoteSender};
 use crate::output::{AppOutput, LineWatch};

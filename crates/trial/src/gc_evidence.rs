@@ -34,7 +34,11 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
         measure_pauses: measured.map(|window| window.stw.count),
         measure_pause_sum: measured.map(|window| window.stw.total),
         measure_pause_max: measured.map(|window| window.stw.max),
-        parallel_workers: log.header.parallel_workers.and_then(|n| n.try_into().ok()),
+        parallel_workers: log
+            .header
+            .machine
+            .parallel_workers
+            .and_then(|n| n.try_into().ok()),
         heap_after_max: summary.heap_after_max.map(Bytes::from_bytes),
         heap_max: log.header.heap_max_bytes.map(Bytes::from_bytes),
         allocated: Some(Bytes::from_bytes(summary.allocated)),

@@ -13,11 +13,12 @@ use loadline_analysis::record::{
     RequestEvidence, SecondEvidence,
 };
 use loadline_cgroup::ControlGroup;
+use loadline_load::histogram::encode_histogram;
 use loadline_load::part::{
-    self, LoadMessage, LoadOrder, ObservedMessage, RequestMessage, ResultMessage, SecondMessage,
+    self, LoadMessage, LoadOrder, ObservedMessage, ResultMessage, SecondMessage, TotalsMessage,
 };
 use loadline_load::remote::{Generators, RemoteLoadFailure};
-use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, User, Users};
+use loadline_load::{LoadError, LoadModel, LoadPart, LoadPlan, RequestTotals, User, Users};
 use loadline_protocol::{LoadCommandSpec, LoadPhase};
 use loadline_sizing::Bytes;
 use loadline_sys::{prlimit, set_parent_process_death_signal};
@@ -27,8 +28,8 @@ use crate::cpus::CpuPlan;
 use crate::halt::{self, HaltReason};
 use crate::load_command::observed_share;
 use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
-use crate::output::plain_text;
 use crate::spawner;
+use loadline_analysis::foreign_text::indented_line;
 
 /// After the phase and its drain, the generator may take this long before it counts as stuck.
 const SLACK: Duration = Duration::from_secs(20);
@@ -78,7 +79,7 @@ pub(crate) struct GeneratorSetup<'a> {
 pub(crate) struct GeneratorProcess {
     child: Child,
     orders: Option<ChildStdin>,
-    begin: Instant,
+    pub(crate) begin: Instant,
     allowed: Duration,
     drain: Duration,
     memory: Bytes,
@@ -177,10 +178,6 @@ impl GeneratorProcess {
 
     pub(crate) fn is_front(&self) -> bool {
         self.orders.is_some() && self.complaint.is_none()
-    }
-
-    pub(crate) fn ordered_for(&self) -> Duration {
-        self.begin.elapsed()
     }
 
     /// Puts it into its own group before it gets its order, that is before it does anything.
@@ -289,7 +286,7 @@ impl GeneratorProcess {
             start_ns: result.start_ns,
             end_ns: result.end_ns,
             users: std::mem::take(&mut result.users),
-            cut_pauses: result.measure.cut_pauses,
+            cut_pauses: result.measure.totals.cut_pauses,
             load: load_evidence(load, part, *result),
             seconds: std::mem::take(&mut self.seconds),
         })
@@ -380,7 +377,7 @@ fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &NoteSender) {
     let mut said = Vec::new();
     let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
     let said = String::from_utf8_lossy(&said);
-    complaint.push_str(&plain_text(&said.trim().replace('\n', "; ")));
+    complaint.push_str(&indented_line(&said.trim().replace('\n', "; ")));
     tell.send_note(InstanceNote::Generator(GeneratorLine::End(complaint)));
 }
 
@@ -428,29 +425,47 @@ fn second_evidence(message: &SecondMessage) -> SecondEvidence {
 }
 
 fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> LoadEvidence {
-    let measure = result.measure;
     let offered_rate = load.plan.model.mean_rate();
+    let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
+    let service_time = encode_histogram(&result.measure.totals.service_time);
     LoadEvidence {
-        phase: load.phase,
         instance: (part.of > 1).then_some(part.index + 1),
         offered_rate: offered_rate.map(|rate| rate / f64::from(part.of)),
-        achieved_rate: measure.achieved_rate(),
-        duration: measure.duration,
-        scheduled: measure.scheduled,
-        ok: measure.ok,
-        errors: measure.errors,
-        unfinished: measure.unfinished,
-        latency: measure.latency,
-        service_time: Some(measure.service_time),
+        service_time: Some(service_time),
         send_lag_p99: Some(result.health.send_lag_p99),
         generator_cpu: Some(result.health.cpu),
         saturated: result.health.saturated,
-        by_request: named_requests(
-            load.plan.mix.iter().map(|weighted| weighted.name.clone()),
-            measure.by_request,
-        ),
-        by_second: measure.by_second.into_iter().map(due_evidence).collect(),
         load_from: load_from(result.generators),
+        ..outcome_evidence(load, &result.measure, names)
+    }
+}
+
+/// The outcomes of a load phase, whoever sent it.
+pub(crate) fn outcome_evidence(
+    load: &LoadPhase,
+    message: &TotalsMessage,
+    names: impl Iterator<Item = String>,
+) -> LoadEvidence {
+    let totals = &message.totals;
+    let by_request = names.zip(&totals.by_request);
+    LoadEvidence {
+        phase: load.phase,
+        instance: None,
+        offered_rate: load.plan.model.mean_rate(),
+        achieved_rate: message.achieved_rate(),
+        duration: message.duration,
+        scheduled: totals.scheduled,
+        ok: totals.ok,
+        errors: totals.errors_by_name(),
+        unfinished: totals.unfinished,
+        latency: encode_histogram(&totals.latency),
+        service_time: None,
+        send_lag_p99: None,
+        generator_cpu: None,
+        saturated: None,
+        by_request: by_request.map(request_evidence).collect(),
+        by_second: totals.by_second.iter().map(due_evidence).collect(),
+        load_from: None,
     }
 }
 
@@ -458,26 +473,22 @@ fn load_from(generators: Vec<GeneratorEvidence>) -> Option<LoadFrom> {
     (!generators.is_empty()).then_some(LoadFrom::Generators { generators })
 }
 
-fn due_evidence(totals: RequestMessage) -> DueEvidence {
+fn due_evidence(totals: &RequestTotals) -> DueEvidence {
     DueEvidence {
         ok: totals.ok,
         failed: totals.failed + totals.unfinished,
-        latency: totals.latency,
+        latency: encode_histogram(&totals.latency),
     }
 }
 
-pub(crate) fn named_requests(
-    names: impl Iterator<Item = String>,
-    totals: Vec<RequestMessage>,
-) -> Vec<RequestEvidence> {
-    let named = names.zip(totals).map(|(name, totals)| RequestEvidence {
+fn request_evidence((name, totals): (String, &RequestTotals)) -> RequestEvidence {
+    RequestEvidence {
         name,
         ok: totals.ok,
         failed: totals.failed,
         unfinished: totals.unfinished,
-        latency: totals.latency,
-    });
-    named.collect()
+        latency: encode_histogram(&totals.latency),
+    }
 }
 
 #[cfg(test)]

@@ -5,31 +5,16 @@
 //! all contained this way.
 
 use std::io::PipeWriter;
-use std::path::{Path, PathBuf};
 
-use loadline_protocol::{AppSpec, EngineKind, RunSpec};
+use loadline_protocol::{AppSpec, EngineKind};
 
-use crate::container::{AppContainer, ContainerBase};
+use crate::container::{AppContainer, ContainedProgram};
 use crate::halt::{HaltReason, refusal_halt};
 use crate::notes::{InstanceNote, NoteSender};
 use crate::oci::OciContainer;
-use crate::own::{self, NamespaceContainer};
+use crate::own::NamespaceContainer;
 use crate::pod::{OrderedLimits, PodContainer, ShippedPodContainer};
-use crate::program::ProgramSpec;
 use crate::site::Site;
-
-pub(crate) struct ContainedProgram<'a> {
-    pub frame: ContainerBase<'a>,
-    pub app: &'a AppSpec,
-    pub trial: &'a str,
-    pub program: &'a ProgramSpec,
-    pub cpus: &'a [u32],
-    pub directories: &'a [PathBuf],
-    pub hidden: &'a [PathBuf],
-    pub gc_log: Option<&'a Path>,
-    pub as_shipped: bool,
-    pub run: Option<&'a RunSpec>,
-}
 
 impl ContainedProgram<'_> {
     /// Makes its container; remarks for the record go to `warnings`. Errors:
@@ -47,17 +32,9 @@ impl ContainedProgram<'_> {
         let layout = &site.layout;
         Ok(match self.app {
             AppSpec::Command { .. } => {
-                let wanted = own::NamespaceContainerSpec {
-                    frame: &self.frame,
-                    program: self.program,
-                    cpus: self.cpus,
-                    directories: self.directories,
-                    hidden: self.hidden,
-                    run: self.run,
-                    loadline: &site.options.program,
-                };
+                let loadline = &site.options.program;
                 Box::new(NamespaceContainer::prepare_in_namespaces(
-                    layout, &wanted, output, tell, warnings,
+                    layout, self, loadline, output, tell, warnings,
                 )?)
             }
             AppSpec::Image(image)

@@ -17,13 +17,14 @@ use loadline_sizing::Bytes;
 
 use crate::at_ready;
 use crate::clock::monotonic_ns;
-use crate::container::{AppContainer, ContainerBase, ContainerEvent, ContainerNetwork, SHM};
+use crate::container::{
+    AppContainer, ContainedProgram, ContainerBase, ContainerEvent, ContainerNetwork, SHM,
+};
 use crate::cpus::CpuPlan;
 use crate::gc::GcLogTail;
 use crate::generator;
 use crate::group::{self, TrialGroup};
 use crate::halt::{self, HaltReason, refusal_halt};
-use crate::holder::ContainedProgram;
 use crate::metrics;
 use crate::notes::{InstanceNote, NoteSender};
 use crate::oci;

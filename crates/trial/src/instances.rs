@@ -217,7 +217,7 @@ impl Instances {
         groups.extend(self.dependencies.dependency_groups());
         groups.extend(self.load_tool.as_ref().map(LoadTool::tool_group));
         let beside: Vec<u32> = (generators.iter().copied())
-            .chain(self.dependencies.keeper_pid())
+            .chain(self.dependencies.keeper)
             .collect();
         self.meter = NoiseMeter::start_window(&self.layout, &groups, &beside).ok();
         self.dependencies.begin_window();

@@ -77,7 +77,6 @@ mod watching;
 pub use clock::monotonic_ns;
 pub use generator::{generator_deadline, run_load_process};
 pub use neighbour::run_neighbour;
-pub use output::plain_text;
 #[cfg(target_os = "linux")]
 pub use own::init;
 pub use preflight::preflight_checks;

@@ -30,7 +30,7 @@ use rustix::process::Signal;
 use crate::container::ContainerNetwork;
 use crate::cpus::CpuPlan;
 use crate::dependency::{DependencyProcess, DependencyStart, quote_lines, run_backlog};
-use crate::generator::{LoadShare, named_requests};
+use crate::generator::{LoadShare, outcome_evidence};
 use crate::group::TASKS;
 use crate::halt::{HaltReason, Stop, refusal_halt};
 use crate::site::Site;
@@ -387,7 +387,7 @@ pub(crate) fn observed_share(
         ))));
     }
     let totals = observed.totals;
-    if totals.scheduled == 0 {
+    if totals.totals.scheduled == 0 {
         let why = format!(
             "the load command sent no request in the {} phase",
             load.phase
@@ -403,18 +403,6 @@ pub(crate) fn observed_share(
         cut_pauses: 0,
         seconds,
         load: LoadEvidence {
-            phase: load.phase,
-            instance: None,
-            offered_rate: load.plan.model.mean_rate(),
-            achieved_rate: totals.achieved_rate(),
-            duration: totals.duration,
-            scheduled: totals.scheduled,
-            ok: totals.ok,
-            errors: totals.errors,
-            unfinished: totals.unfinished,
-            latency: totals.latency,
-            service_time: None,
-            send_lag_p99: None,
             generator_cpu: Some(observed.cpu),
             saturated: is_late.then(|| {
                 format!(
@@ -423,8 +411,6 @@ pub(crate) fn observed_share(
                     allowed.as_secs_f64() * 1e3
                 )
             }),
-            by_request: named_requests(observed.names.into_iter(), totals.by_request),
-            by_second: Vec::new(),
             load_from: Some(LoadFrom::Command {
                 command: Box::new(LoadCommandEvidence {
                     words: Vec::new(),
@@ -437,6 +423,7 @@ pub(crate) fn observed_share(
                     reported: None,
                 }),
             }),
+            ..outcome_evidence(load, &totals, observed.names.into_iter())
         },
     })
 }

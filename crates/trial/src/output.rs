@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_protocol::log::{ChunkContent, EventLog, PIECE};
 
 use crate::cpus;
@@ -23,9 +24,8 @@ pub const LOG_CAP: u64 = 16 << 20;
 /// Longest line in which a text is searched.
 const LONGEST_OPEN_LINE: usize = 8 << 10;
 
-/// Most lines shown to people, and their longest length in characters.
+/// Most lines shown to people.
 const LINES: usize = 200;
-const LINE_LENGTH: usize = 2000;
 
 pub struct AppOutput {
     state: Arc<Mutex<OutputState>>,
@@ -201,7 +201,7 @@ impl OutputState {
             {
                 if memchr::memmem::find(&self.open_line, text.as_bytes()).is_some() {
                     let found = String::from_utf8_lossy(&self.open_line);
-                    *line = Some(plain_text(found.trim_end()));
+                    *line = Some(indented_line(found.trim_end()));
                 }
             }
             if part.ends_with(b"\n") {
@@ -231,56 +231,7 @@ fn last_lines_of(bytes: &[u8], count: usize) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let all: Vec<&str> = text.lines().collect();
     let skip = all.len().saturating_sub(count);
-    all[skip..].iter().map(|line| plain_text(line)).collect()
-}
-
-/// A line as it may be shown: terminal escape sequences and control characters removed, tabs as
-/// spaces, cut at a length.
-pub fn plain_text(line: &str) -> String {
-    let mut result = String::new();
-    let mut rest = line.chars().peekable();
-    let mut length = 0;
-    while let Some(c) = rest.next() {
-        match c {
-            '\u{1b}' => skip_escape(&mut rest),
-            '\t' => result.push(' '),
-            // C0, DEL, C1, and the characters that turn text around (CVE-2021-42574).
-            c if c.is_control() => continue,
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => continue,
-            c => result.push(c),
-        }
-        length += 1;
-        if length >= LINE_LENGTH {
-            result.push('…');
-            break;
-        }
-    }
-    result
-}
-
-/// Skips what follows an ESC. Source: ECMA-48: CSI ends at @..~, OSC at BEL or ST, others are one
-/// character.
-fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match rest.next() {
-        Some('[') => {
-            for c in rest.by_ref() {
-                if ('@'..='~').contains(&c) {
-                    return;
-                }
-            }
-        }
-        Some(']' | 'P' | '_' | '^') => {
-            while let Some(c) = rest.next() {
-                if c == '\u{7}' {
-                    return;
-                }
-                if c == '\u{1b}' && rest.next_if_eq(&'\\').is_some() {
-                    return;
-                }
-            }
-        }
-        _ => {}
-    }
+    all[skip..].iter().map(|line| indented_line(line)).collect()
 }
 
 #[cfg(test)]
@@ -394,17 +345,18 @@ mod tests {
         for (raw, shown) in [
             ("\u{1b}[1;31mERROR\u{1b}[0m\tx", "ERROR x"),
             ("a\u{1b}]0;title\u{7}b\u{1b}]8;;u\u{1b}\\c", "abc"),
-            ("over\rwritten\u{8}\u{0}\u{9b}31m", "overwritten31m"),
+            ("over\rwritten\u{8}\u{0}\u{9b}31m", "overwritten"),
             ("\u{202e}evil\u{2069}", "evil"),
             ("\u{1b}", ""),
             ("\u{1b}[", ""),
             ("grüße", "grüße"),
         ] {
-            assert_eq!(plain_text(raw), shown, "{raw:?}");
+            assert_eq!(indented_line(raw), shown, "{raw:?}");
         }
-        assert_eq!(
-            plain_text(&"x".repeat(5000)).chars().count(),
-            LINE_LENGTH + 1
+        let shortened = indented_line(&"x".repeat(5000));
+        assert!(
+            shortened.ends_with("x… (3000 more characters)"),
+            "{shortened}"
         );
     }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::MemoryParts;
-use loadline_cgroup::{ControlGroup, MemorySample};
+use loadline_cgroup::ControlGroup;
 use loadline_jvm::footprint::{HeapHint, ResidentParts, divide_mappings};
 use loadline_jvm::hsperf::HsperfCounters;
 use loadline_protocol::{AppSpec, TrialOrder};
@@ -197,10 +197,6 @@ fn disk_read_ahead(devices: &Path, major: u32, minor: u32) -> Option<Bytes> {
     let read = |at: &Path| fs::read_to_string(at.join(READ_AHEAD)).ok();
     let text = disk.into_iter().flatten().find_map(read)?;
     text.trim().parse().ok().map(Bytes::from_kib)
-}
-
-pub(crate) fn memory_now(group: &ControlGroup) -> Option<MemorySample> {
-    group.read().ok()?.memory
 }
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ use crate::cpus::{self, CpuPlan};
 use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, refusal_halt};
 use crate::instance::GENERATOR_SHARES;
-use crate::output::plain_text;
 use crate::site::Site;
 use crate::spawner;
+use loadline_analysis::foreign_text::indented_line;
 
 /// Memory that the proxy may take, in bytes, the kernel's for it included: it holds 512 MiB back at
 /// most.
@@ -310,7 +310,7 @@ impl ProxyProcess {
         if let Some(stderr) = self.child.stderr.take() {
             let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
         }
-        let said = plain_text(&String::from_utf8_lossy(&said));
+        let said = indented_line(&String::from_utf8_lossy(&said));
         halt::measurement_failed(format_args!(
             "the proxy before the dependencies ended ({how}): {}",
             said.trim()

@@ -134,7 +134,7 @@ fn main_name(counters: &HsperfCounters) -> String {
         .unwrap_or_default();
     let first = command.split_whitespace().next().unwrap_or("a JVM");
     let name = first.rsplit('/').next().unwrap_or(first);
-    crate::output::plain_text(name)
+    loadline_analysis::foreign_text::indented_line(name)
         .chars()
         .take(LONGEST_NAME)
         .collect()

@@ -64,14 +64,14 @@ pub(super) fn blindness_warning(
     let reason = jdk.and_then(|jdk| sight::gives_up(jdk, files, &options));
     let because = reason.as_ref().map(|why| format!(": {why}"));
     let because = because.unwrap_or_default();
-    let Some(memory) = header.and_then(|header| header.memory_bytes) else {
+    let Some(memory) = header.and_then(|header| header.machine.memory_bytes) else {
         let limit = describe_limits(configuration)?;
         reason?;
         return Some(format!(
             "the JVM cannot see its limits ({limit}){because}; {REMEDY}"
         ));
     };
-    let cpus = header.and_then(|header| header.cpus_available);
+    let cpus = header.and_then(|header| header.machine.cpus_available);
     let wrong = limit_differences(configuration, Bytes::from_bytes(memory), cpus, &options);
     (!wrong.is_empty()).then(|| {
         let wrong = wrong.join(" and ");
@@ -164,8 +164,8 @@ mod tests {
     fn header(jdk: &str, memory: Option<u64>, cpus: u64) -> GcLogHeader {
         let mut header = GcLogHeader::default();
         header.jdk = Some(jdk.to_owned());
-        header.memory_bytes = memory.map(|mib| mib << 20);
-        header.cpus_available = Some(cpus);
+        header.machine.memory_bytes = memory.map(|mib| mib << 20);
+        header.machine.cpus_available = Some(cpus);
         header
     }
 
@@ -200,7 +200,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("take JDK 25"), "{text}");
-        blind.memory_bytes = Some(256 << 20);
+        blind.machine.memory_bytes = Some(256 << 20);
         assert_eq!(said(&blind, &[]), None);
     }
 

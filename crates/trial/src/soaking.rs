@@ -39,7 +39,7 @@ const AROUND: Duration = Duration::from_secs(1);
 const CHUNK: usize = 4 << 20;
 
 pub(crate) struct SoakRun {
-    soak: SoakSettings,
+    pub(crate) soak: SoakSettings,
     log: Arc<EventLog>,
     due: Instant,
     requests: u64,
@@ -57,10 +57,6 @@ impl SoakRun {
             errors: 0,
             seen: SoakEvidence::default(),
         }
-    }
-
-    pub(crate) fn rest_length(&self) -> Duration {
-        self.soak.rest
     }
 
     pub(crate) fn count_second(&mut self, second: &SecondEvidence) {

@@ -18,7 +18,7 @@ use loadline_protocol::{MemoryStudy, TrialOrder};
 use loadline_sizing::Bytes;
 
 use crate::instance::Instance;
-use crate::parts::{memory_now, read_ahead};
+use crate::parts::read_ahead;
 use crate::soaking::old_in_use;
 use crate::squeezing::Squeezing;
 
@@ -112,9 +112,8 @@ impl StudyCourse {
             return false;
         }
         self.looked = now;
-        let anon =
-            memory_now(instance.container.application_group()).and_then(|memory| memory.anon);
-        let Some(anon) = anon else {
+        let read = instance.container.application_group().read();
+        let Some(anon) = read.ok().and_then(|sample| sample.memory?.anon) else {
             return false;
         };
         let processes = instance.process_ids();

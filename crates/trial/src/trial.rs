@@ -254,7 +254,8 @@ impl OngoingTrial<'_> {
 
     fn drive_load(&mut self, load: &LoadPhase) -> Result<Vec<GeneratorProcess>, HaltReason> {
         let is_one = self.instances.all.len() == 1;
-        let is_timed = !is_one || self.instances.dependencies.need_begin();
+        // Faults of the proxy are scheduled from the begin of the load.
+        let is_timed = !is_one || self.instances.dependencies.proxy.is_some();
         let from_ns = is_timed.then(|| monotonic_ns() + LEAD_NS);
         let is_peak = load.phase == TrialPhase::Peak;
         if let Some(at_ns) = from_ns.filter(|_| !is_peak) {

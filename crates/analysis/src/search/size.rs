@@ -99,7 +99,7 @@ impl TrialSearch for SizeSearch {
     type Answer = SizeAnswer;
 
     fn next(&self, seen: &SeenTrials) -> Next<SizeAnswer> {
-        let searched = self.search_bases(seen)?;
+        let searched = all_answers(self.bases.iter().map(|search| search.next(seen)))?;
         let lots = self.lots();
         let proved = all_answers(
             lots.iter()
@@ -143,10 +143,6 @@ impl SizeSearch {
             }
         }
         lots
-    }
-
-    fn search_bases(&self, seen: &SeenTrials) -> Next<Vec<SearchedBase>> {
-        all_answers(self.bases.iter().map(|search| search.next(seen)))
     }
 
     /// The same searches with longer warm-ups where the starts turned out to be judged too early, and

@@ -312,8 +312,8 @@ impl GcLogBuilder {
             return;
         };
         self.summary.long_with_cpu += 1;
-        let workers = self.header.parallel_workers.unwrap_or(1);
-        let usable = match workers.min(self.header.cpus.unwrap_or(workers)) {
+        let workers = self.header.machine.parallel_workers.unwrap_or(1);
+        let usable = match workers.min(self.header.machine.cpus.unwrap_or(workers)) {
             0..=2 => 1.0,
             threads => threads as f64,
         };

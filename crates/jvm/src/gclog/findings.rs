@@ -310,7 +310,7 @@ fn evacuation_failure(log: &GcLog) -> Option<String> {
 fn humongous_allocations(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("G1 Humongous Allocation");
     (number > 0).then(|| {
-        let region = match log.header.region_bytes {
+        let region = match log.header.machine.region_bytes {
             Some(bytes) => format!(" (regions have {})", mib(bytes)),
             None => String::new(),
         };

@@ -4,6 +4,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::event::HeaderFact;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,6 +99,19 @@ impl fmt::Display for GarbageCollector {
     }
 }
 
+/// The JVM's view of its machine, and its settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JvmMachine {
+    pub cpus: Option<u64>,
+    pub cpus_available: Option<u64>,
+    pub memory_bytes: Option<u64>,
+    pub heap_min_bytes: Option<u64>,
+    pub heap_initial_bytes: Option<u64>,
+    pub region_bytes: Option<u64>,
+    pub parallel_workers: Option<u64>,
+    pub concurrent_workers: Option<u64>,
+}
+
 /// What a JVM said about itself at its start. `None` is what it did not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GcLogHeader {
@@ -105,16 +121,8 @@ pub struct GcLogHeader {
     /// The log is OpenJ9's, which has no clock but the wall's.
     pub is_openj9: bool,
     pub is_generational: bool,
-    pub cpus: Option<u64>,
-    /// CPUs that the JVM may use: container limits included.
-    pub cpus_available: Option<u64>,
-    pub memory_bytes: Option<u64>,
-    pub heap_min_bytes: Option<u64>,
-    pub heap_initial_bytes: Option<u64>,
     pub heap_max_bytes: Option<u64>,
-    pub region_bytes: Option<u64>,
-    pub parallel_workers: Option<u64>,
-    pub concurrent_workers: Option<u64>,
+    pub machine: JvmMachine,
     is_stated: bool,
 }
 
@@ -145,18 +153,20 @@ impl GcLogHeader {
             HeaderFact::OpenJ9 => self.is_openj9 = true,
             HeaderFact::Generational => self.is_generational = true,
             HeaderFact::Cpus { total, available } => {
-                self.cpus = Some(total);
-                self.cpus_available = Some(available);
+                self.machine.cpus = Some(total);
+                self.machine.cpus_available = Some(available);
             }
-            HeaderFact::MachineCpus(total) => self.cpus = Some(total),
-            HeaderFact::AvailableCpus(available) => self.cpus_available = Some(available),
-            HeaderFact::Memory(bytes) => self.memory_bytes = Some(bytes),
-            HeaderFact::HeapMin(bytes) => self.heap_min_bytes = Some(bytes),
-            HeaderFact::HeapInitial(bytes) => self.heap_initial_bytes = Some(bytes),
+            HeaderFact::MachineCpus(total) => self.machine.cpus = Some(total),
+            HeaderFact::AvailableCpus(available) => self.machine.cpus_available = Some(available),
+            HeaderFact::Memory(bytes) => self.machine.memory_bytes = Some(bytes),
+            HeaderFact::HeapMin(bytes) => self.machine.heap_min_bytes = Some(bytes),
+            HeaderFact::HeapInitial(bytes) => self.machine.heap_initial_bytes = Some(bytes),
             HeaderFact::HeapMax(bytes) => self.heap_max_bytes = Some(bytes),
-            HeaderFact::RegionSize(bytes) => self.region_bytes = Some(bytes),
-            HeaderFact::ParallelWorkers(threads) => self.parallel_workers = Some(threads),
-            HeaderFact::ConcurrentWorkers(threads) => self.concurrent_workers = Some(threads),
+            HeaderFact::RegionSize(bytes) => self.machine.region_bytes = Some(bytes),
+            HeaderFact::ParallelWorkers(threads) => self.machine.parallel_workers = Some(threads),
+            HeaderFact::ConcurrentWorkers(threads) => {
+                self.machine.concurrent_workers = Some(threads)
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::event::GcCpuTimes;
 use super::findings::{self, GcFinding};
+use super::header::JvmMachine;
 use super::log::{GcLog, GcLogInput};
 use super::summary::ByName;
 use super::tally::DurationTally;
@@ -91,19 +92,6 @@ pub struct SafepointSummary {
     pub by_operation: Vec<NamedDurations>,
 }
 
-/// The JVM's view of its machine, and its settings.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct JvmMachine {
-    pub cpus: Option<u64>,
-    pub cpus_available: Option<u64>,
-    pub memory_bytes: Option<u64>,
-    pub heap_min_bytes: Option<u64>,
-    pub heap_initial_bytes: Option<u64>,
-    pub region_bytes: Option<u64>,
-    pub parallel_workers: Option<u64>,
-    pub concurrent_workers: Option<u64>,
-}
-
 /// Lines read and data missing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct InputReport {
@@ -152,16 +140,7 @@ impl GcReport {
             stalls: entries(&summary.stalls),
             phases: entries(&summary.phases),
             concurrent: entries(&summary.concurrent),
-            machine: JvmMachine {
-                cpus: header.cpus,
-                cpus_available: header.cpus_available,
-                memory_bytes: header.memory_bytes,
-                heap_min_bytes: header.heap_min_bytes,
-                heap_initial_bytes: header.heap_initial_bytes,
-                region_bytes: header.region_bytes,
-                parallel_workers: header.parallel_workers,
-                concurrent_workers: header.concurrent_workers,
-            },
+            machine: header.machine.clone(),
             findings: findings::all_findings(log),
             input: input(&log.input),
         }

@@ -90,12 +90,6 @@ fn digest_of_bytes(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// The pieces of all chunks that are there, in their order, unchecked.
-/// Errors: [`RunRefusal`] names a chunk that is missing or damaged.
-pub fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, RunRefusal> {
-    whole_pieces(chunks)?.iter().map(unpacked_piece).collect()
-}
-
 /// The pieces of one result: the first is the sent one, which the Job's digest proves, and all
 /// belong to that result. Errors: [`RunRefusal`] names a chunk that is missing or damaged, or a
 /// piece that does not belong to the result.
@@ -223,6 +217,11 @@ mod tests {
             char::from(b'!' + (state >> 58) as u8)
         };
         (0..bytes).map(next).collect()
+    }
+
+    /// The pieces of all chunks that are there, in their order, unchecked.
+    fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, RunRefusal> {
+        whole_pieces(chunks)?.iter().map(unpacked_piece).collect()
     }
 
     fn all(pieces: &[ResultPiece]) -> Vec<PieceChunk> {

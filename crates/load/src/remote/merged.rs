@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::GeneratorEvidence;
 
-use super::messages::GeneratorMember;
+use super::messages::{GeneratorMember, GeneratorSecond};
 use super::offset::ClockOffset;
 use crate::error::LoadError;
 use crate::outcome::{LoadSecond, LoadTotals};
@@ -20,13 +20,6 @@ pub(super) struct MergedSeconds {
     told: Vec<(u64, bool)>,
 }
 
-pub(super) struct GeneratorSecond {
-    pub(super) index: u64,
-    pub(super) at_ns: u64,
-    pub(super) is_warmup: bool,
-    pub(super) totals: Box<TotalsMessage>,
-}
-
 impl MergedSeconds {
     pub(super) fn for_generators(generators: usize) -> Self {
         Self {
@@ -35,12 +28,7 @@ impl MergedSeconds {
         }
     }
 
-    pub(super) fn add_generator_second(
-        &mut self,
-        generator: usize,
-        of: &GeneratorSecond,
-    ) -> Result<(), LoadError> {
-        let totals = parts::totals_from_message(&of.totals)?;
+    pub(super) fn add_generator_second(&mut self, generator: usize, of: &GeneratorSecond) {
         let (second, count) = self.pending.entry(of.index).or_insert_with(|| {
             let second = LoadSecond {
                 index: of.index,
@@ -52,12 +40,11 @@ impl MergedSeconds {
             };
             (second, 0)
         });
-        second.totals.add_outcomes(&totals);
+        second.totals.add_outcomes(&of.totals.totals);
         second.at_ns = second.at_ns.max(of.at_ns);
         second.length = second.length.max(of.totals.duration);
         *count += 1;
         self.told[generator].0 = of.index.saturating_add(1);
-        Ok(())
     }
 
     pub(super) fn end_generator(&mut self, generator: usize) {
@@ -110,7 +97,7 @@ fn generator_evidence(part: &FinishedPart<'_>) -> GeneratorEvidence {
     GeneratorEvidence {
         name: part.member.name.clone(),
         node: part.member.node.clone(),
-        scheduled: part.result.measure.scheduled,
+        scheduled: part.result.measure.totals.scheduled,
         offset_ns: part.offset.ahead,
         offset_error: Duration::from_nanos(part.offset.error),
         drift_ns: part.drift_ns,
@@ -143,7 +130,7 @@ mod tests {
                         is_warmup: false,
                         totals: Box::new(TotalsMessage::new(&totals, Duration::from_secs(1))),
                     };
-                    seconds.add_generator_second(*generator, &told).unwrap();
+                    seconds.add_generator_second(*generator, &told);
                 }
             }
             while let Some(second) = seconds.next() {

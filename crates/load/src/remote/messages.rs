@@ -55,26 +55,20 @@ pub enum ToGenerator {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorSecond {
+    pub index: u64,
+    pub at_ns: u64,
+    pub is_warmup: bool,
+    pub totals: Box<TotalsMessage>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum FromGenerator {
-    Clock {
-        echo: u64,
-        now_ns: u64,
-    },
-    Reached {
-        why: Option<String>,
-    },
+    Clock { echo: u64, now_ns: u64 },
+    Reached { why: Option<String> },
     Connected,
-    Second {
-        index: u64,
-        at_ns: u64,
-        is_warmup: bool,
-        totals: Box<TotalsMessage>,
-    },
-    Result {
-        result: Box<ResultMessage>,
-    },
-    Failed {
-        why: String,
-    },
+    Second(GeneratorSecond),
+    Result { result: Box<ResultMessage> },
+    Failed { why: String },
 }

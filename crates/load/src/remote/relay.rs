@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::link::{GeneratorLink, unexpected_message};
-use super::merged::{self, FinishedPart as Made, GeneratorSecond, MergedSeconds};
+use super::merged::{self, FinishedPart as Made, MergedSeconds};
 use super::messages::{FromGenerator, Generators, RemoteLoadFailure, ToGenerator};
 use super::offset::MOST_ERROR;
 use crate::clock::clock_ns;
@@ -178,22 +178,9 @@ impl<'a> RemoteLoad<'a> {
         while results.len() < self.links.len() {
             match self.next()? {
                 None => {}
-                Some((
-                    of,
-                    FromGenerator::Second {
-                        index,
-                        at_ns,
-                        is_warmup,
-                        totals,
-                    },
-                )) => {
-                    let told = GeneratorSecond {
-                        index,
-                        at_ns: self.links[of].offset.to_local_ns(at_ns),
-                        is_warmup,
-                        totals,
-                    };
-                    seconds.add_generator_second(of, &told)?;
+                Some((of, FromGenerator::Second(mut second))) => {
+                    second.at_ns = self.links[of].offset.to_local_ns(second.at_ns);
+                    seconds.add_generator_second(of, &second);
                 }
                 Some((of, FromGenerator::Result { result })) => {
                     let link = &self.links[of];

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::frame::{self, MOST};
 use super::hello::{Greeting, receive_client, set_timeouts};
-use super::messages::{FromGenerator, SILENCE, ToGenerator};
+use super::messages::{FromGenerator, GeneratorSecond, SILENCE, ToGenerator};
 use crate::clock::{clock_ns, to_timespec};
 use crate::part::{TotalsMessage, result_message};
 use crate::plan::LoadPlan;
@@ -175,12 +175,12 @@ fn run_load(
         begins.recv().unwrap_or(earliest)
     };
     let outcome = run_from(plan, stop, &mut begin, &mut |second| {
-        let second = FromGenerator::Second {
+        let second = FromGenerator::Second(GeneratorSecond {
             index: second.index,
             at_ns: second.at_ns,
             is_warmup: second.is_warmup,
             totals: Box::new(TotalsMessage::new(&second.totals, second.length)),
-        };
+        });
         say_to_client(writer, &second);
     });
     let last = match outcome {

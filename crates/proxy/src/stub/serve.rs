@@ -20,9 +20,9 @@ use crate::meter::Lag;
 const TURNS: usize = 32;
 
 #[derive(Debug)]
-struct ListeningStub {
+pub(crate) struct ListeningStub {
     listeners: Vec<TcpListener>,
-    answers: StubAnswers,
+    pub(crate) answers: StubAnswers,
     random: RandomStream,
     made: u64,
 }
@@ -49,7 +49,7 @@ pub(crate) enum StubProgress {
 
 #[derive(Debug, Default)]
 pub(crate) struct StubServer {
-    all: Vec<ListeningStub>,
+    pub(crate) all: Vec<ListeningStub>,
     served: HashMap<u64, StubConnection>,
     next: u64,
 }
@@ -66,10 +66,6 @@ impl StubServer {
         };
         self.all.push(stub);
         Ok(self.all.last().map_or(&[], |stub| &stub.listeners))
-    }
-
-    pub(crate) fn stub_count(&self) -> usize {
-        self.all.len()
     }
 
     pub(crate) fn stub_listener(&self, stub: usize, listener: usize) -> Option<&TcpListener> {
@@ -124,10 +120,6 @@ impl StubServer {
             self.served.remove(&id);
         }
         next
-    }
-
-    pub(crate) fn counted_answers(&self) -> impl Iterator<Item = &StubAnswers> {
-        self.all.iter().map(|stub| &stub.answers)
     }
 }
 

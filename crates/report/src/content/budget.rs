@@ -59,7 +59,14 @@ pub fn section(view: &ResultView) -> Option<Section> {
     };
     sum("sum, growth included", format!("{}Mi", shares.total()));
     sum("limit", budget.limit().to_string());
-    sum("left over", budget.spare_room().round_down(MIB).to_string());
+    sum(
+        "left over",
+        budget
+            .limit()
+            .saturating_sub(budget.total_need())
+            .round_down(MIB)
+            .to_string(),
+    );
     let title = format!("What fills the {}?", budget.limit());
     let words = "Measured in a start that was aged with many requests. The heap is as large as it may become, the growth of the other parts is what they are still expected to take.";
     let section =

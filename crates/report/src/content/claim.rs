@@ -22,7 +22,7 @@ use crate::view::ResultView;
 pub(crate) struct AnswerClaim<'a> {
     view: &'a ResultView,
     recommendation: &'a Recommendation,
-    soak: Option<(&'a TrialRecord, SoakOutcome)>,
+    pub(super) soak: Option<(&'a TrialRecord, SoakOutcome)>,
 }
 
 impl<'a> AnswerClaim<'a> {
@@ -54,10 +54,6 @@ impl<'a> AnswerClaim<'a> {
         };
         let is_steady = self.recommendation.live_set_trend.is_none();
         self.recommendation.is_proven() && is_steady && self.soak.as_ref().is_some_and(lasted)
-    }
-
-    pub(crate) fn is_soaked(&self) -> bool {
-        self.soak.is_some()
     }
 
     pub(crate) fn is_refuted(&self) -> bool {

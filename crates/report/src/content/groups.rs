@@ -155,7 +155,7 @@ pub(crate) fn memory_and_heap(configuration: &Configuration) -> String {
 /// Names for the configurations of one result: only the parts in which they differ.
 #[derive(Debug, Clone)]
 pub struct ConfigurationNames {
-    shared: Vec<String>,
+    pub(super) shared: Vec<String>,
     differ: bool,
     others: bool,
     labels: OptionLabels,
@@ -256,11 +256,6 @@ impl ConfigurationNames {
     /// The experiment's label of its options; `None` where they all have the same.
     pub fn label(&self, configuration: &Configuration) -> Option<&str> {
         self.labels.find_label(configuration)
-    }
-
-    /// What all configurations have in common: `1 CPU, -XX:+UseSerialGC`.
-    pub fn shared_parts(&self) -> String {
-        self.shared.join(", ")
     }
 
     /// All differences from the other configurations except memory: limits, then the experiment's

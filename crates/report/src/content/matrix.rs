@@ -21,7 +21,7 @@ pub fn matrix_section(view: &ResultView) -> Option<Section> {
     }
     let names = ConfigurationNames::for_result(view);
     let section = Section::new("sizes", "Which sizes keep the SLO?");
-    let shared = names.shared_parts();
+    let shared = names.shared.join(", ");
     let section = if shared.is_empty() {
         section
     } else {

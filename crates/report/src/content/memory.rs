@@ -104,9 +104,9 @@ pub fn memory_section(view: &ResultView) -> Option<Section> {
         let share = |part: Bytes| {
             let share = part.as_bytes() as f64 / fill.limit.as_bytes().max(1) as f64;
             TableCell::from(format!(
-                "{} ({})",
+                "{} ({:.0} %)",
                 format::measured_bytes(Bytes::from_mib(part.as_mib().round() as u64)),
-                whole_percent(share)
+                share * 100.0
             ))
         };
         let logs = || {
@@ -133,8 +133,4 @@ pub fn memory_section(view: &ResultView) -> Option<Section> {
             .with_block(SectionBlock::Paragraph(words.to_owned()))
             .with_block(SectionBlock::Table(table)),
     )
-}
-
-fn whole_percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }

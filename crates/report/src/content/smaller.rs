@@ -10,7 +10,7 @@ use loadline_sizing::Cpus;
 
 use super::groups::{self, ConfigurationGroup};
 use super::section::{Section, SectionBlock};
-use crate::figures::{self, MiddleValue, TrialFigures, spread};
+use crate::figures::{self, TrialFigures, spread};
 use crate::format;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
@@ -181,7 +181,10 @@ type Show = fn(&[TrialFigures]) -> String;
 
 macro_rules! row {
     ($name:literal, $($figure:ident).+, $print:path) => {
-        ($name, |all| spread_words(all.iter().filter_map(|f| f.$($figure).+), $print))
+        ($name, |all| {
+                let found = spread(all.iter().filter_map(|f| f.$($figure).+));
+                found.map_or_else(|| format::NONE.to_owned(), |s| s.show($print))
+            })
     };
 }
 
@@ -214,10 +217,3 @@ const ROWS: &[(&str, Show)] = &[
     ),
     row!("Peak anonymous memory", anon, format::measured_bytes),
 ];
-
-fn spread_words<T: Copy + MiddleValue>(
-    values: impl Iterator<Item = T>,
-    print: impl Fn(T) -> String,
-) -> String {
-    spread(values).map_or_else(|| format::NONE.to_owned(), |s| s.show(print))
-}

@@ -37,7 +37,7 @@ pub fn start_cpu_sentence(view: &ResultView, answer: &Configuration) -> Option<S
     (!tried.is_empty()).then(|| {
         format!(
             "It starts in {}; {}: {end}.",
-            seconds_text(before),
+            format::measured_seconds(before),
             tried.join(", ")
         )
     })
@@ -46,7 +46,7 @@ pub fn start_cpu_sentence(view: &ResultView, answer: &Configuration) -> Option<S
 fn tried_words(start: Cpus, time: f64, kept: usize, of: usize) -> String {
     format!(
         "with {start} CPU until ready in {} ({kept} of {} kept the SLO)",
-        seconds_text(time),
+        format::measured_seconds(time),
         format::count_of(of, "start"),
     )
 }
@@ -54,8 +54,4 @@ fn tried_words(start: Cpus, time: f64, kept: usize, of: usize) -> String {
 fn start_seconds(group: &ConfigurationGroup<'_>) -> Option<f64> {
     let times: Vec<f64> = group.evidence_trials().filter_map(ready_seconds).collect();
     median(&times)
-}
-
-fn seconds_text(time: f64) -> String {
-    format::measured_time(std::time::Duration::from_secs_f64(time))
 }

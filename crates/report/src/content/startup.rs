@@ -4,8 +4,6 @@
 //! drawings of this section show. There is nothing to say about results that vary neither the cache
 //! nor the CPU.
 
-use std::time::Duration;
-
 use loadline_analysis::interval::{Bootstrap, ConfidenceInterval};
 use loadline_analysis::record::{Configuration, TrialRecord};
 use loadline_analysis::startup::{
@@ -209,7 +207,10 @@ fn compare<'g, 'r>(
     rows.sort_by_key(|group| ClassSharing::for_configuration(group.configuration));
     let compared = |group: &'g ConfigurationStarts<'r>| {
         let is_reference = std::ptr::eq(group, reference);
-        let against = |figure| pair_with(group, reference, figure).filter(|_| !is_reference);
+        let against = |figure: fn(&TrialRecord) -> Option<f64>| {
+            let pairs = compare_paired(group, reference, figure, Bootstrap::default());
+            pairs.filter(|_| !is_reference)
+        };
         ComparedStarts {
             group,
             is_reference,
@@ -218,14 +219,6 @@ fn compare<'g, 'r>(
         }
     };
     rows.into_iter().map(compared).collect()
-}
-
-fn pair_with(
-    group: &ConfigurationStarts<'_>,
-    reference: &ConfigurationStarts<'_>,
-    figure: fn(&TrialRecord) -> Option<f64>,
-) -> Option<PairedComparison> {
-    compare_paired(group, reference, figure, Bootstrap::default())
 }
 
 fn sharing(configuration: &Configuration) -> String {
@@ -263,8 +256,8 @@ fn in_words(
     let mut words = format!(
         "{}: ready in {} instead of {}, {} (95 % interval {}, {pairs}).",
         sharing(group.configuration),
-        time_words(with),
-        time_words(without),
+        format::measured_seconds(with),
+        format::measured_seconds(without),
         change(start.ratio.estimate),
         range(start.ratio),
     );
@@ -310,13 +303,9 @@ fn relative(paired: Option<PairedComparison>, is_reference: bool) -> TableCell {
     }
 }
 
-fn time_words(seconds: f64) -> String {
-    format::measured_time(Duration::from_secs_f64(seconds.max(0.0)))
-}
-
 fn seconds_cell(value: Option<f64>) -> TableCell {
     value
-        .map_or_else(|| format::NONE.to_owned(), time_words)
+        .map_or_else(|| format::NONE.to_owned(), format::measured_seconds)
         .into()
 }
 
@@ -362,7 +351,7 @@ fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
         );
         table.add_row([
             limit.limit.to_string().into(),
-            time_words(limit.measured).into(),
+            format::measured_seconds(limit.measured).into(),
             seconds_cell(limit.predicted),
             match error {
                 Some(error) if between => error,
@@ -434,8 +423,8 @@ fn boosts(study: &CpuStudy) -> Vec<String> {
             "A start boost from {} to {} CPU would save {} of {}; the CPU time of the start stays the same.",
             limit.limit,
             largest.limit,
-            time_words(saved),
-            time_words(limit.measured),
+            format::measured_seconds(saved),
+            format::measured_seconds(limit.measured),
         )
     };
     smaller.iter().map(sentence).collect()

@@ -208,7 +208,7 @@ fn axes(
         }
     }
     drawing.x_axis(x, (top, bottom), &ticks, "memory limit, logarithmic");
-    let time = |ms: f64| format::measured_time(Duration::from_secs_f64(ms / 1e3));
+    let time = |ms: f64| format::measured_seconds(ms / 1e3);
     drawing.y_axis(y, (LEFT, WIDTH - RIGHT), time, "");
     drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, title);
 }

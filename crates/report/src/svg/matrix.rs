@@ -251,8 +251,8 @@ fn axes<'a>(
         }
     }
     drawing.x_axis(x, (top, bottom), &ticks, title);
-    let time = |seconds: f64| format::measured_time(Duration::from_secs_f64(seconds));
-    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), time, "");
+    let range = (LEFT, WIDTH - RIGHT);
+    drawing.y_axis(y, range, format::measured_seconds, "");
 }
 
 fn draw_matrix_line(

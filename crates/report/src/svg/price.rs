@@ -47,7 +47,7 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        show_millis,
+        |ms| format::measured_seconds(ms / 1e3),
         &format!("p99, {}", view.latency_origin()),
     );
     if let Some(bound) = bound {
@@ -100,10 +100,6 @@ fn bound(view: &ResultView) -> Option<f64> {
             }
             _ => None,
         })
-}
-
-fn show_millis(ms: f64) -> String {
-    format::measured_time(std::time::Duration::from_secs_f64(ms / 1e3))
 }
 
 fn dollars(value: f64) -> String {

@@ -1,7 +1,5 @@
 //! Start time over the CPU limit: every start, the model, and what it says of limits left out.
 
-use std::time::Duration;
-
 use super::frame::shorten_name;
 use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class};
 use super::scale::AxisScale;
@@ -44,7 +42,7 @@ pub fn start_cpu(view: &ResultView) -> Option<String> {
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        show_seconds,
+        format::measured_seconds,
         "exec to ready (log scale)",
     );
     for (i, family) in families.iter().enumerate() {
@@ -95,7 +93,7 @@ fn draw_limit_family(
         let title = format!(
             "{}, {limit} CPU: ready after {}",
             family.name,
-            show_seconds(*seconds)
+            format::measured_seconds(*seconds)
         );
         let at = (x.position_of(limit.as_f64()), y.position_of(*seconds));
         drawing.draw_mark(Mark::Of(series), at, false, &title);
@@ -112,8 +110,8 @@ fn draw_limit_family(
         let title = format!(
             "{} CPU, {kind}: predicted {}, measured {}",
             limit.limit,
-            show_seconds(predicted),
-            show_seconds(limit.measured)
+            format::measured_seconds(predicted),
+            format::measured_seconds(limit.measured)
         );
         let at = (
             x.position_of(limit.limit.as_f64()),
@@ -121,8 +119,4 @@ fn draw_limit_family(
         );
         drawing.draw_mark(Mark::Predicted, at, false, &title);
     }
-}
-
-fn show_seconds(seconds: f64) -> String {
-    format::measured_time(Duration::from_secs_f64(seconds.clamp(0.0, 1e9)))
 }

@@ -1,7 +1,5 @@
 //! The warm-up: the usual answer (p50) of every second since the load began.
 
-use std::time::Duration;
-
 use super::frame::shorten_name;
 use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class};
 use super::scale::AxisScale;
@@ -46,7 +44,7 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     drawing.y_axis(
         &y,
         (LEFT, WIDTH - RIGHT),
-        show_ms,
+        |ms| format::measured_seconds(ms / 1e3),
         "p50, the median over the trials (log scale)",
     );
     if let Some(judged) = curves.first().map(|c| x.position_of(c.warm_up as f64)) {
@@ -75,8 +73,4 @@ fn thin_places(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
         (x, chunk[chunk.len() / 2].1)
     };
     places.chunks(size).map(middle).collect()
-}
-
-fn show_ms(ms: f64) -> String {
-    format::measured_time(Duration::from_secs_f64(ms / 1e3))
 }

@@ -139,10 +139,6 @@ impl Store {
         self.directory.join("trials")
     }
 
-    pub fn scratch_directory(&self, trial: &str) -> PathBuf {
-        self.scratch_root().join(trial)
-    }
-
     pub fn create_result(&self, new: &NewResult) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
         let machine = self.json_text(&new.machine)?;

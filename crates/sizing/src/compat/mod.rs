@@ -14,17 +14,3 @@ pub struct LauncherOutput {
     pub options: Vec<String>,
     pub leaves_out: &'static str,
 }
-
-impl LauncherOutput {
-    pub fn max_heap(&self) -> Option<&str> {
-        self.options
-            .iter()
-            .find_map(|option| option.strip_prefix("-Xmx"))
-    }
-
-    pub fn value(&self, prefix: &str) -> Option<&str> {
-        self.options
-            .iter()
-            .find_map(|option| option.strip_prefix(prefix))
-    }
-}

@@ -79,7 +79,7 @@ fn probe_inside(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunR
         let last = text.lines().last().unwrap_or_default();
         failed(format!(
             "it said `{}`: {error}",
-            crate::output::plain_text(last)
+            loadline_analysis::foreign_text::indented_line(last)
         ))
     })
 }

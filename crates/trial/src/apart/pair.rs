@@ -251,13 +251,17 @@ impl ApartContainers {
         for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
             text = text.replace(secret, "***");
         }
-        text.lines().map(crate::output::plain_text).collect()
+        text.lines()
+            .map(loadline_analysis::foreign_text::indented_line)
+            .collect()
     }
 
     pub fn own_words(&self) -> Option<String> {
         let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.own]).ok()?;
         let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();
-        text.lines().rfind(is_word).map(crate::output::plain_text)
+        text.lines()
+            .rfind(is_word)
+            .map(loadline_analysis::foreign_text::indented_line)
     }
 
     pub fn remove_both(&mut self) -> Result<(), engine::EngineError> {

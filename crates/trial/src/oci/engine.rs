@@ -305,7 +305,7 @@ fn last_words(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let is_cause = |line: &&str| !line.trim().is_empty() && !line.starts_with(WHOSE);
     match said.lines().rfind(is_cause) {
-        Some(line) => crate::output::plain_text(line.trim()),
+        Some(line) => loadline_analysis::foreign_text::indented_line(line.trim()),
         None => format!("it ended with {}", output.status),
     }
 }

@@ -23,11 +23,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_cgroup::{CgroupError, CgroupLayout, CgroupSample, ControlGroup, GroupName};
-use loadline_protocol::RunSpec;
 use rustix::process::Signal;
 
 use crate::container::{
-    AppContainer, ContainerBase, ContainerEvent, ContainerNetwork, NetworkNamespace, SHM,
+    AppContainer, ContainedProgram, ContainerEvent, ContainerNetwork, NetworkNamespace, SHM,
 };
 use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, refusal_halt};
@@ -43,17 +42,6 @@ const MAVEN: &str = ".m2";
 
 /// How long dying may take once killed; milliseconds as a rule.
 const END: Duration = Duration::from_secs(10);
-
-pub struct NamespaceContainerSpec<'a> {
-    pub frame: &'a ContainerBase<'a>,
-    pub program: &'a ProgramSpec,
-    pub cpus: &'a [u32],
-    /// Directories that it sees as empty private ones.
-    pub directories: &'a [PathBuf],
-    pub hidden: &'a [PathBuf],
-    pub run: Option<&'a RunSpec>,
-    pub loadline: &'a Path,
-}
 
 /// One application in namespaces and a cgroup. The fields are dropped in order: processes before
 /// their group, the group before their files.
@@ -71,12 +59,13 @@ impl NamespaceContainer {
     /// everything made so far is removed.
     pub fn prepare_in_namespaces(
         layout: &CgroupLayout,
-        wanted: &NamespaceContainerSpec<'_>,
+        wanted: &ContainedProgram<'_>,
+        loadline: &Path,
         output: PipeWriter,
         tell: impl Fn(ContainerEvent) + Send + 'static,
         warnings: &mut Vec<String>,
     ) -> Result<Self, HaltReason> {
-        let (program, frame) = (wanted.program, wanted.frame);
+        let (program, frame) = (wanted.program, &wanted.frame);
         let mut needs =
             ProgramFiles::from_program(program).map_err(|error| unreachable_halt(&error))?;
         if let Some(run) = wanted.run {
@@ -127,7 +116,7 @@ impl NamespaceContainer {
         let order = init_order(wanted, &needs, &group, view);
         let tell =
             move |event: Option<InitEvent>| to_container_event(event).into_iter().for_each(&tell);
-        let sandbox = Sandbox::open_sandbox(wanted.loadline, &order, frame.name, output, tell);
+        let sandbox = Sandbox::open_sandbox(loadline, &order, frame.name, output, tell);
         Ok(Self {
             sandbox: sandbox.map_err(sandbox_refused)?,
             group,
@@ -222,7 +211,7 @@ pub fn try_sandbox(loadline: &Path) -> Result<(), String> {
 }
 
 fn init_order(
-    wanted: &NamespaceContainerSpec<'_>,
+    wanted: &ContainedProgram<'_>,
     needs: &ProgramFiles,
     group: &TrialGroup,
     view: FilesystemView,

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::MachineDescription;
 use loadline_cgroup::ControlGroup;
 use loadline_jvm::detect::{InstalledJdk, JdkVersion};
+use loadline_load::process_cpu;
 use loadline_protocol::{Account, RunRefusal};
 use loadline_sizing::Vm;
 use rustix::process::{getegid, geteuid};
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::MARK;
@@ -153,7 +153,7 @@ fn in_pod() -> Result<(), RunRefusal> {
 fn probe_throttling() -> (Option<bool>, Option<u64>) {
     let group = ControlGroup::of_process(Path::new("/proc"), std::process::id()).ok();
     let throttled = || group.as_ref()?.read().ok()?.cpu.nr_throttled;
-    let ((before, used_before), begin) = ((throttled(), own_cpu_time()), Instant::now());
+    let ((before, used_before), begin) = ((throttled(), process_cpu()), Instant::now());
     while begin.elapsed() < SPIN {
         let step = Instant::now();
         while step.elapsed() < PERIOD {
@@ -165,19 +165,11 @@ fn probe_throttling() -> (Option<bool>, Option<u64>) {
         if periods.is_some_and(|periods| periods > 0) {
             return (Some(true), periods);
         }
-        if own_cpu_time().saturating_sub(used_before) > allowed_cpu_time(begin.elapsed()) {
+        if process_cpu().saturating_sub(used_before) > allowed_cpu_time(begin.elapsed()) {
             return (Some(false), periods);
         }
     }
     (None, None)
-}
-
-fn own_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(
-        time.tv_sec.try_into().unwrap_or(0),
-        time.tv_nsec.try_into().unwrap_or(0),
-    )
 }
 
 /// The most CPU time that a limit allows in this wall time: the quota of each period begun, and the

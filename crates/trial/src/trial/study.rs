@@ -10,11 +10,10 @@ use super::OngoingTrial;
 use crate::clock::monotonic_ns;
 use crate::halt::HaltReason;
 use crate::load_command::LoadTool;
-use crate::soaking::SoakRun;
 
 impl OngoingTrial<'_> {
     pub(super) fn prepare_soak_cycle(&mut self, phase: TrialPhase) -> Result<(), HaltReason> {
-        let rest = self.soaking.as_ref().map(SoakRun::rest_length);
+        let rest = self.soaking.as_ref().map(|soaking| soaking.soak.rest);
         match (phase, rest) {
             (TrialPhase::Measure, Some(_)) => self.probe_soak(false),
             (TrialPhase::Again, Some(rest)) => {

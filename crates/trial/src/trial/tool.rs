@@ -138,7 +138,7 @@ impl OngoingTrial<'_> {
         }
         let has_begun = !front.passed_seconds().is_empty() || !self.load.is_empty();
         match &self.order.load_command {
-            Some(command) if !has_begun && front.ordered_for() > command.first_request => {
+            Some(command) if !has_begun && front.begin.elapsed() > command.first_request => {
                 Err(HaltReason::Failed(tool.sent_nothing(command)))
             }
             _ => Ok(()),

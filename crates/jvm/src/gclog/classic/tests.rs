@@ -139,7 +139,7 @@ CommandLine flags: -XX:InitialHeapSize=1048576 -XX:MaxHeapSize=100663296 -XX:+Pr
     assert_eq!(header.jdk.as_deref(), Some("1.8.0_292-b10"));
     assert_eq!(header.collector, Some(super::super::GarbageCollector::G1));
     assert_eq!(header.heap_max_bytes, Some(96 << 20));
-    assert_eq!(header.memory_bytes, Some(16_433_232 << 10));
+    assert_eq!(header.machine.memory_bytes, Some(16_433_232 << 10));
 }
 
 #[test]

@@ -74,7 +74,10 @@ fn a_stop_is_a_pause_with_its_kind_cause_heap_and_cpu() {
     let header = &log.header;
     assert_eq!(header.collector.map(|c| c.collector_name()), Some("gencon"));
     assert!(header.is_openj9);
-    assert_eq!((header.cpus, header.cpus_available), (Some(8), Some(2)));
+    assert_eq!(
+        (header.machine.cpus, header.machine.cpus_available),
+        (Some(8), Some(2))
+    );
     assert_eq!(header.heap_max_bytes, Some(512 << 20));
     let pause = &log.pauses[0];
     assert_eq!(&*pause.name.kind, "Global");

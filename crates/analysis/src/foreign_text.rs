@@ -6,8 +6,6 @@
 
 /// Longest foreign text in a sentence, in characters; the rest is counted.
 const LONGEST: usize = 2_000;
-/// Removes escape sequences, C0 and C1 controls (all but newline and tab), bidirectional controls
-/// and line separators; shortens texts over 2000 characters with a note.
 const LONGEST_LABEL: usize = 80;
 const LONGEST_CELL: usize = 400;
 const LONGEST_FILE: usize = 64_000;
@@ -66,23 +64,26 @@ fn clean_up_to(text: &str, longest: usize) -> String {
 
 /// [`one_line`] for the name of a line in a chart or an entry of a list: 80 characters.
 pub fn label(text: &str) -> String {
-    clean_up_to(text, LONGEST_LABEL)
-        .replace(['\n', '\t'], " ")
-        .trim()
-        .to_owned()
+    line_up_to(text, LONGEST_LABEL).trim().to_owned()
 }
 
 /// [`one_line`] for a table cell: 400 characters.
 pub fn cell(text: &str) -> String {
-    clean_up_to(text, LONGEST_CELL)
-        .replace(['\n', '\t'], " ")
-        .trim()
-        .to_owned()
+    line_up_to(text, LONGEST_CELL).trim().to_owned()
 }
 
 /// [`clean`], and on one line: newlines and tabs become spaces.
 pub fn one_line(text: &str) -> String {
-    clean(text).replace(['\n', '\t'], " ").trim().to_owned()
+    indented_line(text).trim().to_owned()
+}
+
+/// [`one_line`] that keeps its indentation, as lines of a stack trace have it.
+pub fn indented_line(text: &str) -> String {
+    line_up_to(text, LONGEST)
+}
+
+fn line_up_to(text: &str, longest: usize) -> String {
+    clean_up_to(text, longest).replace(['\n', '\t'], " ")
 }
 
 fn is_shown(c: char) -> bool {
