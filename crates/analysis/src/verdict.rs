@@ -10,7 +10,6 @@ mod disturbed;
 mod loads;
 mod metric;
 mod run;
-mod unjudged;
 mod words;
 
 use std::time::Duration;
@@ -146,7 +145,7 @@ fn judge_calm(
     let loads = JudgedLoads::from_evidence(evidence);
     let objectives = match (&evidence.run, &loads) {
         (Some(of), _) => run::objective_results((slo, of), evidence, thresholds),
-        (None, Ok(loads)) if unjudged::is_measured(loads.base.as_ref(), evidence) => {
+        (None, Ok(loads)) if is_measured(loads.base.as_ref(), evidence) => {
             objective_results(slo, loads, evidence)
         }
         _ => Vec::new(),
@@ -223,7 +222,7 @@ fn decide_verdict(
         ko.reason.extend(behind);
         return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
-    if let Some((cause, reason)) = unjudged::why_unjudged(loads.base.as_ref(), slo, evidence) {
+    if let Some((cause, reason)) = why_unjudged(loads.base.as_ref(), slo, evidence) {
         return (TrialVerdict::Invalid(cause), reason.into());
     }
     let early = evidence.ended_early.as_ref();
@@ -537,6 +536,27 @@ fn trial_seconds(evidence: &Evidence) -> f64 {
     let nanos = end.unwrap_or(0).saturating_sub(start.unwrap_or(0));
     let of_phases = nanos as f64 / 1e9;
     of_phases.max(evidence.seconds.len() as f64).max(1.0)
+}
+
+/// Whether a trial left anything to judge: requests, metrics, or the exit code of its load command.
+fn is_measured(measured: Option<&MeasuredLoad>, evidence: &Evidence) -> bool {
+    measured.is_some() || !evidence.metrics.is_empty() || evidence.load_exit.is_some()
+}
+
+fn why_unjudged(
+    measured: Option<&MeasuredLoad>,
+    slo: &Slo,
+    evidence: &Evidence,
+) -> Option<(InvalidReason, String)> {
+    let is_cut = evidence.ended_early.is_some();
+    if slo.failing_exit().is_some() && evidence.load_exit.is_none() && !is_cut {
+        let reason = "the load command did not end after the judged part, so its exit code is unknown; it must end after {duration_s} seconds, as its command can say";
+        return Some((InvalidReason::LoadCommand, reason.to_owned()));
+    }
+    (!is_measured(measured, evidence)).then(|| {
+        let reason = "the application was ready, but no load was measured";
+        (InvalidReason::ToolError, reason.to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -68,10 +68,7 @@ impl FakeCgroupTree {
     }
 
     pub fn try_detect(&self, privilege: Privilege) -> Result<CgroupLayout, CgroupError> {
-        CgroupLayout::detect_as(
-            &self.cgroup_root(),
-            &self.dir.path().join("proc"),
-            privilege,
-        )
+        let proc = self.dir.path().join("proc");
+        CgroupLayout::detect_from(&proc.join("self"), &self.cgroup_root(), &proc, privilege)
     }
 }

@@ -165,7 +165,8 @@ impl CgroupLayout {
     /// is no cgroup mount. A machine where groups may not be made is no error here, see
     /// [`CgroupLayout::check_permission`].
     pub fn detect(root: &Path, proc_root: &Path) -> Result<Self, CgroupError> {
-        Self::detect_as(root, proc_root, Privilege::for_this_process())
+        let privilege = Privilege::for_this_process();
+        Self::detect_from(&proc_root.join("self"), root, proc_root, privilege)
     }
 
     /// The hierarchies as a process of another container sees them; groups are never made there.
@@ -177,15 +178,7 @@ impl CgroupLayout {
         Self::detect_from(&process, &root, proc_root, Privilege::for_this_process())
     }
 
-    pub(crate) fn detect_as(
-        root: &Path,
-        proc_root: &Path,
-        privilege: Privilege,
-    ) -> Result<Self, CgroupError> {
-        Self::detect_from(&proc_root.join("self"), root, proc_root, privilege)
-    }
-
-    fn detect_from(
+    pub(crate) fn detect_from(
         process: &Path,
         root: &Path,
         proc_root: &Path,

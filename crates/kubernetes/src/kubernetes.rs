@@ -14,7 +14,6 @@ use loadline_experiment::{ClusterSettings as Wanted, Slots};
 use loadline_protocol::{Account, RunRefusal, TrialOrder};
 use loadline_runner::host::{Delivery, TrialHandle, TrialHost};
 use loadline_sizing::Bytes;
-use loadline_trial::monotonic_ns;
 use loadline_trial::oci::image::EngineImage;
 use loadline_trial::pod;
 
@@ -212,10 +211,6 @@ impl TrialHost for KubernetesHost {
     fn wait_for_events(&mut self, patience: Duration) {
         self.cluster
             .run(async { tokio::time::sleep(patience.min(POLL)).await });
-    }
-
-    fn host_clock_ns(&self) -> u64 {
-        monotonic_ns()
     }
 }
 

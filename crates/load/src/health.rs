@@ -85,7 +85,8 @@ impl Health {
         wall: Duration,
     ) -> Self {
         let lag = &totals.send_lag;
-        let limit = lag_limit(plan);
+        // What the pacing grid adds is asked for.
+        let limit = MAX_LAG.max(plan.slo.unwrap_or_default() / 10) + plan.pacing_quantum();
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let at = |q| Duration::from_nanos(lag.value_at_quantile(q));
         let late = lag.len() - lag.count_between(0, limit_ns.saturating_mul(10));
@@ -146,11 +147,6 @@ impl Health {
         }
         None
     }
-}
-
-/// The send lag that is still healthy; what the pacing grid adds is asked for.
-fn lag_limit(plan: &LoadPlan) -> Duration {
-    MAX_LAG.max(plan.slo.unwrap_or_default() / 10) + plan.pacing_quantum()
 }
 
 fn is_late_from_waiting(plan: &LoadPlan, totals: &LoadTotals) -> bool {

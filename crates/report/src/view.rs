@@ -4,7 +4,6 @@
 //! it, on any machine, also from a run that was killed.
 
 mod load;
-mod node;
 mod today;
 
 use std::time::Duration;
@@ -12,11 +11,21 @@ use std::time::Duration;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, LoadFrom, MachineDescription, TrialRecord};
 use loadline_analysis::slo::Slo;
+use loadline_sizing::JvmOptionSet;
 
 use crate::format;
 pub use load::LoadWords;
-pub use node::TargetNode;
 pub use today::CurrentLimits;
+
+/// The host that an answer is to run on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetNode {
+    pub cpus: u32,
+    /// The JVM options of the application's command and environment; the records have those of
+    /// configurations.
+    pub options: JvmOptionSet,
+    pub has_arenas: bool,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultView {

@@ -23,7 +23,6 @@ use loadline_protocol::{
     AppSpec, ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder,
 };
 use loadline_trial::apart::{self, ApartContainers, ContainerEnd};
-use loadline_trial::monotonic_ns;
 use loadline_trial::oci::image::EngineImage;
 use loadline_trial::pod::{self, ImageReading, LineEffect};
 
@@ -146,14 +145,6 @@ impl TrialHost for ApartHost {
             thread: Some(thread.map_err(|e| RunRefusal::new("starting a thread", e, WRITABLE))?),
             is_over: false,
         }))
-    }
-
-    fn wait_for_events(&mut self, patience: Duration) {
-        std::thread::sleep(patience.min(POLL));
-    }
-
-    fn host_clock_ns(&self) -> u64 {
-        monotonic_ns()
     }
 }
 

@@ -12,6 +12,10 @@ use std::time::Duration;
 use loadline_analysis::record::MachineDescription;
 pub use loadline_cgroup::CpuUse;
 use loadline_protocol::{RunRefusal, TrialEvent, TrialOrder};
+use loadline_trial::monotonic_ns;
+
+/// Longest time between two looks at what came.
+pub(crate) const POLL: Duration = Duration::from_millis(25);
 
 pub trait TrialHost {
     fn host_machine(&self) -> MachineDescription;
@@ -32,10 +36,14 @@ pub trait TrialHost {
 
     /// Waits until a running trial may have news, at most `patience`. Virtual time passes here and
     /// nowhere else.
-    fn wait_for_events(&mut self, patience: Duration);
+    fn wait_for_events(&mut self, patience: Duration) {
+        std::thread::sleep(patience.min(POLL));
+    }
 
     /// Now, on a clock of the host that never goes back, in ns: what [`TrialHost::wait_for_events`] waits by.
-    fn host_clock_ns(&self) -> u64;
+    fn host_clock_ns(&self) -> u64 {
+        monotonic_ns()
+    }
 
     /// What the machine's CPUs do while no trial runs; asked again and again until it is known.
     fn machine_use(&mut self) -> MachineUse {

@@ -17,13 +17,11 @@ use loadline_cgroup::CpuWatch;
 use loadline_protocol::log::{ChunkContent, EventLogReader, FileChunk, LogEntry, LogError};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_trial::part::PARENT;
-use loadline_trial::{Site, SiteOptions, monotonic_ns, part_command, spawn_command};
+use loadline_trial::{Site, SiteOptions, part_command, spawn_command};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::host::{Delivery, MachineUse, TrialHandle, TrialHost, WRITABLE};
+use crate::host::{Delivery, MachineUse, POLL, TrialHandle, TrialHost, WRITABLE};
 use crate::keeper::{self, JoiningTrial, Place};
-
-const POLL: Duration = Duration::from_millis(25);
 
 /// A stopping trial kills and cleans up within seconds; otherwise it is killed.
 const STOPPING: Duration = Duration::from_secs(60);
@@ -92,14 +90,6 @@ impl TrialHost for LocalTrialHost {
         }
         let part = begin(order).map_err(|error| failed("starting `loadline trial-part`", error))?;
         Ok(Box::new(part))
-    }
-
-    fn wait_for_events(&mut self, patience: Duration) {
-        std::thread::sleep(patience.min(POLL));
-    }
-
-    fn host_clock_ns(&self) -> u64 {
-        monotonic_ns()
     }
 
     fn machine_use(&mut self) -> MachineUse {

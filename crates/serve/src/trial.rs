@@ -185,7 +185,8 @@ impl TrialFollower {
         let text = std::mem::take(&mut self.rest);
         let (whole, rest) = text.rsplit_once('\n').unwrap_or(("", &text));
         for line in whole.lines().filter(|line| !line.is_empty()) {
-            self.lines.push_back(shorten_line(line));
+            self.lines
+                .push_back(indented_line(line).chars().take(LINE).collect());
             if self.lines.len() > LINES {
                 self.lines.pop_front();
             }
@@ -193,10 +194,6 @@ impl TrialFollower {
         // An endless line keeps its begin.
         self.rest = rest.chars().take(LINE).collect();
     }
-}
-
-fn shorten_line(line: &str) -> String {
-    indented_line(line).chars().take(LINE).collect()
 }
 
 fn signed_nanos(time: std::time::Duration) -> i64 {
