@@ -65,7 +65,7 @@ pub(crate) mod as_text {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::{Histogram, decode_histogram, encode_histogram};
+    use crate::histogram::{Histogram, decode_histogram, encode_histogram};
 
     pub fn serialize<S: Serializer>(histogram: &Histogram, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&encode_histogram(histogram))

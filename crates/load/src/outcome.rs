@@ -357,7 +357,11 @@ impl LoadTotals {
 }
 
 mod errors_by_name {
-    use super::{BTreeMap, Deserialize, ErrorCounts, ErrorKind, Serialize};
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Serialize};
+
+    use crate::outcome::{ErrorCounts, ErrorKind};
 
     pub(super) fn to_names(errors: &ErrorCounts) -> BTreeMap<String, u64> {
         let named = ErrorKind::ALL.iter().zip(errors);

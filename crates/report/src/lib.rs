@@ -25,6 +25,7 @@ mod series;
 mod svg;
 pub mod table;
 mod terminal;
+pub mod text;
 pub mod verified;
 pub mod view;
 
@@ -35,7 +36,6 @@ pub use csv::render_csv;
 pub use export::{ExportedResult, ReadError, read, render_json};
 pub use html::{render_html, render_mail};
 pub use junit::render_junit;
-pub use loadline_analysis::foreign_text as text;
 pub use markdown::{markdown_section, render_markdown};
 pub use openmetrics::render_openmetrics;
 pub use parquet::render_parquet;

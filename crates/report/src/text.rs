@@ -1,0 +1,3 @@
+//! Foreign text made harmless, as verdicts and trials have it.
+
+pub use loadline_analysis::foreign_text::*;
