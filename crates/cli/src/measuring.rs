@@ -90,7 +90,7 @@ pub fn open_store_to_read(flag: Option<&Path>) -> Result<Store, Error> {
 ///
 /// # Errors
 /// As [`MeasuringSession::begin_result`].
-pub fn can_plan(experiment: &mut Experiment) -> Result<(), Error> {
+pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Error> {
     // The nodes pull its images, and have JDKs of their own.
     if let Some(cluster) = &experiment.cluster {
         let named = cluster.context.as_deref();
@@ -109,11 +109,33 @@ pub fn can_plan(experiment: &mut Experiment) -> Result<(), Error> {
     let Some(reference) = missing else {
         images::find_images(experiment)?;
         end_on_out_of_memory(experiment, &jdks, &places);
-        return preflight(experiment, &jdks, &places);
+        preflight(experiment, &jdks, &places)?;
+        return match is_search {
+            true => check_heap_options(experiment, &jdks, &places),
+            false => Ok(()),
+        };
     };
     talk!(
         "note: the image {reference} is not on this machine yet, so it was not looked at; the measurement pulls it"
     );
+    Ok(())
+}
+
+/// Refuses heap options that a search cannot use, and notes those that stay.
+fn check_heap_options(
+    experiment: &Experiment,
+    jdks: &DetectedJdks,
+    places: &JdkPlaces,
+) -> Result<(), Error> {
+    if experiment.search.pricing.is_some() {
+        return Ok(());
+    }
+    let bases = searches::bases(experiment);
+    let checked = check_heaps(experiment, &bases, jdks, places)
+        .map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+    if let Some(note) = checked {
+        talk!("{note}");
+    }
     Ok(())
 }
 
@@ -154,14 +176,8 @@ impl MeasuringSession {
         }
         end_on_out_of_memory(&mut given.experiment, &jdks, &places);
         preflight(&given.experiment, &jdks, &places)?;
-        if kind == ResultKind::Size && given.experiment.search.pricing.is_none() {
-            let bases = searches::bases(&given.experiment);
-            let checked = check_heaps(&given.experiment, &bases, &jdks, &places);
-            if let Some(note) =
-                checked.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?
-            {
-                talk!("{note}");
-            }
+        if kind == ResultKind::Size {
+            check_heap_options(&given.experiment, &jdks, &places)?;
         }
         if let Some(host) = prepare_engine_apart(&given.experiment)? {
             let signals = Signals::watch_signals()?;

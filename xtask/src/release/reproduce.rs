@@ -11,11 +11,12 @@ use super::programs::{Architecture, cargo};
 use crate::error::Error;
 use crate::process::stdout_of;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     ".cargo",
     "Cargo.lock",
     "Cargo.toml",
     "crates",
+    "docs/reference/launcher.md",
     "fuzz",
     "rust-toolchain.toml",
     "tests/zoo",

@@ -100,14 +100,14 @@ pub const STEPS: &[Step] = &[
     Step {
         name: "answers",
         what: "the workloads start and answer as their READMEs say",
-        lane: Lane::Guests,
+        lane: Lane::Trials,
         nice: 5,
         run: Run::Own(answers::run),
     },
     Step {
         name: "release",
         what: "packages and images of what the tests built go in, work and go out",
-        lane: Lane::Guests,
+        lane: Lane::Trials,
         nice: 5,
         run: Run::Own(step::run),
     },

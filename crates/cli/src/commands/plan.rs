@@ -48,21 +48,26 @@ pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandO
         matrix: Some(&arguments.matrix),
     };
     let mut given = load_experiment_with(&arguments.flags, more)?;
-    can_plan(&mut given.experiment)?;
+    let is_search = !arguments.matrix.is_given() && is_search(&given);
+    can_plan(&mut given.experiment, is_search)?;
     for doubt in beyond_this_machine(&given.experiment) {
         say!("warning: {doubt}");
     }
-    let text = plan_text(&given, &arguments)?;
+    let text = plan_text(&given, &arguments, is_search)?;
     out.print_answer(&text)?;
     Ok(CommandOutcome::Done)
 }
 
-fn plan_text(given: &LoadedExperiment, arguments: &PlanArguments) -> Result<String, Error> {
+fn plan_text(
+    given: &LoadedExperiment,
+    arguments: &PlanArguments,
+    is_search: bool,
+) -> Result<String, Error> {
     let experiment = &given.experiment;
     if let Some(pricing) = &experiment.search.pricing {
         return deployments(experiment, pricing, arguments.json);
     }
-    if !arguments.matrix.is_given() && is_search(given) {
+    if is_search {
         enough::check_request_count(experiment)?;
         for note in enough::notes(given, TOGETHER) {
             talk!("{note}");

@@ -32,10 +32,8 @@ fn split_command(text: &str) -> Result<CommandWords, String> {
         format!("`{text}` is no command; close its quotes, as 'k6 run checkout.js'")
     })?;
     let is_for_shell = |word: &&String| has_word(SHELL_WORDS, word) || word.starts_with('$');
-    let is_shell = has_word(
-        "sh bash dash ash zsh",
-        words[0].rsplit('/').next().unwrap_or(""),
-    );
+    let program = words.first().and_then(|word| word.rsplit('/').next());
+    let is_shell = program.is_some_and(|name| has_word("sh bash dash ash zsh", name));
     match words.iter().find(is_for_shell).filter(|_| !is_shell) {
         None => Ok(CommandWords(words)),
         Some(word) => Err(format!(

@@ -73,7 +73,10 @@ fn wrong_flags_are_refused() -> Outcome {
         ),
         (
             &["--slo=p99<50", "--rate=50/s", "--url=http://localhost/"],
-            &["`p99<50`", "the bound is no duration (50ms, 1.5s)"],
+            &[
+                "`p99<50`",
+                "the bound has no unit; did you mean `p99<50ms`?",
+            ],
         ),
         (
             &["--slo=p99<1s", "--rate=50/s", "--url=http://example.com/"],
@@ -149,7 +152,7 @@ fn wrong_loads_are_refused() -> Outcome {
             &["--rate=50/s", "--measure=4s", "--prove=3"],
             &[
                 "p99 at 50/s needs 20s of measuring",
-                "--measure 20s",
+                "--duration 20s",
                 "--prove 5",
             ],
         ),

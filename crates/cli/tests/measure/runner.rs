@@ -49,7 +49,7 @@ const OF_NO_TIME: [&[Case]; 24] = [
 ];
 
 /// The same, with images: they share podman's and docker's.
-const OF_ENGINES: [&[Case]; 10] = [
+const OF_ENGINES: [&[Case]; 9] = [
     &apart::CASES,
     &compose::CASES,
     &denied::CASES,
@@ -59,7 +59,6 @@ const OF_ENGINES: [&[Case]; 10] = [
     &levels::CASES,
     &shared_classes::CASES,
     &starts::CASES,
-    &tutorial::CASES,
 ];
 
 /// What the names of both begin with: whoever has these words skips the others, or these.
@@ -67,10 +66,12 @@ const BESIDE: &str = "beside::";
 const ENGINES: &str = "engines::";
 
 /// A separate machine, or tests that a busy machine would fail.
-const OF_TIME: [&[Case]; 4] = [
+const OF_TIME: [&[Case]; 6] = [
+    &answers::TIMED,
     &applications::TIMED,
     &dependencies::TIMED,
     &postgresql::TIMED,
+    &tutorial::TIMED,
     &uml::CASES,
 ];
 

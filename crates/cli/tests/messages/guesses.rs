@@ -4,6 +4,22 @@ use super::{ENVIRONMENT, Row, USAGE};
 
 pub const GUESSES: &[Row] = &[
     (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true -Xmx1g -Xmx2g",
+        USAGE,
+        &[
+            "the largest heap is given twice: -Xmx1g and -Xmx2g",
+            "leave one of them out",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --heap 64m --jvm -Xmx1g --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &[
+            "--heap 64Mi: the application's own -Xmx1g would win",
+            "--heap keep",
+        ],
+    ),
+    (
         "size --slo p99=250 --rate 5/s --url http://localhost:1/ -- sh -c true",
         USAGE,
         &["has no unit; did you mean `p99<250ms`?"],

@@ -68,7 +68,7 @@ const OTHERS: &str = "\
     node-exporter kube-state-metrics metrics-server coredns cloud-sql-proxy gce-proxy python \
     python3 node ruby php golang dotnet k8s-sidecar kibana opensearch-dashboards \
     elastic-agent apm-server heartbeat packetbeat elastalert elasticsearch-curator loki tempo \
-    thanos jaeger-collector jaeger-query external-dns openresty kong kminion redpanda console \
+    thanos jaeger-collector jaeger-query external-dns openresty kong kminion redpanda \
     superset airflow wordpress mailhog k6 locust helm git bash";
 
 /// Groups and kinds of custom resources without pods.
