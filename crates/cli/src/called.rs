@@ -1,5 +1,6 @@
 //! How loadline was called: its words, and where.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FailureKind};
@@ -9,6 +10,20 @@ pub fn called_words() -> Vec<String> {
     words
         .map(|word| word.to_string_lossy().into_owned())
         .collect()
+}
+
+/// The words to parse: `plan size ...` is `plan --of=size ...`.
+pub fn parsed_words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let called = words.iter().skip(1).position(|word| !is_flag(word));
+    if let Some([plan, of]) = called.and_then(|at| words.get_mut(at + 1..at + 3))
+        && plan == "plan"
+        && (of == "size" || of == "run")
+    {
+        *of = OsString::from(format!("--of={}", of.to_string_lossy()));
+    }
+    words
 }
 
 /// The directory that loadline was called in; results name it.

@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     for flag in usage::repeated_flags(&command) {
         say!("warning: {flag} is given more than once: the last one counts");
     }
-    let matches = command.try_get_matches();
+    let matches = command.try_get_matches_from(called::parsed_words());
     let parsed = matches.and_then(|found| Ok((CommandLine::from_arg_matches(&found)?, found)));
     let (arguments, found) = match parsed {
         Ok(parsed) => parsed,

@@ -84,23 +84,38 @@ fn an_experiment_and_a_log_come_from_standard_input() {
     assert!(text(&ended.stdout).contains("Serial"));
 }
 
+/// What `plan` says, with these words behind it.
+fn planned(more: &[&str]) -> (Option<i32>, String) {
+    let place = tempfile::tempdir().expect("a directory");
+    let words = "--slo p99<250ms --rate 10/s --url http://localhost:8080/ -- /bin/true";
+    let arguments = [&["plan"], more, &words.split(' ').collect::<Vec<_>>()].concat();
+    let ended = loadline(place.path(), &arguments, b"");
+    (
+        ended.status.code(),
+        text(&ended.stdout) + &text(&ended.stderr),
+    )
+}
+
+#[test]
+fn a_plan_is_of_the_command_that_is_named() {
+    for (words, code, said) in [
+        ("--cpu 1,2", 0, "`run`: 2 trials"),
+        ("size --cpu 1,2", 0, "a search takes about"),
+        ("run --cpu 1", 0, "`run`: 1 trial"),
+        ("size --memory 64Mi", 2, "`size` takes neither"),
+        ("size.toml", 2, "size.toml"),
+    ] {
+        let (ended, printed) = planned(&words.split(' ').collect::<Vec<_>>());
+        assert!(
+            ended == Some(code) && printed.contains(said),
+            "{words}: {printed}"
+        );
+    }
+}
+
 #[test]
 fn limits_of_a_matrix_need_no_file_and_the_old_name_of_jvm_options_is_taken() {
-    let place = tempfile::tempdir().expect("a directory");
-    let plan = |more: &[&str]| {
-        let mut arguments = vec![
-            "plan",
-            "--slo",
-            "p99<250ms",
-            "--rate",
-            "10/s",
-            "--url",
-            "http://localhost:8080/",
-        ];
-        arguments.extend(more);
-        arguments.extend(["--", "/bin/true"]);
-        text(&loadline(place.path(), &arguments, b"").stdout)
-    };
+    let plan = |more: &[&str]| planned(more).1;
     let both = plan(&["--memory", "512Mi,1Gi", "--repeats", "3"]);
     assert!(both.contains("6 trials"), "{both}");
     let one = plan(&["--memory", "512Mi", "--repeats", "2"]);

@@ -6,7 +6,7 @@ pub mod outlook;
 
 use std::path::Path;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use loadline_cgroup::host::MachineMemory;
 use loadline_experiment::{Experiment, PricingTerms};
 use loadline_report::format::{count_of, measured_bytes};
@@ -16,7 +16,7 @@ use loadline_runner::searches::{bases, lattice_on_machine};
 
 use super::size::TOGETHER;
 use crate::enough;
-use crate::error::{CommandOutcome, Error};
+use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::experiment::{
     ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment_with,
 };
@@ -25,9 +25,20 @@ use crate::output::AnswerPrinter;
 use crate::say::{one_line_json, width};
 use crate::ui::text::format_span;
 
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum PlannedCommand {
+    Size,
+    Run,
+}
+
 /// Show what `run` or `size` would do, how long it takes, and whether it can run here
+///
+/// `loadline plan size ...` and `loadline plan run ...` name the command; otherwise the flags and the file
+/// say which.
 #[derive(Args)]
 pub struct PlanArguments {
+    #[arg(long, value_enum, hide = true)]
+    of: Option<PlannedCommand>,
     #[command(flatten)]
     flags: ExperimentFlags,
     #[command(flatten)]
@@ -48,7 +59,15 @@ pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandO
         matrix: Some(&arguments.matrix),
     };
     let mut given = load_experiment_with(&arguments.flags, more)?;
-    let is_search = !arguments.matrix.is_given() && is_search(&given);
+    let is_search = match arguments.of {
+        Some(of) => of == PlannedCommand::Size,
+        None => !arguments.matrix.is_given() && is_search(&given),
+    };
+    if is_search && arguments.matrix.is_given() {
+        let problem = "--memory and --repeats: `size` takes neither";
+        let hint = "bound its search with --max-memory, or plan `run`: loadline plan run ...";
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
+    }
     can_plan(&mut given.experiment, is_search)?;
     for doubt in beyond_this_machine(&given.experiment) {
         say!("warning: {doubt}");
