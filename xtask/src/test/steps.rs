@@ -98,20 +98,6 @@ pub const STEPS: &[Step] = &[
         run: Run::Tests(Group::Contained),
     },
     Step {
-        name: "answers",
-        what: "the workloads start and answer as their READMEs say",
-        lane: Lane::Trials,
-        nice: 5,
-        run: Run::Own(answers::run),
-    },
-    Step {
-        name: "release",
-        what: "packages and images of what the tests built go in, work and go out",
-        lane: Lane::Trials,
-        nice: 5,
-        run: Run::Own(step::run),
-    },
-    Step {
         name: "trials",
         what: "tests that run real trials and judge no time of theirs",
         lane: Lane::Trials,
@@ -124,6 +110,20 @@ pub const STEPS: &[Step] = &[
         lane: Lane::Trials,
         nice: 0,
         run: Run::Own(failpoints::step),
+    },
+    Step {
+        name: "answers",
+        what: "the workloads start and answer as their READMEs say",
+        lane: Lane::Trials,
+        nice: 5,
+        run: Run::Own(answers::run),
+    },
+    Step {
+        name: "release",
+        what: "packages and images of what the tests built go in, work and go out",
+        lane: Lane::Trials,
+        nice: 5,
+        run: Run::Own(step::run),
     },
     Step {
         name: "engines",
