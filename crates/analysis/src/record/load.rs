@@ -200,6 +200,8 @@ pub enum ObservedModel {
 /// stall began.
 const OPEN_SHARE: f64 = 0.7;
 const CLOSED_SHARE: f64 = 0.5;
+/// Nothing came, whatever CPU the command had: wrk, at full speed, waits for a CPU for seconds.
+const NEXT_TO_NOTHING: f64 = 0.1;
 
 const LEAST_EXPECTED: f64 = 5.0;
 
@@ -212,7 +214,9 @@ impl LoadCommandEvidence {
         let is_starved = self.cpu_wait.is_some_and(|wait| wait > self.stalled);
         match self.arrived_in_stalls as f64 / self.expected_in_stalls {
             share if share >= OPEN_SHARE => ObservedModel::Open,
-            share if share <= CLOSED_SHARE && !is_starved => ObservedModel::Closed,
+            share if share <= CLOSED_SHARE && (share <= NEXT_TO_NOTHING || !is_starved) => {
+                ObservedModel::Closed
+            }
             _ => ObservedModel::Unclear,
         }
     }

@@ -193,8 +193,10 @@ fn a_load_command_is_named_and_whether_it_waits_is_said() {
     insta::assert_snapshot!(with(195, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Its load is open: while the service answered nothing (4s in all), 390 of 400 expected requests came.");
     insta::assert_snapshot!(with(120, 200.0), @"The load was made by `vegeta attack -rate={rate}` and timed by loadline before the service; when it meant to send is not measured. Whether it waits for answers is not clear: while the service answered nothing (4s in all), 240 of 400 expected requests came.");
     // It had no CPU itself, so that its silence says nothing.
-    let starved = waiting(3, 200.0, Some(Duration::from_secs(3)));
+    let starved = waiting(60, 200.0, Some(Duration::from_secs(3)));
     assert!(starved.contains("is not clear: while"), "{starved}");
+    let busy = waiting(3, 200.0, Some(Duration::from_secs(3)));
+    assert!(busy.contains("is closed: while"), "{busy}");
 }
 
 #[test]
