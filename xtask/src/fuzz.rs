@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::process;
 use crate::test::output::Counts;
 
-const SECONDS: u64 = 5;
+const SECONDS: u64 = 10;
 
 const AT_ONCE: usize = 3;
 

@@ -121,7 +121,7 @@ pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Erro
     Ok(())
 }
 
-/// Refuses heap options that a search cannot use, and notes those that stay.
+/// Refuses heap options that a search cannot use; a note names options that stay.
 fn check_heap_options(
     experiment: &Experiment,
     jdks: &DetectedJdks,

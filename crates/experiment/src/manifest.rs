@@ -152,8 +152,9 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     let release = text
         .starts_with("NAME: ")
         .then(|| text.split_once("\nMANIFEST:\n"));
-    let text = release.flatten().map_or(text, |(_, rest)| rest);
-    let text = text.split("\nNOTES:\n").next().unwrap_or(text);
+    let text = release.flatten().map_or(text, |(_, rest)| {
+        rest.split("\nNOTES:\n").next().unwrap_or(rest)
+    });
     let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
     let documents = parsed.map_err(|error| match text.contains("{{") {
         true => template(),
@@ -215,6 +216,8 @@ mod tests {
         let release = "NAME: a\nHOOKS:\nMANIFEST:\n---\na: 1\n\nNOTES:\n1. Open: http://x {\n";
         let read = documents(release, "x").map(|all| serde_json::json!(all));
         assert_eq!(read, Ok(serde_json::json!([{"a": 1}])));
+        let own = documents("A: 1\nNOTES:\n  b: 2\n", "x").map(|all| serde_json::json!(all));
+        assert_eq!(own, Ok(serde_json::json!([{"A": 1, "NOTES": {"b": 2}}])));
     }
 
     #[test]

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use super::references;
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
-use crate::advice::manifest::{
-    ManifestContainer, OPTION_VARIABLES, containers, list_items, list_texts, variables,
-};
+use crate::advice::container_options::OPTION_VARIABLES;
+use crate::advice::fields::{list_items, list_texts, variables};
+use crate::advice::manifest::{ManifestContainer, containers};
 use crate::manifest::{self, ManifestFile};
 
 const ORIGIN: &str = "the manifest";

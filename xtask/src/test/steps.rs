@@ -134,7 +134,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "fuzz",
-        what: "every parser against inputs that look for its branches, 5 s each",
+        what: "every parser against inputs that look for its branches, 10 s each",
         lane: Lane::Engines,
         nice: 10,
         run: Run::Own(fuzz::step),

@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::round_printed;
+use super::duration::round_printed;
 
 /// An objective about the JVM; its bound is a fraction in (0, 1], exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

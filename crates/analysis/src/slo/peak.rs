@@ -1,6 +1,7 @@
 //! Objectives about the burst behind the judged load: `peak p99<500ms`, `peak errors<1%`.
 
-use super::{Objective, ParseSloError, parse_objective};
+use super::parse::parse_objective;
+use super::{Objective, ParseSloError};
 
 const WORD: &str = "peak";
 

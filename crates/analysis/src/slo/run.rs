@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{parse_duration, print_duration, round_printed};
+use super::duration::{parse_duration, print_duration, round_printed};
 use crate::text;
 
 /// An objective about a run (a program that ends).

@@ -47,7 +47,7 @@ fn split_named(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .map(|(name, rest)| (name.trim(), rest.trim()));
     if let Some((name, "")) = parts {
-        return Err(format!("nothing stands behind the `=`; write {name}=..."));
+        return Err(format!("there is nothing behind the `=`; write {name}=..."));
     }
     let named = parts.filter(|(name, _)| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -37,7 +37,7 @@ pub const GUESSES: &[Row] = &[
     (
         "size --slo p99<1s, --rate 5/s --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["it is empty: nothing stands before or after a comma"],
+        &["it is empty: there is nothing before or after a comma"],
     ),
     (
         "size --slo 'lag: mx<9' --probe lag=true -- sh -c true",
@@ -67,7 +67,7 @@ pub const GUESSES: &[Row] = &[
     (
         "plan --slo 'lag: max<9' --probe lag= -- sh -c true",
         USAGE,
-        &["nothing stands behind the `=`", "hint: write lag=..."],
+        &["there is nothing behind the `=`", "hint: write lag=..."],
     ),
     (
         "plan --slo 'lag: max<9' --probe 'lag=./lag.sh | tail -1' -- sh -c true",

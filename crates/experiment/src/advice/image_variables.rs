@@ -34,7 +34,7 @@ const NO_HEAP: [&str; 12] = [
 /// Ends of names of shares of the limit, of Rundeck, Payara and JBoss EAP: a percentage, or a part of 1.
 const SHARES: [&str; 3] = ["MAX_RAM_PERCENTAGE", "HEAP_PERCENTAGE", "HEAP_PERCENT"];
 
-/// Parts of the names of images whose `MEMORY`, `MAXIMUM_MEMORY` or `MEM_LIMIT` is the heap.
+/// Parts of the names of images that take `MEMORY`, `MAXIMUM_MEMORY` or `MEM_LIMIT` as the heap.
 const MEMORY_IS_HEAP: [&str; 5] = ["minecraft", "bungeecord", "mc-proxy", "geoserver", "unifi"];
 
 /// The option that a variable stands for by its name: `JVM_MAX_HEAP_SIZE`, `HADOOP_HEAPSIZE_MIN`,

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
-use super::manifest::{MOST_WORDS, POD_SPECS, list_items, program_texts, scalar_text};
+use super::fields::{MOST_WORDS, POD_SPECS, list_items, program_texts, scalar_text};
 use super::quantity;
 
 /// How many times longer its parameters may make a template, which is short: a value may be referred

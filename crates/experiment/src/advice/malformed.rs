@@ -8,8 +8,8 @@ use loadline_analysis::lint::{LintFinding, Severity};
 use loadline_sizing::options::words::{misread_word, split_environment};
 use serde_json::Value;
 
+use super::fields::{list_items, variables};
 use super::image_jdk::is_image_name;
-use super::manifest::{list_items, variables};
 use super::option_reader::JVM_VARIABLES;
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";

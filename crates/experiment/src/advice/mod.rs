@@ -5,6 +5,8 @@
 //! `kubectl get vpa -o json` (autoscaling.k8s.io/v1); `krr simple -f json`.
 
 pub mod builds;
+pub mod container_options;
+pub(crate) mod fields;
 pub mod image_jdk;
 pub mod image_variables;
 pub mod inlined;

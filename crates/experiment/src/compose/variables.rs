@@ -5,6 +5,7 @@
 //! environment, then from the file `.env` next to the compose file. Facts: compose-spec,
 //! "Interpolation"; the format of environment files is compose's.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,6 +17,9 @@ use super::super::references;
 
 const LARGEST: u64 = 1 << 20;
 
+/// Most bytes that variables fill in: each value may repeat the one above it.
+const MOST_FILLED: usize = 16 << 20;
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilledText {
     pub text: String,
@@ -25,6 +29,7 @@ pub struct FilledText {
 #[derive(Debug, Clone, Default)]
 pub struct ComposeVariables {
     file: BTreeMap<String, FilledText>,
+    filled_bytes: Cell<usize>,
 }
 
 /// A variable of a file, or why its value cannot be filled.
@@ -35,16 +40,13 @@ impl ComposeVariables {
     /// [`RunRefusal`] for a file that exists and cannot be read.
     pub fn from_env_beside(compose: &Path) -> Result<Self, RunRefusal> {
         let path = compose.with_file_name(".env");
-        let file = match path.exists() {
-            true => Self::default().read_pairs(&path)?,
-            false => Vec::new(),
-        };
-        let file = file.into_iter();
-        Ok(Self {
-            file: file
-                .filter_map(|(name, value)| Some((name, value.ok()?)))
-                .collect(),
-        })
+        let mut variables = Self::default();
+        if path.exists() {
+            let pairs = variables.read_pairs(&path)?.into_iter();
+            let filled = pairs.filter_map(|(name, value)| Some((name, value.ok()?)));
+            variables.file = filled.collect();
+        }
+        Ok(variables)
     }
 
     pub fn get_variable(&self, name: &str) -> Option<FilledText> {
@@ -90,6 +92,7 @@ impl ComposeVariables {
             }
             pairs.push((name.to_owned(), value));
         }
+        self.filled_bytes.set(known.filled_bytes.get());
         Ok(pairs)
     }
 
@@ -154,6 +157,11 @@ impl ComposeVariables {
             }
             _ => return Err(format!("`${{{inner}}}` is no variable of compose's")),
         };
+        let bytes = self.filled_bytes.get().saturating_add(text.len());
+        if bytes > MOST_FILLED {
+            return Err("variables fill in more than 16 MiB".to_owned());
+        }
+        self.filled_bytes.set(bytes);
         filled.text.push_str(&text);
         Ok(())
     }
@@ -189,6 +197,7 @@ mod tests {
             file: [("SET", "x"), ("EMPTY", ""), ("DB_PASSWORD", "hunter22")]
                 .map(|(name, value)| (name.to_owned(), plain(value)))
                 .into(),
+            ..ComposeVariables::default()
         };
         let fill = |text: &str| variables.fill_text(text).map(|filled| filled.text);
         for (text, meant) in [
@@ -245,6 +254,16 @@ mod tests {
                 "H_TOKEN=x",
                 "I=x (secret)",
             ]
+        );
+        // Each value is the one above it, twice.
+        let double = |n: usize| format!("A{}=$A{n}$A{n}\n", n + 1);
+        let bomb = String::from("A0=xxxxxxxx\n") + &(0..40).map(double).collect::<String>();
+        std::fs::write(&path, bomb).expect("a file");
+        let read = variables.read_pairs(&path).expect("it is there");
+        let refused = read.iter().find_map(|(_, value)| value.as_ref().err());
+        assert_eq!(
+            refused.map(String::as_str),
+            Some("variables fill in more than 16 MiB")
         );
         let none = directory.path().join("none");
         let gone = variables.read_pairs(&none).expect_err("it is not there");

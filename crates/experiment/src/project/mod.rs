@@ -198,7 +198,7 @@ fn dockerfile_options(place: &ProjectDirectory<'_>) -> Vec<String> {
     let text = place.read_small_text("Dockerfile").unwrap_or_default();
     let text = text.replace("\\\n", " ");
     // The options of an earlier stage are those of the build.
-    let last = |line: &str| {
+    let begins_stage = |line: &str| {
         line.trim_start()
             .get(..5)
             .is_some_and(|w| w.eq_ignore_ascii_case("FROM "))
@@ -207,7 +207,7 @@ fn dockerfile_options(place: &ProjectDirectory<'_>) -> Vec<String> {
         .lines()
         .collect::<Vec<_>>()
         .into_iter()
-        .rposition(last)
+        .rposition(begins_stage)
         .unwrap_or_default();
     let counts = |line: &&str| {
         let word = line.split_whitespace().next().unwrap_or_default();

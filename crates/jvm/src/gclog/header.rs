@@ -103,6 +103,7 @@ impl fmt::Display for GarbageCollector {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JvmMachine {
     pub cpus: Option<u64>,
+    // Container limits included.
     pub cpus_available: Option<u64>,
     pub memory_bytes: Option<u64>,
     pub heap_min_bytes: Option<u64>,

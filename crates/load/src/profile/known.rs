@@ -147,7 +147,7 @@ pub struct DetectedFormat {
     pub name: String,
     /// Its lines have a duration that is not read, because its unit depends on the server.
     pub lacks_unit: bool,
-    /// Of a line, what is not read and may be a duration: the end, or fields of other names.
+    /// The unread part of a line that may be a duration: its end, or fields of other names.
     pub unread: Option<String>,
 }
 
@@ -378,7 +378,7 @@ const BOTH: &str = "$request_time $upstream_response_time";
 
 /// How lines of nginx and others go on with a duration: the format, its name, whether the line ends
 /// with it. Without a name in the line it is none unless it has the ms that nginx writes: a count of
-/// bytes stands there as well.
+/// bytes has no name there either.
 const TIMED: [(&str, &str, bool); 7] = [
     ("$upstream_time", "$request_time", true),
     ("rt=$request_time", "rt=$request_time", false),
@@ -618,7 +618,7 @@ mod tests {
     }
 
     /// Counts of bytes next to durations, fields that change, queries apart, and durations without a
-    /// unit: the path that is sent, the longest duration in ms, and what is said not to be read.
+    /// unit: the path that is sent, the longest duration in ms, and the part that counts as unread.
     #[test]
     fn no_query_and_no_duration_is_lost_or_made_up() {
         const C: &str =

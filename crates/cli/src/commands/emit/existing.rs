@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_analysis::lint::{MeasuredNeeds, check_refused_options, over_commitment};
+use loadline_experiment::advice::container_options::variable_behind;
 use loadline_experiment::advice::inlined::ConfigMaps;
-use loadline_experiment::advice::manifest::{containers, parse_container, variable_behind};
+use loadline_experiment::advice::manifest::{containers, parse_container};
 use loadline_experiment::manifest::{self, MANIFEST};
 use loadline_files::FileKind;
 use loadline_report::content::shell_quoted;

@@ -1,0 +1,78 @@
+//! Durations and numbers of objectives, as people write them.
+//!
+//! Owns that what is read prints the same and is read again.
+
+use std::time::Duration;
+
+/// The longest duration that is read, s: 31 years, to a µs in a floating-point number.
+const LONGEST: f64 = 1e9;
+
+/// Reads `250us`, `50ms`, `1.5s`, `2m`, `1h`, to the ns, from a second on to the µs, as [`print_duration`]
+/// prints them; nothing else, and nothing above 31 years.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ')?;
+    let (number, unit) = text.split_at(split);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let number: f64 = number.trim().parse().ok()?;
+    let seconds = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    let seconds = number * seconds;
+    match seconds {
+        s if s > LONGEST => None,
+        s if s >= 1.0 => Some(Duration::from_micros((s * 1e6).round() as u64)),
+        s => Duration::try_from_secs_f64(s).ok(),
+    }
+}
+
+/// Prints a duration the way people write it: `250us`, `50ms`, `1.5s`, `2m`; parses back.
+pub fn print_duration(value: Duration) -> String {
+    let nanos = value.as_nanos() as f64;
+    let (scale, unit) = match nanos {
+        n if n >= 60e9 && n % 60e9 == 0.0 => (60e9, "m"),
+        n if n >= 1e9 => (1e9, "s"),
+        n if n >= 1e6 => (1e6, "ms"),
+        n if n >= 1e3 => (1e3, "us"),
+        _ => (1.0, "ns"),
+    };
+    format!("{}{unit}", round_printed(nanos / scale))
+}
+
+pub(super) fn round_printed(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_that_is_read_is_read_again_as_it_prints() {
+        for (text, printed) in [
+            ("2.5us", "2.5us"),
+            ("0.4ns", "0ns"),
+            ("999.9999999ms", "1s"),
+            ("1.123456789s", "1.123457s"),
+            ("0.03333333h", "119.999988s"),
+            ("1.5m", "90s"),
+            ("999999999.123456s", "999999999.123456s"),
+            ("1000000000s", "1000000000s"),
+        ] {
+            let read = parse_duration(text).expect(text);
+            assert_eq!(print_duration(read), printed, "{text}");
+            assert_eq!(parse_duration(printed), Some(read), "{text}");
+        }
+        for text in ["1000000001s", "3775418158742670608s", "300000h", "1e999s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+}
