@@ -189,6 +189,14 @@ pub enum InvalidReason {
 }
 
 impl InvalidReason {
+    /// Whether a quieter machine is the remedy.
+    pub fn is_disturbance(self) -> bool {
+        matches!(
+            self,
+            Self::Noise | Self::GeneratorSaturated | Self::ProxySaturated | Self::OuterThrottle
+        )
+    }
+
     pub fn reason_name(self) -> &'static str {
         match self {
             Self::Noise => "noise",

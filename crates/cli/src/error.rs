@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{InvalidReason, TrialRecord, TrialVerdict};
 use loadline_experiment::ExperimentError;
 use loadline_load::{LoadError, split_refusal};
 use loadline_protocol::RunRefusal;
@@ -171,6 +171,20 @@ pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     ))
 }
 
+/// What helps against trials without a verdict; `again` says how to go on.
+pub fn remedy_for_invalid(last: Option<TrialVerdict>, again: &str) -> String {
+    match last {
+        // A start script that sets options does so on a quiet machine too.
+        Some(TrialVerdict::Invalid(InvalidReason::OtherOptions)) => {
+            "set the script's own variable for JVM options, so that it adds none (--env NAME=VALUE), or leave the heap to it: --heap keep".to_owned()
+        }
+        Some(TrialVerdict::Invalid(reason)) if !reason.is_disturbance() => {
+            format!("mend what the message names, then {again}")
+        }
+        _ => format!("close what else uses this machine, then {again}"),
+    }
+}
+
 pub fn experiment_refused(error: &ExperimentError) -> Error {
     Error::new(FailureKind::Usage, error).with_hint_if(error.hint.as_ref())
 }
@@ -301,5 +315,21 @@ pub fn run_refused(
         RunError::Interrupted => {
             Error::new(signals.interrupt_kind(), "interrupted").with_hint(resume)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quieter_machine_is_the_remedy_against_disturbances_alone() {
+        let remedy = |reason| remedy_for_invalid(Some(TrialVerdict::Invalid(reason)), "go on");
+        let quieter = "close what else uses this machine, then go on";
+        assert_eq!(remedy(InvalidReason::Noise), quieter);
+        assert_eq!(remedy_for_invalid(None, "go on"), quieter);
+        let mended = "mend what the message names, then go on";
+        assert_eq!(remedy(InvalidReason::LoadCommand), mended);
+        assert!(remedy(InvalidReason::OtherOptions).contains("--heap keep"));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use loadline_analysis::budget::limit_after_squeeze;
 use loadline_analysis::record::{
-    Evidence, MemoryParts, SecondEvidence, SqueezeEnd, SqueezeEvidence, TrialPhase,
+    Evidence, SecondEvidence, SqueezeEnd, SqueezeEvidence, TrialPhase,
 };
 use loadline_jvm::attach::run_jcmd;
 use loadline_jvm::footprint::live_heap;
@@ -32,6 +32,10 @@ const STILL: Duration = Duration::from_secs(5);
 const STILL_SHARE: u64 = 2;
 const OLD_SHARE: u64 = 20;
 
+/// Most that a squeeze waits for memory to stand still. A burst leaves the compilers no CPU: WireMock on
+/// one CPU took 54 MiB in the first seconds behind its burst.
+const LONGEST_SETTLING: Duration = Duration::from_secs(20);
+
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Most of a GC log that is read for the live set, bytes.
@@ -47,6 +51,8 @@ pub(crate) struct StudyCourse {
     still: Option<StandStill>,
     looked: Instant,
     seen: SqueezeEvidence,
+    /// Since when the squeeze waits for memory to stand still.
+    settling: Option<Instant>,
     squeezing: Option<Squeezing>,
     before: Evidence,
 }
@@ -82,6 +88,7 @@ impl StudyCourse {
                 read_ahead: None,
                 limit_after: None,
             },
+            settling: None,
             squeezing: None,
             before: Evidence::default(),
         }
@@ -99,16 +106,17 @@ impl StudyCourse {
     pub(crate) fn pass(&mut self, phase: TrialPhase, instance: &Instance) -> bool {
         match phase {
             TrialPhase::Age => {
-                self.requests >= self.study.burst_requests || self.stands_still(instance)
+                self.requests >= self.study.burst_requests
+                    || self.requests >= FEWEST && self.stands_still(instance)
             }
-            TrialPhase::Squeeze => self.pass_squeeze(),
+            TrialPhase::Squeeze => self.pass_squeeze(instance),
             _ => false,
         }
     }
 
     fn stands_still(&mut self, instance: &Instance) -> bool {
         let now = Instant::now();
-        if self.requests < FEWEST || self.looked.elapsed() < LOOK {
+        if self.looked.elapsed() < LOOK {
             return false;
         }
         self.looked = now;
@@ -116,7 +124,11 @@ impl StudyCourse {
         let Some(anon) = read.ok().and_then(|sample| sample.memory?.anon) else {
             return false;
         };
-        let processes = instance.process_ids();
+        // Behind the burst the heap is as full as it may become.
+        let processes = match self.settling {
+            Some(_) => Vec::new(),
+            None => instance.process_ids(),
+        };
         let counters = processes
             .iter()
             .filter_map(|pid| HsperfCounters::for_jvm(*pid).ok());
@@ -134,7 +146,19 @@ impl StudyCourse {
         now.since.duration_since(still.since) >= STILL
     }
 
-    fn pass_squeeze(&mut self) -> bool {
+    fn pass_squeeze(&mut self, instance: &Instance) -> bool {
+        if let Some(since) = self.settling {
+            if !self.stands_still(instance) && since.elapsed() < LONGEST_SETTLING {
+                return false;
+            }
+            self.settling = None;
+            let answered = self.before.load.iter().map(|load| load.ok).sum();
+            self.seen.aged = instance.read_parts(answered);
+            match Squeezing::begin(instance.container.application_group()) {
+                Ok(squeezing) => self.squeezing = Some(squeezing),
+                Err(why) => self.seen.end = SqueezeEnd::NotPossible(why),
+            }
+        }
         let Some(squeezing) = &mut self.squeezing else {
             return true;
         };
@@ -153,30 +177,27 @@ impl StudyCourse {
     }
 
     /// Before the squeeze; `before` is the evidence so far. `false` if no squeeze is possible.
-    pub(crate) fn begin_squeeze(
+    pub(crate) fn prepare_squeeze(
         &mut self,
         instances: &[Instance],
         (order, is_pod): (&TrialOrder, bool),
-        aged: Option<MemoryParts>,
         before: Evidence,
     ) -> bool {
-        (self.seen.aged, self.seen.burst_requests) = (aged, self.requests);
+        self.seen.burst_requests = self.requests;
         self.before = before;
-        let begun = match instances {
-            _ if is_pod => Err("the limit of a pod is its engine's to change".to_owned()),
+        let refused = match instances {
+            _ if is_pod => "the limit of a pod is its engine's to change".to_owned(),
             [instance] if instance.container.is_within_reach() => {
                 let places = instance.container.written_directories();
                 self.seen.read_ahead = read_ahead(order, &places);
-                Squeezing::begin(instance.container.application_group())
+                (self.still, self.settling) = (None, Some(Instant::now()));
+                return true;
             }
-            [_] => Err("the application is out of reach".to_owned()),
-            several => Err(format!("it runs as {} instances", several.len())),
+            [_] => "the application is out of reach".to_owned(),
+            several => format!("it runs as {} instances", several.len()),
         };
-        match begun {
-            Ok(squeezing) => self.squeezing = Some(squeezing),
-            Err(why) => self.seen.end = SqueezeEnd::NotPossible(why),
-        }
-        self.squeezing.is_some()
+        self.seen.end = SqueezeEnd::NotPossible(refused);
+        false
     }
 
     /// Ends the squeeze, which is cut where the application or, as `is_unloaded` says, the load command
@@ -194,6 +215,9 @@ impl StudyCourse {
             }
             (false, false) => None,
         };
+        if let (Some(_), Some((how, _))) = (self.settling, &ended) {
+            self.seen.end = SqueezeEnd::NotPossible(how.clone());
+        }
         if let Some(squeezing) = &mut self.squeezing {
             squeezing.end(ended);
             let (steps, end) = squeezing.told();

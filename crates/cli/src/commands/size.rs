@@ -14,7 +14,7 @@ use loadline_analysis::budget::SoakOutcome;
 use loadline_analysis::growth::GrowthVerdict;
 use loadline_analysis::offer::Offer;
 use loadline_analysis::recommend::{Conclusion, LevelSize, NoAnswer, Recommendation, recommend};
-use loadline_analysis::record::{InvalidReason, TrialRecord, TrialVerdict};
+use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_analysis::search::size::{
     IncomparableBases, SearchedBase, SizeAnswer, SizeEnd, check_comparable,
 };
@@ -27,7 +27,7 @@ use super::drill;
 use super::plan::outlook;
 use crate::away;
 use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error, FailureKind, remedy_for_invalid};
 use crate::experiment::{
     APPLICATION, ExperimentFlags, InClusterFlags, SEARCH, SearchFlags, load_experiment,
 };
@@ -38,9 +38,9 @@ use crate::say::one_line_json;
 
 const MOST_RAISES: u32 = 2;
 
-fn quieter() -> String {
+fn remedy(last: Option<TrialVerdict>) -> String {
     let resume = crate::ui::next::next_command("resume");
-    format!("close what else uses this machine, then: {resume}")
+    remedy_for_invalid(last, &format!("go on: {resume}"))
 }
 
 /// What becomes of percentiles that rest on few requests.
@@ -269,13 +269,17 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<CommandOutcome, E
         "the proof could not be measured: {} of its {all} fresh starts are invalid",
         proof.not_measured
     );
-    Err(Error::new(FailureKind::Invalid, what).with_hint(quieter()))
+    Err(Error::new(FailureKind::Invalid, what).with_hint(remedy(None)))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
 fn why_none(searched: &[SearchedBase]) -> Option<Error> {
     let could_not = searched.iter().find_map(|s| match &s.end {
-        SizeEnd::CouldNotMeasure { size, reason } => Some((size, reason, hint_for_invalid(s))),
+        SizeEnd::CouldNotMeasure { size, reason } => Some((
+            size,
+            reason,
+            remedy(s.trials.last().map(|trial| trial.verdict)),
+        )),
         SizeEnd::Found(_) | SizeEnd::Infeasible { .. } | SizeEnd::Refused { .. } => None,
     });
     let refused = searched.iter().find_map(|s| match &s.end {
@@ -294,15 +298,4 @@ fn why_none(searched: &[SearchedBase]) -> Option<Error> {
         )
         .with_hint(hint)
     })
-}
-
-/// A start script that sets options does so on a quiet machine too.
-fn hint_for_invalid(searched: &SearchedBase) -> String {
-    let last = searched.trials.last().map(|trial| trial.verdict);
-    match last {
-        Some(TrialVerdict::Invalid(InvalidReason::OtherOptions)) => {
-            "set the script's own variable for JVM options, so that it adds none (--env NAME=VALUE), or leave the heap to it: --heap keep".to_owned()
-        }
-        _ => quieter(),
-    }
 }

@@ -17,7 +17,7 @@ use loadline_runner::store::ResultKind;
 use super::drill;
 use super::init::FILE;
 use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind, not_measured};
+use crate::error::{CommandOutcome, Error, FailureKind, not_measured, remedy_for_invalid};
 use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
 use crate::files;
 use crate::measuring::{MeasureFlags, MeasuringSession};
@@ -258,7 +258,10 @@ impl VerifyComparison {
                 let last = self.verified.trials.last().map(|r| &**r);
                 Err(not_measured(last)
                     .unwrap_or_else(|| Error::new(FailureKind::Invalid, &self.statement.sentence))
-                    .with_hint("close what else uses this machine, then verify again"))
+                    .with_hint(remedy_for_invalid(
+                        last.map(|record| record.verdict),
+                        "verify again",
+                    )))
             }
         }
     }

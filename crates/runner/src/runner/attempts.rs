@@ -62,11 +62,7 @@ fn is_lasting(record: &TrialRecord) -> bool {
 }
 
 fn is_disturbed(verdict: TrialVerdict) -> bool {
-    use InvalidReason::{GeneratorSaturated, Noise, OuterThrottle, ProxySaturated};
-    matches!(
-        verdict,
-        TrialVerdict::Invalid(Noise | GeneratorSaturated | OuterThrottle | ProxySaturated)
-    )
+    matches!(verdict, TrialVerdict::Invalid(reason) if reason.is_disturbance())
 }
 
 /// What keeps the machine from being quiet.

@@ -28,14 +28,12 @@ impl OngoingTrial<'_> {
     }
 
     pub(super) fn begin_study(&mut self, phase: TrialPhase) -> bool {
-        let requests = self.answered();
         let has_missed = phase == TrialPhase::Age && self.has_missed();
         let instances = &self.instances.all;
         match (phase, &mut self.study) {
             // No size is found by the memory of a start that has missed.
             (TrialPhase::Age, Some(_)) => !has_missed,
             (TrialPhase::Squeeze, Some(study)) => {
-                let aged = instances.first().and_then(|i| i.read_parts(requests));
                 let before = Evidence {
                     phases: self.phases.clone(),
                     load: self.load.clone(),
@@ -43,7 +41,7 @@ impl OngoingTrial<'_> {
                     ..Evidence::default()
                 };
                 let order = (self.order, self.site.options.is_pod);
-                study.begin_squeeze(instances, order, aged, before)
+                study.prepare_squeeze(instances, order, before)
             }
             (TrialPhase::Again, Some(study)) => study.is_settled(),
             _ => true,

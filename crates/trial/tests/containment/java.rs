@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use loadline_analysis::record::{Evidence, SqueezeEnd, TrialPhase};
+use loadline_analysis::record::{Evidence, SecondEvidence, SqueezeEnd, TrialPhase};
 use loadline_cgroup::{CgroupLayout, CgroupLimits, ControlGroup, GroupName};
 use loadline_load::{LoadModel, LoadPlan};
 use loadline_protocol::log::{ChunkContent, EventLogReader};
@@ -509,14 +509,17 @@ fn jvm_parts_add_up() {
             assert!((63.0..66.0).contains(&heap), "{collector}: {heap}");
             let live = parts.live_set.expect("it was asked").as_mib();
             assert!((10.0..20.0).contains(&live), "{collector}: {live}");
-            let end = evidence.judged_until();
-            let second = evidence.seconds.iter().filter(|s| s.at_ns <= end);
-            let anon = second.filter_map(|s| s.anon).next_back().expect("sampled");
+            // Memory may grow by megabytes between the reading and the next second.
+            let is_near = |s: &&SecondEvidence| s.at_ns.abs_diff(parts.at_ns) < 1_500_000_000;
+            let near = evidence.seconds.iter().filter(is_near);
+            let anon: Vec<f64> = near.filter_map(|s| Some(s.anon?.as_mib())).collect();
             let shared = if collector.contains('Z') { 64.0 } else { 0.0 };
-            let charged = anon.as_mib() + shared + parts.kernel.as_mib();
             let told = parts.unreclaimable().as_mib();
-            println!("{told:.2} of {charged:.2} MiB");
-            assert!((told / charged - 1.0).abs() < 0.02, "{told} of {charged}");
+            let far = |anon: &f64| told / (anon + shared + parts.kernel.as_mib()) - 1.0;
+            assert!(
+                anon.iter().any(|anon| far(anon).abs() < 0.02),
+                "{told} of {anon:?}"
+            );
         }
     }
     lab.assert_clean();

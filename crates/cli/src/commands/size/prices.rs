@@ -116,10 +116,11 @@ fn why_none(searched: &SearchedPrices) -> Option<Error> {
     }
     let could_not = |a: &&AskedTrial| !a.record.verdict.is_evidence();
     let last = searched.asked.iter().rfind(could_not);
-    let error = not_measured(last.map(|a| &*a.record))?;
+    let last = last.map(|asked| &*asked.record)?;
+    let error = not_measured(Some(last))?;
     Some(error.with_hint(format!(
         "this proves nothing about what was not measured: {}",
-        super::quieter()
+        super::remedy(Some(last.verdict))
     )))
 }
 
