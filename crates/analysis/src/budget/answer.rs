@@ -127,7 +127,7 @@ fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLi
         malloc.measured = malloc.measured.saturating_add(later);
         if passing > malloc.growth {
             malloc.growth = passing;
-            malloc.reason = "compilers took more for a while".to_owned();
+            malloc.reason = "it held more for a while behind the burst".to_owned();
         }
     }
     let is_more = growth > Bytes::default();

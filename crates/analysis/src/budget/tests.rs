@@ -200,7 +200,7 @@ fn a_short_burst_that_had_not_settled_leaves_more_to_come() {
 }
 
 #[test]
-fn compilers_that_work_behind_the_burst_are_part_of_the_limit() {
+fn what_is_held_for_a_while_behind_the_burst_is_part_of_the_limit() {
     let malloc = |behind: &[f64]| {
         let mut aged = parts(64.0, 30_000, [17.7, 54.9, 56.0, 19.4, 11.2, 6.4]);
         let own = aged.unreclaimable().as_mib();
@@ -230,7 +230,10 @@ fn compilers_that_work_behind_the_burst_are_part_of_the_limit() {
     let still = [220.0; 5];
     assert_eq!(malloc(&still), STILL);
     let peak = [260.0, 220.0, 220.0, 220.0, 220.0, 220.0];
-    assert_eq!(malloc(&peak), "29.0 compilers took more for a while");
+    assert_eq!(
+        malloc(&peak),
+        "29.0 it held more for a while behind the burst"
+    );
     let small = [225.0, 220.0, 220.0, 220.0, 220.0, 220.0];
     assert_eq!(malloc(&small), STILL);
     let rising = [200.0, 205.0, 210.0, 215.0, 220.0];

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount};
 
@@ -182,7 +183,16 @@ fn fills_its_engines_disk() -> Outcome {
         "it was ended",
     ];
     call.into_end().says(&texts);
-    assert!(free() * 20 > before * 19, "its files are gone");
+    // The kernel frees what an unmounted layer held a moment later.
+    let begin = Instant::now();
+    while free() * 20 <= before * 19 {
+        let left = before.saturating_sub(free());
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "{left} of {before} blocks are kept"
+        );
+        thread::sleep(Duration::from_millis(100));
+    }
     assert_eq!(engine.containers(), Vec::<String>::new());
     None
 }
