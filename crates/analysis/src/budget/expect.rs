@@ -20,9 +20,10 @@ const MALLOC_GROWTH: f64 = 0.25;
 const METASPACE_GROWTH: f64 = 0.05;
 /// What nothing that was measured excludes, of code and the JVM.
 const CHANCE: f64 = 0.02;
-/// Memory stood still where it rose by less than this many thousandths in so many last seconds.
+/// Memory stood still where it rose by less than this many thousandths in so many last seconds: of the 5 s
+/// for which a trial waits, four samples are certain.
 const STILL_SHARE: u64 = 3;
-const STILL_SECONDS: usize = 5;
+const STILL_SECONDS: usize = 4;
 /// How far malloc differs between aged starts: by this share of what the burst added, and of itself. Six
 /// starts of WireMock had added 31 to 51 MiB and held 151 to 169; five of Tika held 275 to 300.
 const STARTS_DIFFER: f64 = 0.5;
