@@ -117,7 +117,7 @@ impl MemoryService {
     }
 
     /// The same with compilers that do not work alike twice: one service in five, small and fast, takes 20
-    /// to 45 % of its non-heap in its burst. WireMock took a third; of six starts 31 to 51 MiB.
+    /// to 45 % of its non-heap in its burst. WireMock took a third, 31 to 52 MiB in eight starts.
     pub fn draw_compiled(seed: u64, kind: u64) -> Self {
         let mut service = Self::draw(seed, kind);
         let compilers = &mut service.growth_strays.1;

@@ -18,14 +18,14 @@ const CODE_GROWTH: f64 = 0.6;
 const MALLOC_GROWTH: f64 = 0.25;
 /// Classes that no request needed yet.
 const METASPACE_GROWTH: f64 = 0.05;
-/// What nothing that was measured excludes, of code and the JVM.
+/// Growth that no measurement excludes, of code and the JVM.
 const CHANCE: f64 = 0.02;
-/// Memory stood still where it rose by less than this many thousandths in so many last seconds: of the 5 s
-/// for which a trial waits, four samples are certain.
+/// Memory stood still where it rose by less than this many thousandths in its last samples, one a second:
+/// the 5 s for which a trial waits hold at least four.
 const STILL_SHARE: u64 = 3;
-const STILL_SECONDS: usize = 4;
-/// How far malloc differs between aged starts: by this share of what the burst added, and of itself. Six
-/// starts of WireMock had added 31 to 51 MiB and held 151 to 169; five of Tika held 275 to 300.
+const STILL_SAMPLES: usize = 4;
+/// How far malloc differs between aged starts: by this share of what the burst added, and of itself. Eight
+/// starts of WireMock had added 31 to 52 MiB and held 150 to 169; six of Tika held 282 to 300.
 const STARTS_DIFFER: f64 = 0.5;
 const MALLOC_DIFFERS: f64 = 0.08;
 /// Sockets and page tables.
@@ -92,10 +92,10 @@ impl Expectation {
 }
 
 fn stands_still(anon: &[Bytes]) -> bool {
-    let end = &anon[anon.len().saturating_sub(STILL_SECONDS)..];
+    let end = &anon[anon.len().saturating_sub(STILL_SAMPLES)..];
     let (low, high) = (end.iter().min(), end.iter().max());
     let is_within = |low: &Bytes, high: &Bytes| *high <= low.mul_ratio(1000 + STILL_SHARE, 1000);
-    end.len() == STILL_SECONDS
+    end.len() == STILL_SAMPLES
         && low
             .zip(high)
             .is_some_and(|(low, high)| is_within(low, high))

@@ -1,6 +1,6 @@
 //! Durations and numbers of objectives, as people write them.
 //!
-//! Owns that what is read prints the same and is read again.
+//! A printed duration is read as the same duration.
 
 use std::time::Duration;
 

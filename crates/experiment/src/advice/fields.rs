@@ -1,6 +1,6 @@
 //! Fields of a container, and of its pod, as a manifest writes them.
 //!
-//! Owns how a list, a text and a variable are read, whatever stands there. Never knows what they mean.
+//! Owns how a list, a text and a variable are read, of any type. Never knows what they mean.
 
 use serde_json::Value;
 
