@@ -1,14 +1,20 @@
-//! Ctrl-C and similar signals: the first asks for a clean end, the second ends at once.
+//! Ctrl-C and similar signals: the first asks for a clean end, a second one ends at once.
 //!
 //! Owns the signal flags. After the second signal the process dies from it; the kernel then kills
 //! the trial's processes, and the next start removes the leftovers of their cgroups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals as SignalQueue;
 
 use crate::error::{Error, FailureKind};
+
+/// Signals within this time are one request: timeout(1) and some supervisors signal a process and
+/// then its group.
+const ONE_REQUEST: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub struct Signals {
@@ -18,35 +24,44 @@ pub struct Signals {
 
 impl Signals {
     /// Starts to watch SIGINT, SIGTERM, and SIGHUP unless `nohup` or a shell had it ignored.
-    /// Errors: When the kernel refuses a handler.
+    /// Errors: When the kernel refuses a handler or a thread.
     pub fn watch_signals() -> Result<Self, Error> {
-        let came = Arc::new(AtomicBool::new(false));
-        let number = Arc::new(AtomicUsize::new(0));
+        let watched = Self {
+            came: Arc::new(AtomicBool::new(false)),
+            number: Arc::new(AtomicUsize::new(0)),
+        };
         let hangup = (!ignores_hangup()).then_some(SIGHUP);
-        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-            let seen = Arc::new(AtomicBool::new(false));
-            let refuse = |e: std::io::Error| {
-                Error::new(
-                    FailureKind::Internal,
-                    format!("cannot watch for signal {signal}: {e}"),
-                )
-            };
-            // The order matters: the default action runs only if the flag was set before.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&seen))
-                .map_err(refuse)?;
-            let value = usize::try_from(signal).unwrap_or(2);
-            signal_hook::flag::register_usize(signal, Arc::clone(&number), value)
-                .map_err(refuse)?;
+        let signals = [SIGINT, SIGTERM].into_iter().chain(hangup);
+        let noted = watched.clone();
+        SignalQueue::new(signals)
+            .and_then(|queue| {
+                let thread = std::thread::Builder::new().name("signals".to_owned());
+                thread.spawn(move || noted.note_signals(queue))
+            })
+            .map_err(|e| {
+                let told = format!("cannot watch for signals: {e}");
+                Error::new(FailureKind::Internal, told)
+            })?;
+        Ok(watched)
+    }
+
+    fn note_signals(&self, mut queue: SignalQueue) {
+        let mut first = None;
+        for signal in queue.forever() {
+            let noticed = *first.get_or_insert_with(Instant::now);
+            if noticed.elapsed() > ONE_REQUEST {
+                // It can fail only for a signal that cannot be watched either.
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
+            }
+            let number = usize::try_from(signal).unwrap_or(2);
+            self.number.store(number, Ordering::Relaxed);
             // After the number: whoever sees it finds it.
-            signal_hook::flag::register(signal, Arc::clone(&came)).map_err(refuse)?;
-            // Last: what has counted as the first has been noticed.
-            signal_hook::flag::register(signal, seen).map_err(refuse)?;
+            self.came.store(true, Ordering::Release);
         }
-        Ok(Self { came, number })
     }
 
     pub fn has_come(&self) -> bool {
-        self.came.load(Ordering::Relaxed)
+        self.came.load(Ordering::Acquire)
     }
 
     pub fn flag(&self) -> &Arc<AtomicBool> {

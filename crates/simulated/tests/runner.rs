@@ -218,10 +218,9 @@ fn a_second_attempt_waits_for_a_quiet_machine_and_not_for_ever() {
 
 #[test]
 fn a_trial_that_no_disturbance_voided_is_repeated_at_once() {
-    let faults: [Fault; 4] = [
+    let faults: [Fault; 3] = [
         |order, attempt| is_early(order, attempt).then_some(TrialEnding::Stopped),
         |order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::Dependency)),
-        |order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::LoadCommand)),
         |order, attempt| is_early(order, attempt).then(|| invalid(InvalidReason::Metrics)),
     ];
     for fault in faults {
@@ -324,14 +323,24 @@ fn a_guess_does_not_take_the_slot_that_a_wanted_trial_waits_for() {
 }
 
 #[test]
-fn options_that_do_not_arrive_are_not_tried_again() {
-    let mut host = Faulty::new(1, |order, _| {
-        is_first(order).then(|| invalid(InvalidReason::OtherOptions))
-    });
-    let (verdicts, kept) = run(&mut host);
-    let said = verdicts.unwrap()["512Mi"];
-    assert_eq!(said, TrialVerdict::Invalid(InvalidReason::OtherOptions));
-    assert_eq!(kept, 4, "an attempt each");
+fn what_would_come_to_the_same_is_not_tried_as_often() {
+    let faults: [(InvalidReason, Fault, usize); 2] = [
+        (
+            InvalidReason::OtherOptions,
+            |order, _| is_first(order).then(|| invalid(InvalidReason::OtherOptions)),
+            1,
+        ),
+        (
+            InvalidReason::LoadCommand,
+            |order, _| is_first(order).then(|| invalid(InvalidReason::LoadCommand)),
+            2,
+        ),
+    ];
+    for (reason, fault, attempts) in faults {
+        let (verdicts, kept) = run(&mut Faulty::new(1, fault));
+        assert_eq!(verdicts.unwrap()["512Mi"], TrialVerdict::Invalid(reason));
+        assert_eq!(kept, 3 + attempts, "{reason:?}");
+    }
 }
 
 #[test]

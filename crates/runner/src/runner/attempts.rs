@@ -39,8 +39,9 @@ impl AskAttempts {
         self.spent += record.total_length();
     }
 
-    fn is_enough(&self) -> bool {
-        self.attempts > 0 && self.attempts.is_multiple_of(ATTEMPTS)
+    /// Whether to give up, `last` being the latest record.
+    fn is_enough(&self, last: &TrialRecord) -> bool {
+        self.attempts > 0 && self.attempts.is_multiple_of(attempts_worth(last.verdict))
     }
 }
 
@@ -55,10 +56,14 @@ fn is_enough_alone(record: &TrialRecord) -> bool {
     record.verdict.is_evidence() || has_soaked
 }
 
-/// Whether another attempt would come to the same: what an image makes of its options does not pass
-/// as a disturbance does.
-fn is_lasting(record: &TrialRecord) -> bool {
-    record.verdict == TrialVerdict::Invalid(InvalidReason::OtherOptions)
+/// A disturbance passes. What an image makes of its options stays; a load command that fails twice
+/// fails again.
+fn attempts_worth(verdict: TrialVerdict) -> u32 {
+    match verdict {
+        TrialVerdict::Invalid(InvalidReason::OtherOptions) => 1,
+        TrialVerdict::Invalid(InvalidReason::LoadCommand) => 2,
+        _ => ATTEMPTS,
+    }
 }
 
 fn is_disturbed(verdict: TrialVerdict) -> bool {
@@ -154,8 +159,7 @@ impl SearchRunner<'_> {
         }
         self.tried.set_value(ask, tried);
         let is_over = |record: &TrialRecord| {
-            let is_given_up = tried.is_enough() || is_lasting(record);
-            is_enough_alone(record) || (is_given_up && !self.of.retries)
+            is_enough_alone(record) || (tried.is_enough(record) && !self.of.retries)
         };
         let Some(record) = last.filter(is_over) else {
             return Ok(false);
@@ -171,7 +175,7 @@ impl SearchRunner<'_> {
     ) -> Result<bool, RunError> {
         let mut tried = self.tried.value_for(ask).copied().unwrap_or_default();
         tried.count_record(&record);
-        let is_over = is_enough_alone(&record) || is_lasting(&record) || tried.is_enough();
+        let is_over = is_enough_alone(&record) || tried.is_enough(&record);
         if !is_over {
             if record.verdict == TrialVerdict::Invalid(InvalidReason::DiskFull) {
                 let path = self.of.store.state_directory().to_owned();
