@@ -15,34 +15,34 @@ const HEADING: &str = "Load";
 /// The load.
 #[derive(Args, Debug, Default, Clone)]
 pub struct LoadFlags {
-    /// Open model: requests leave at this rate whether or not answers come: 300/s; a ramp
+    /// Open model: send requests at this rate whether or not answers come: 300/s; a ramp
     /// 100/s..1000/s; steps 100/s,200/s
     #[arg(long, help_heading = HEADING)]
     pub rate: Option<RateShape>,
-    /// Closed model: each connection sends its next request when the last answer came
+    /// Closed model: each connection sends its next request once the last answer has come
     #[arg(long, help_heading = HEADING, conflicts_with = "rate")]
     pub closed: bool,
-    /// How many requests to make, instead of a duration; without a rate the model is closed
+    /// Number of requests to send, instead of a duration; without a rate the model is closed
     #[arg(long, short = 'n', value_name = "N", help_heading = HEADING,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
     /// Spread requests as independent users would (Poisson) instead of evenly
     #[arg(long, help_heading = HEADING, conflicts_with_all = ["closed", "requests"])]
     pub poisson: bool,
-    /// Closed model, or with --session: pause of each connection between an answer and its next
+    /// Closed model, or with --session: pause of a connection between an answer and its next
     /// request, such as 100ms, or 50ms..150ms for pauses spread evenly in between
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub think: Option<ThinkTime>,
-    /// Sessions with this mean number of requests: each connection is a user, who keeps the cookies
-    /// that the server sets, pauses for --think, and leaves; a new one comes with a new connection.
-    /// A rate is kept
+    /// Sessions with this mean number of requests: each connection is a user who keeps the cookies
+    /// that the server sets, pauses for --think between requests, and leaves; the next user opens a
+    /// new connection. A given rate is kept
     #[arg(long, value_name = "REQUESTS", help_heading = HEADING, conflicts_with_all = ["http2", "streams"])]
     pub session: Option<f64>,
-    /// Requests and their weights, and the rate over time unless another is given (TOML, as
-    /// `loadline profile` writes)
+    /// Requests with their weights, and the rate over time unless another is given (TOML, as
+    /// written by `loadline profile`)
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub profile: Option<PathBuf>,
-    /// Multiply the rates of the profile
+    /// Multiply the rates of the profile by this factor
     #[arg(long, value_name = "FACTOR", help_heading = HEADING,
           conflicts_with_all = ["rate", "closed"])]
     pub scale: Option<PositiveFactor>,
@@ -50,35 +50,36 @@ pub struct LoadFlags {
     #[arg(long, value_name = "FACTOR", help_heading = HEADING,
           conflicts_with_all = ["rate", "closed"])]
     pub speed: Option<PositiveFactor>,
-    /// Load before the judged part, recorded apart [default: 5s; of `load` none]
+    /// Load before the judged part, recorded separately [default: 5s; none for `load`]
     #[arg(long, alias = "warmup", value_name = "TIME", help_heading = HEADING)]
     pub warm_up: Option<TimeOrNone>,
-    /// Length of the judged part, such as 5m [default: 15s, longer if 10 requests must lie beyond a
-    /// percentile of the SLO, at most 60s; for `load` 30s, each trial of its search 10s; for a
-    /// profile its whole length]
+    /// Length of the judged part, such as 5m [default: 15s, or up to 60s to have 10 requests beyond
+    /// a percentile of the SLO; 30s for `load`, 10s for each trial of its search; the whole length
+    /// of a profile]
     #[arg(long, short, alias = "measure", value_name = "TIME", help_heading = HEADING)]
     pub duration: Option<PositiveTime>,
-    /// Connections kept open [default: 20; with sessions as many as users need]
+    /// Connections to keep open [default: 20; with sessions, as many as users need]
     #[arg(long, short, value_name = "N", help_heading = HEADING)]
     pub connections: Option<u32>,
-    /// HTTP/2: chosen in the TLS handshake of https targets, with prior knowledge (h2c) of others
+    /// Use HTTP/2: chosen in the TLS handshake for https targets, with prior knowledge (h2c) for
+    /// others
     #[arg(long, help_heading = HEADING)]
     pub http2: bool,
-    /// HTTP/2 with this many concurrent requests on each connection [default: 1]
+    /// Use HTTP/2 with this many concurrent requests on each connection [default: 1]
     #[arg(long, value_name = "N", help_heading = HEADING)]
     pub streams: Option<u32>,
-    /// HTTP method [default: GET, with a body POST]
+    /// HTTP method [default: GET; POST with a body]
     #[arg(long, short = 'X', help_heading = HEADING)]
     pub method: Option<String>,
-    /// A header, such as 'Accept: application/json'; several times for several. {env:NAME} in it
-    /// is the value of an environment variable
+    /// A header, such as 'Accept: application/json'; {env:NAME} in it is replaced by that
+    /// environment variable. Repeat the flag for more
     #[arg(long, short = 'H', value_parser = parse_header, help_heading = HEADING)]
     pub header: Vec<(String, String)>,
-    /// User name and password (HTTP Basic): {env:NAME} or @FILE that hold NAME:PASSWORD; `load`
-    /// takes them as they are too
+    /// User name and password (HTTP Basic): {env:NAME} or @FILE containing NAME:PASSWORD; `load`
+    /// also takes them directly
     #[arg(long, value_name = "USER", conflicts_with = "bearer", help_heading = HEADING)]
     pub basic: Option<String>,
-    /// Token (HTTP Bearer): {env:NAME} or @FILE that hold it; `load` takes it as it is too
+    /// Token (HTTP Bearer): {env:NAME} or @FILE containing it; `load` also takes it directly
     #[arg(long, value_name = "TOKEN", help_heading = HEADING)]
     pub bearer: Option<String>,
     /// Body of the request
@@ -87,12 +88,12 @@ pub struct LoadFlags {
     /// File with the body of the request
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub body_file: Option<PathBuf>,
-    /// The requests are gRPC calls: the URL's path is the method (/pkg.Service/Method), the body its
-    /// message as JSON; encoded once by this .proto file or descriptor set, or as the reflection of a
-    /// running instance says, http://localhost:9090
+    /// Send gRPC calls: the URL's path is the method (/pkg.Service/Method), the body is its message
+    /// as JSON, encoded once by this .proto file or descriptor set, or by the reflection of a
+    /// running instance, e.g. http://localhost:9090
     #[arg(long, value_name = "FILE|URL", help_heading = HEADING)]
     pub proto: Option<PathBuf>,
-    /// Status that counts as a good answer; several times for several [default: 200 to 399]
+    /// Status of a good answer; repeat the flag for more [default: 200 to 399]
     #[arg(long, value_name = "STATUS", value_parser = parse_status, help_heading = HEADING)]
     pub expect_status: Vec<u16>,
     /// Text that the body of a good answer contains
@@ -101,27 +102,27 @@ pub struct LoadFlags {
     /// Size in bytes of the body of a good answer
     #[arg(long, value_name = "BYTES", help_heading = HEADING)]
     pub expect_bytes: Option<u64>,
-    /// How a good gRPC call ends, as NOT_FOUND or 5; several times for several [default: OK for a
+    /// Status of a good gRPC call, e.g. NOT_FOUND or 5; repeat the flag for more [default: OK for a
     /// gRPC call]. Needs --http2
     #[arg(long, value_name = "STATUS", help_heading = HEADING)]
     pub expect_grpc_status: Vec<GrpcCode>,
-    /// A request without an answer after this has failed [default: 5s]
+    /// A request fails if it has no answer within this time [default: 5s]
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub timeout: Option<PositiveTime>,
-    /// A connection that does not stand after this has failed, TLS included
+    /// A connection fails if it is not established within this time, TLS included
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub connect_timeout: Option<PositiveTime>,
-    /// A connection that brings no byte of an answer for this long has failed
+    /// A connection fails if no byte of an answer arrives for this long
     #[arg(long, value_name = "TIME", help_heading = HEADING)]
     pub read_timeout: Option<PositiveTime>,
-    /// Bundle sends on a grid of this length (1ms costs least CPU), `exact` or `spin`
-    /// [default: auto]
+    /// When to send: on a grid of this length (1ms costs least CPU), `exact` or `spin` [default:
+    /// auto]
     #[arg(long, help_heading = HEADING)]
     pub pacing: Option<Pacing>,
     /// Accept any certificate of an https target
     #[arg(long, help_heading = HEADING)]
     pub insecure: bool,
-    /// PEM file with the roots that certificates of an https target are checked against
+    /// PEM file with the root certificates to check an https target against
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub cacert: Option<PathBuf>,
 }

@@ -37,11 +37,11 @@ use crate::commands::help;
 use crate::error::Error;
 use crate::output::AnswerPrinter;
 
-/// Finds how much a JVM in a container can carry.
+/// Finds how much CPU and memory a JVM in a container needs.
 #[derive(Parser)]
 #[command(name = "loadline", version = env!("LOADLINE_VERSION"), args_override_self = true)]
 struct CommandLine {
-    /// Say nothing but answers, warnings and errors
+    /// Print only answers, warnings and errors
     #[arg(
         short,
         long,
@@ -50,7 +50,8 @@ struct CommandLine {
         display_order = 1000
     )]
     quiet: bool,
-    /// Also print the directories of results and raw events, each start, and how long each trial took
+    /// Also print each start, how long each trial took, and the directories of results and raw
+    /// events
     #[arg(
         short,
         long,
@@ -60,7 +61,7 @@ struct CommandLine {
         display_order = 1001
     )]
     verbose: bool,
-    /// Colours of verdicts; `auto` is on a terminal, unless NO_COLOR is set
+    /// When to colour verdicts; `auto`: on a terminal, unless NO_COLOR is set
     #[arg(
         long,
         global = true,

@@ -51,17 +51,17 @@ pub struct MeasureFlags {
     #[arg(long, value_name = "DIR", help_heading = RESULT)]
     pub state: Option<PathBuf>,
 
-    /// Wait until no other loadline measures, instead of refusing
+    /// Wait while another loadline is measuring, instead of refusing
     #[arg(long, help_heading = RESULT)]
     pub wait: bool,
 
-    /// Use trials of earlier results where nothing that matters changed (command and its files,
-    /// load, SLO, limits, options, machine, JDK, loadline); the result names each. Proofs are
+    /// Reuse trials of earlier results if nothing that matters changed (command and its files,
+    /// load, SLO, limits, options, machine, JDK, loadline); the result names each one. Proofs are
     /// always run
     #[arg(long, help_heading = RESULT)]
     pub reuse: bool,
 
-    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    /// Webhook to send the outcome of the run to: a URL, or {env:NAME} or @FILE containing it
     #[arg(long, value_name = "URL", help_heading = RESULT)]
     pub notify: Option<String>,
 }

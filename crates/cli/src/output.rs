@@ -50,7 +50,7 @@ pub fn with_flag(command: Command) -> Command {
                     .value_name("FILE")
                     .value_parser(value_parser!(PathBuf))
                     .help_heading(RESULT)
-                    .help("File for what is printed [default: -, standard output]"),
+                    .help("Output file [default: -, standard output]"),
             )
         })
     })

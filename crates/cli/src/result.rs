@@ -35,8 +35,8 @@ const LARGEST: u64 = 256 << 20;
 /// Which result.
 #[derive(Args, Debug, Clone, Default)]
 pub struct ResultFlags {
-    /// Id of the result, or a unique prefix; `last` is the newest; or a file that `export` wrote, -
-    /// for standard input
+    /// Id of the result, or a unique prefix; `last` for the newest; or a file written by `export`
+    /// (- is standard input)
     #[arg(default_value = "last", value_name = "RESULT")]
     pub id: String,
     /// Where results are kept

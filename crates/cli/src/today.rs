@@ -13,10 +13,10 @@ use crate::error::{Error, FailureKind};
 /// Flags of commands that show an answer.
 #[derive(Args, Debug, Default, Clone)]
 pub struct TodayFlags {
-    /// What ships today, as CPUs/memory (2/4Gi) or memory alone: says what the answer saves
+    /// What ships today, as CPUs/memory (2/4Gi) or memory alone, to show what the answer saves
     #[arg(long, value_name = "[CPUS/]SIZE", conflicts_with = "manifest")]
     today: Option<CurrentLimits>,
-    /// The same from the manifest that ships today: the limits of its JVM, else its requests
+    /// The same, from the manifest that ships today: the limits of its JVM, else its requests
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
 }

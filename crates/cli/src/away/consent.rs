@@ -21,8 +21,8 @@ use crate::say::write_stderr;
 /// The answer, given before the question.
 #[derive(Args, Debug, Default, Clone, Copy)]
 pub struct ConsentFlags {
-    /// Run what came from a cluster without asking: its image, namespace and service account are still
-    /// shown
+    /// Run a result that came from a cluster without asking; its image, namespace and service
+    /// account are still shown
     #[arg(long)]
     pub yes: bool,
 }

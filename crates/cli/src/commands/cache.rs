@@ -54,60 +54,60 @@ const PORT: u16 = 8080;
 /// Build a start-up cache and verify it
 #[derive(Args)]
 pub struct CacheArguments {
-    /// What kind: auto, appcds (JDK 13 and later), aot (25 and later), scc (OpenJ9)
+    /// Kind of cache: auto, appcds (JDK 13 and later), aot (25 and later), scc (OpenJ9)
     #[arg(long, default_value = "auto", value_name = "KIND")]
     kind: String,
 
-    /// Pairs of starts with and without it; 10 give an interval worth printing
+    /// Pairs of starts, with and without the cache; 10 give an interval worth printing
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// Requested in the training run, as http://localhost:8080/owners; several may be given. The
-    /// first one also tells when the application is ready, unless --ready does
+    /// URL to request in the training run, e.g. http://localhost:8080/owners; repeat the flag for
+    /// more. Without --ready, an answer from the first one also means that the application is ready
     #[arg(long, value_name = "URL")]
     warm: Vec<LoadTarget>,
 
-    /// Requests to each address; 0 trains the start alone
+    /// Requests to each URL; 0 trains the start alone
     #[arg(long, default_value_t = 20, value_name = "N")]
     warm_requests: u64,
 
-    /// JVM option of the training run only, as -Dspring.context.exit=onRefresh
+    /// JVM option for the training run only, e.g. -Dspring.context.exit=onRefresh
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     train_option: Vec<String>,
 
     /// Extract a Spring Boot jar first, with its libraries next to it, because no cache can serve
-    /// classes from jars inside a jar; the extracted application is trained and compared, in a
-    /// directory next to the jar or in -o
+    /// classes from jars inside a jar. The extracted application, in a directory next to the jar or
+    /// in -o, is trained and compared
     #[arg(long, conflicts_with = "image")]
     extract: bool,
 
-    /// Directory the cache is written to [default: next to the application's jar; for an image the
+    /// Directory to write the cache to [default: next to the application's jar; for an image, the
     /// working directory]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// When the application is ready: a path that answers, tcp:PORT, grpc:PORT, log:TEXT or
-    /// command:PROGRAM [default: the first --warm; without one, port 8080 takes a connection]
+    /// Readiness check: a path that answers, tcp:PORT, grpc:PORT, log:TEXT or command:PROGRAM
+    /// [default: the first --warm; without one, port 8080 accepts a connection]
     #[arg(long, value_name = "WHEN", value_parser = split_ready)]
     ready: Option<ReadyTable>,
 
-    /// How long a start may take, as 60s
+    /// Longest time a start may take, e.g. 60s
     #[arg(long, value_name = "TIME")]
     start_deadline: Option<String>,
 
-    /// CPU limit of the starts that are compared, as 1 or 500m
+    /// CPU limit of the compared starts, e.g. 1 or 500m
     #[arg(long, value_name = "CPUS")]
     cpu: Option<String>,
 
-    /// Memory limit of the starts that are compared, as 512Mi
+    /// Memory limit of the compared starts, e.g. 512Mi
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
 
-    /// JDK by name, as `loadline doctor` lists it
+    /// JDK by name, as listed by `loadline doctor`
     #[arg(long, value_name = "NAME")]
     jdk: Option<String>,
 
-    /// Who the application runs as, uid or uid:gid
+    /// User that the application runs as: uid or uid:gid
     #[arg(long, value_name = "UID")]
     user: Option<String>,
 
@@ -115,7 +115,7 @@ pub struct CacheArguments {
     #[arg(long)]
     network: Option<String>,
 
-    /// Judge trials although other programs disturbed them; the result says which were
+    /// Judge trials even if other programs disturbed them; the result marks these trials
     #[arg(long)]
     accept_noise: bool,
 
@@ -124,16 +124,16 @@ pub struct CacheArguments {
     #[command(flatten)]
     output: OutputFlags,
 
-    /// Image to start in place of a program: trained in its own container, and a Dockerfile that
-    /// puts the cache into it
+    /// Image to start instead of a command: the cache is trained in the image's own container, and
+    /// a Dockerfile adds it to the image
     #[arg(long, value_name = "REF")]
     image: Option<String>,
 
-    /// What starts the image: podman or docker [default: whichever has it]
+    /// Engine that starts the image: podman or docker [default: whichever has it]
     #[arg(long, value_name = "ENGINE", requires = "image")]
     engine: Option<String>,
 
-    /// The application's command, after --; of an image its arguments
+    /// The application's command, after --; for an image, its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "image")]
     command: Vec<String>,
 }

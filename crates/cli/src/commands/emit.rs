@@ -61,21 +61,21 @@ const QUARKUS: (&str, [&str; 2]) = (
 /// What the files are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EmitTarget {
-    /// Deployment, Service; autoscaler and disruption budget when asked for. Without docker and
-    /// compose the JVM options are in the pod, for an image of one's own
+    /// Deployment and Service; autoscaler and disruption budget if asked for. Without docker and
+    /// compose, the JVM options go into the pod, for use with your own image
     #[value(alias = "k8s")]
     Kubernetes,
-    /// Dockerfile with what it copies
+    /// Dockerfile and the files it copies
     Docker,
-    /// Compose file, and the Dockerfile that it builds
+    /// Compose file and the Dockerfile it builds
     Compose,
-    /// jvm.options, JAVA_TOOL_OPTIONS, the launcher's profile
+    /// jvm.options, JAVA_TOOL_OPTIONS and the launcher's profile
     Options,
-    /// Alert rules of Prometheus, from what starts that kept the SLO showed at most
+    /// Prometheus alert rules that fire above the highest values of starts that kept the SLO
     Alerts,
-    /// Dashboard of Grafana, with what the alert rules compare
+    /// Grafana dashboard of the figures that the alert rules compare
     Grafana,
-    /// ScaledObject of KEDA in the place of the autoscaler; with --max-replicas
+    /// KEDA ScaledObject instead of the autoscaler; needs --max-replicas
     Keda,
 }
 
@@ -84,53 +84,54 @@ enum EmitTarget {
 pub struct EmitArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// Directory to write to; made when it is not there
+    /// Directory to write to; created if missing
     #[arg(long, value_name = "DIR", required_unless_present = "rbac")]
     to: Option<PathBuf>,
-    /// Print the Role that `--kubernetes` needs in a namespace, and the service account of
-    /// `--in-cluster`, for kubectl apply -f -; nothing else
+    /// Only print the Role that `--kubernetes` needs in this namespace and the service account for
+    /// `--in-cluster`, as input for kubectl apply -f -
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, default_missing_value = "default")]
     rbac: Option<String>,
-    /// What for; several with commas [default: all but alerts and keda]
+    /// What to write files for, separated by commas [default: all but alerts and keda]
     #[arg(long = "for", value_enum, value_delimiter = ',')]
     purposes: Vec<EmitTarget>,
     /// Name of the service [default: the result's title]
     #[arg(long)]
     name: Option<String>,
-    /// Image, as the cluster pulls it [default: NAME:latest]
+    /// Image name as the cluster pulls it [default: NAME:latest]
     #[arg(long, value_parser = parse_image_name)]
     image: Option<String>,
-    /// Image that the Dockerfile builds on [default: the measured vendor's and build's, if it
-    /// exists; the file says how similar it is to the measured JVM]
+    /// Base image of the Dockerfile [default: an image of the measured vendor and build, if one
+    /// exists; the Dockerfile says how similar it is to the measured JVM]
     #[arg(long, value_name = "IMAGE")]
     base_image: Option<String>,
-    /// Pods; from 2 on with a PodDisruptionBudget [default: those of `size --prices`, else 1]
+    /// Number of pods; 2 or more get a PodDisruptionBudget [default: as found by `size --prices`,
+    /// else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     replicas: Option<u32>,
-    /// Requests a second one pod can carry, as `loadline load --max-rate` finds it [default: what
-    /// `size --prices` measured]
+    /// Requests a second that one pod can carry, as found by `loadline load --max-rate` [default:
+    /// as measured by `size --prices`]
     #[arg(long, value_name = "N", requires = "max_replicas", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     max_rate: Option<u32>,
-    /// Most pods of an autoscaler; without it there is none
+    /// Most pods that the autoscaler may run; without this flag there is no autoscaler
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_replicas: Option<u32>,
-    /// Of a job that ends: when it runs, as cron says it, in a CronJob: '0 3 * * *'
+    /// Schedule of a job that ends, in cron syntax, for a CronJob: '0 3 * * *'
     #[arg(long, value_name = "CRON", value_parser = parse_schedule)]
     schedule: Option<String>,
     /// Start java directly, without loadline-launch
     #[arg(long)]
     plain: bool,
-    /// Let the Dockerfile build a start-up cache: appcds (JDK 13 and later), aot (25 and later) or
+    /// Build a start-up cache in the Dockerfile: appcds (JDK 13 and later), aot (25 and later) or
     /// scc (OpenJ9) [default: the recommendation's]
     #[arg(long, value_name = "KIND")]
     cache: Option<CacheKind>,
-    /// CPUs of the host that it is to run on: what the JVM would choose there otherwise than where
-    /// it was measured is pinned [default: `size --node`'s, else nothing is]
+    /// CPUs of the host it will run on; anything the JVM would choose differently there is pinned
+    /// as measured [default: as given to `size --node`, else nothing is pinned]
     #[arg(long, value_name = "CPUS", value_parser = clap::value_parser!(u32).range(1..=8192))]
     node: Option<u32>,
     #[command(flatten)]
     existing: PatchFlags,
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }

@@ -22,35 +22,36 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::say::{one_line_json, print_text, width};
 
-/// Which workloads to measure first, by what their Prometheus knows; reads only
+/// Show which workloads to measure first, from Prometheus data; reads only
 #[derive(Args)]
 pub struct FleetArguments {
-    /// Address under which Prometheus is served, such as http://localhost:9090
+    /// Base URL of Prometheus, such as http://localhost:9090
     #[arg(long, value_name = "URL")]
     prometheus: String,
 
-    /// Also read the manifests of the workloads from the cluster of the kubeconfig: requests and limits
-    /// that Prometheus does not know, and what `loadline lint` finds wrong; lists, and nothing more
+    /// Also read the workloads' manifests from the cluster of the kubeconfig, for requests and
+    /// limits that Prometheus does not know and for the findings of `loadline lint`; only lists
+    /// objects
     #[arg(long)]
     kubernetes: bool,
 
-    /// Context of the kubeconfig [default: its current one]
+    /// Context of the kubeconfig [default: the current one]
     #[arg(long, value_name = "NAME", requires = "kubernetes")]
     context: Option<String>,
 
-    /// How far back
+    /// How far back to look
     #[arg(long, value_name = "TIME", default_value = "7d")]
     window: String,
 
-    /// Distance of the points at which peaks are looked for
+    /// Interval between the points searched for peaks
     #[arg(long, value_name = "TIME", default_value = "15m")]
     step: String,
 
-    /// The instant that is asked about: 2026-11-23T12:00:00Z or seconds since 1970 [default: now]
+    /// Time at which the window ends: 2026-11-23T12:00:00Z or seconds since 1970 [default: now]
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
 
-    /// Only this namespace; several times for several
+    /// Only this namespace; repeat the flag for more
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
 
@@ -58,21 +59,21 @@ pub struct FleetArguments {
     #[arg(long, value_name = "OFFER", default_value = "own-nodes")]
     prices: String,
 
-    /// Workloads that are shown; all with --json
+    /// Number of workloads to show; --json has all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// Print the experiment file (loadline.toml) of this workload: NAMESPACE/NAME
+    /// Print the experiment file (loadline.toml) for this workload: NAMESPACE/NAME
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["json", "measured"])]
     toml: Option<String>,
 
-    /// Write the experiment files of the --top workloads into this directory, as NAMESPACE-NAME.toml;
-    /// files that are there stay
+    /// Write experiment files for the --top workloads into this directory, as NAMESPACE-NAME.toml;
+    /// existing files are kept
     #[arg(long, value_name = "DIR", conflicts_with_all = ["toml", "json", "measured"])]
     toml_dir: Option<PathBuf>,
 
-    /// Hold what a result promised against what production used: NAMESPACE/NAME=RESULT, an id or a
-    /// file that `export` wrote; several times for several
+    /// Compare what a result promised with what production used: NAMESPACE/NAME=RESULT, where
+    /// RESULT is an id or a file written by `export`; repeat the flag for more
     #[arg(long, value_name = "WORKLOAD=RESULT")]
     measured: Vec<String>,
 
@@ -84,15 +85,15 @@ pub struct FleetArguments {
     #[arg(long)]
     json: bool,
 
-    /// User name and password: {env:NAME} or @FILE that hold NAME:PASSWORD
+    /// User name and password: {env:NAME} or @FILE containing NAME:PASSWORD
     #[arg(long, value_name = "USER", conflicts_with = "bearer", help_heading = ACCESS)]
     basic: Option<String>,
 
-    /// Token: {env:NAME} or @FILE that hold it
+    /// Token: {env:NAME} or @FILE containing it
     #[arg(long, value_name = "TOKEN", help_heading = ACCESS)]
     bearer: Option<String>,
 
-    /// PEM file with the authorities that an https address is checked against
+    /// PEM file with the authorities to check an https address against
     #[arg(long, value_name = "FILE", help_heading = ACCESS)]
     cacert: Option<PathBuf>,
 
@@ -100,7 +101,7 @@ pub struct FleetArguments {
     #[arg(long, help_heading = ACCESS)]
     insecure: bool,
 
-    /// Longest wait for one answer
+    /// Longest time to wait for one answer
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = ACCESS)]
     timeout: PositiveTime,
 

@@ -22,16 +22,17 @@ use crate::say::{one_line_json, print_text};
 /// The file has about 2 KB.
 const RELEASE_LIMIT: u64 = 64 << 10;
 
-/// Where the memory of a running JVM is.
+/// Show where a running JVM's memory goes.
 #[derive(Args)]
 pub struct FootprintArguments {
-    /// The JVM's process; HotSpot must run with -XX:NativeMemoryTracking=detail
+    /// Process id of the JVM; HotSpot must run with -XX:NativeMemoryTracking=detail
     #[arg(value_name = "PID", value_parser = process)]
     pid: u32,
-    /// Also write the profile that loadline-launch reads, such as loadline.profile next to the jar
+    /// Also write the profile for loadline-launch to this file, such as loadline.profile next to
+    /// the jar
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print JSON, sizes in bytes
+    /// Print JSON, with sizes in bytes
     #[arg(long)]
     json: bool,
 }

@@ -17,17 +17,17 @@ use crate::output::AnswerPrinter;
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
 
-/// Reads GC logs of HotSpot and OpenJ9: pauses, heap, CPU, safepoints, and what stands out.
+/// Summarise HotSpot and OpenJ9 GC logs: pauses, heap, CPU, safepoints, what stands out.
 ///
-/// Of HotSpot unified logs (JDK 9 and later) and classic ones (JDK 8 and earlier) of every
-/// collector, of OpenJ9 verbose GC logs, plain or gzip. Files that differ only in a rotation number
-/// are one log.
+/// Reads HotSpot's unified logs (JDK 9 and later) and classic logs (JDK 8 and earlier) of every
+/// collector, and OpenJ9's verbose GC logs, plain or gzip. Files that differ only in a rotation
+/// number are one log.
 #[derive(clap::Args)]
 pub struct GcArgs {
-    /// The logs; - is standard input.
+    /// GC logs; - is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Prints one JSON object a line for each log (docs/guides/gc-logs.md has the fields).
+    /// Print one line of JSON for each log (docs/guides/gc-logs.md lists the fields).
     #[arg(long)]
     json: bool,
 }

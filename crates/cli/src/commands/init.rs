@@ -12,44 +12,45 @@ use crate::say::print_data;
 
 pub use crate::experiment::USUAL_FILE as FILE;
 
-/// Write loadline.toml for the project in this directory, from what lies in it
+/// Write loadline.toml for the project in this directory, from the files in it
 #[derive(Args)]
 pub struct InitArguments {
     /// The project's directory
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// An image that starts it [default: the jar that was built, else the manifest's image]
+    /// Image to start [default: the jar that was built, else the manifest's image]
     #[arg(long, value_name = "REF", conflicts_with = "command")]
     image: Option<String>,
-    /// The request: a path as /owners?lastName=Da, or a URL [default: the readiness path]
+    /// The request: a path such as /owners?lastName=Da, or a URL [default: the readiness path]
     #[arg(long, value_name = "PATH|URL")]
     url: Option<String>,
-    /// Path that answers when it is ready, as /health or :9001/health [default: the manifest's
-    /// probe, or the path of the health library that the build names]
+    /// Path that answers once the application is ready, e.g. /health or :9001/health [default: the
+    /// manifest's probe, or the path of the health library that the build names]
     #[arg(long, value_name = "PATH")]
     ready: Option<String>,
     /// Requests a second [default: 50/s]
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
-    /// What "it works" means [default: p99<250ms,errors<1%]
+    /// Service-level objectives [default: p99<250ms,errors<1%]
     #[arg(long, value_name = "SLO")]
     slo: Option<String>,
-    /// CPU limit, where no manifest says it [default: 1]
+    /// CPU limit, if no manifest sets one [default: 1]
     #[arg(long, value_name = "CPUS")]
     cpu: Option<String>,
-    /// Memory limit, where no manifest says it [default: 512Mi]
+    /// Memory limit, if no manifest sets one [default: 512Mi]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// The manifest that ships it, relative to DIR [default: the only manifest with a JVM]
+    /// Manifest that deploys the application, relative to DIR [default: the only manifest with a
+    /// JVM]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// Write to this file; - prints [default: loadline.toml in DIR]
+    /// File to write; - is standard output [default: loadline.toml in DIR]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print what would be written
+    /// Print the file instead of writing it
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
-    /// Overwrite a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
     /// The application's command, after --; relative to DIR

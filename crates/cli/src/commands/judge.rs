@@ -45,26 +45,26 @@ const STARTS: u32 = 3;
 
 const USUAL_JDK: u32 = 17;
 
-/// Run foreign numbers under the same SLO; `lint` checks a manifest on paper
+/// Run advice from a manifest or a rule under the same SLO; `lint` checks a manifest on paper
 #[derive(Args)]
 pub struct JudgeArguments {
-    /// Kubernetes manifest with numbers to run: a file, a directory, or - for standard input; may
-    /// be given several times. Checked on paper first, as `lint` does
+    /// Kubernetes manifest with the sizes to run: a file, a directory, or - for standard input;
+    /// repeat the flag for more. Manifests are checked on paper first, as by `lint`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     manifest: Vec<PathBuf>,
 
-    /// Advice to run: defaults, percent=75, paketo, boot-ui, fabric8, rightsize (Argus; from the soak
-    /// in --measured), or a file (manifest, JSON of the Vertical Pod Autoscaler or of KRR); may be
-    /// given several times
+    /// Advice to run: defaults, percent=75, paketo, boot-ui, fabric8, rightsize (Argus; from the
+    /// soak in --measured), or a file (a manifest, or JSON from the Vertical Pod Autoscaler or
+    /// KRR); repeat the flag for more
     #[arg(long, value_name = "ADVICE")]
     advice: Vec<String>,
 
-    /// Memory limit that rules start from, and of advice that names none
+    /// Memory limit for rules to start from, and for advice that names none
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
 
-    /// A result of this application, or a file that `export` wrote: its start time and memory are
-    /// compared with the manifest, the price of its recommendation with the advice's
+    /// A result of this application, or a file written by `export`: its start time and memory are
+    /// compared with the manifest, its recommendation's price with the advice's
     #[arg(long, value_name = "RESULT")]
     measured: Option<String>,
 
@@ -72,7 +72,7 @@ pub struct JudgeArguments {
     #[arg(long, value_name = "OFFER", default_value = "fargate")]
     prices: String,
 
-    /// Fresh starts of each advice [default: 3]
+    /// Fresh starts for each piece of advice [default: 3]
     #[arg(long, value_name = "N")]
     starts: Option<u32>,
 

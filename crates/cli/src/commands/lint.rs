@@ -19,13 +19,13 @@ pub struct LintArguments {
     #[arg(value_name = "FILE", required = true)]
     manifest: Vec<PathBuf>,
 
-    /// Memory of the runner or container in which a build runs: the heaps in gradle.properties,
-    /// .mvn/jvm.config and pom.xml are added up against it
+    /// Memory of the runner or container that a build runs in; the heaps in gradle.properties,
+    /// .mvn/jvm.config and pom.xml are added up and compared with it
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
 
-    /// A result of this application, or a file that `export` wrote: its start time and memory are
-    /// held against the manifest
+    /// A result of this application, or a file written by `export`: its start time and memory are
+    /// compared with the manifest
     #[arg(long, value_name = "RESULT")]
     measured: Option<String>,
 

@@ -28,23 +28,23 @@ use crate::signals::Signals;
 /// Arguments of `loadline load`.
 #[derive(Args)]
 pub struct LoadArguments {
-    /// Where to send requests, such as http://localhost:8080/owners; several instances of one
-    /// service get equal shares of the connections, path and host name are the first one's
+    /// Where to send requests, such as http://localhost:8080/owners. Several instances of one
+    /// service get equal shares of the connections; path and host name come from the first
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
-    /// Search the highest rate that keeps the SLO
+    /// Search for the highest rate that keeps the SLO
     #[arg(long, conflicts_with_all = ["rate", "closed", "requests", "part", "scale", "speed",
           "warm_up", "out", "hgrm", "hlog", "csv"])]
     max_rate: bool,
-    /// SLO of the search, such as p99<20ms; several times for several rates
-    /// [default: p99 below 10, 25, 50, 75 and 100 ms]
+    /// SLO of the search, such as p99<20ms; repeat the flag to find a rate for each [default: p99
+    /// below 10, 25, 50, 75 and 100 ms]
     #[arg(long, requires = "max_rate")]
     slo: Vec<Slo>,
     /// Decide each rate of the search by a majority of five trials
     #[arg(long, requires = "max_rate")]
     strict: bool,
-    /// After the search, measure response times at this many equal steps up to the rate found:
-    /// 100 is a step for each 1 %
+    /// After the search, measure latencies at this many equal steps up to the rate found: 100 is a
+    /// step for each 1 %
     #[arg(long, requires = "max_rate", value_parser = clap::value_parser!(u32).range(1..=100))]
     curve: Option<u32>,
     #[command(flatten)]
@@ -52,14 +52,14 @@ pub struct LoadArguments {
     /// CPUs for the generator, one thread on each, such as 1 or 2-3,6
     #[arg(long, value_parser = parse_cpus)]
     cpus: Option<CpuList>,
-    /// Seed of all that is random
+    /// Seed for everything random
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Make one of several parts of this load, such as 0/4; the parts' results merge with
-    /// `loadline merge`
+    /// Send only this part of the load, such as 0/4; `loadline merge` combines the results of all
+    /// parts
     #[arg(long, value_parser = texts::parse_part, default_value = "0/1")]
     part: LoadPart,
-    /// Begin at this time (seconds since 1970), so that parts begin together
+    /// Time to begin (seconds since 1970), so that all parts begin together
     #[arg(long)]
     start_at: Option<f64>,
     /// Write the whole result, histograms included, to this file
@@ -71,10 +71,10 @@ pub struct LoadArguments {
     /// Write the latency distribution to this file (.hgrm, ms)
     #[arg(long)]
     hgrm: Option<PathBuf>,
-    /// Write a latency histogram a second to this file (.hlog, ns; the warm-up has a tag)
+    /// Write a latency histogram for each second to this file (.hlog, ns; the warm-up is tagged)
     #[arg(long)]
     hlog: Option<PathBuf>,
-    /// Write the figures of each second to this file
+    /// Write the figures for each second to this file
     #[arg(long)]
     csv: Option<PathBuf>,
 }

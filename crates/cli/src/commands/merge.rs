@@ -13,7 +13,7 @@ use crate::output::AnswerPrinter;
 /// Arguments of `loadline merge`.
 #[derive(Args)]
 pub struct MergeArguments {
-    /// Files that `loadline load --part I/N --out FILE` wrote: each part of one load, once
+    /// Files written by `loadline load --part I/N --out FILE`: every part of one load, once each
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Print the result as JSON

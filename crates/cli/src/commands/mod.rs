@@ -47,51 +47,51 @@ use crate::output::AnswerPrinter;
 pub enum LoadlineCommand {
     /// Show what this machine can measure, and what to fix
     Doctor(doctor::DoctorArguments),
-    /// Write loadline.toml for the project in this directory, from what lies in it
+    /// Write loadline.toml for the project in this directory, from the files in it
     Init(init::InitArguments),
-    /// Say whether the shipped size still keeps the SLO and costs no more than before
+    /// Check that the shipped size still keeps the SLO and costs no more than before
     Verify(verify::VerifyArguments),
     /// Find the smallest memory that keeps the SLO, and prove it
     Size(size::SizeArguments),
-    /// Run an answer for hours and say what grows
+    /// Run a recommended size for hours and report what grows
     Soak(soak::SoakArguments),
     /// Run every configuration of an experiment
     Run(run::RunArguments),
-    /// Take a dependency away under load and say how the application comes through
+    /// Take a dependency away under load and report how the application copes
     Drill(run::RunArguments),
     /// Check manifests on paper: limits, requests, JVM options, probes
     Lint(lint::LintArguments),
-    /// Run foreign numbers, of a manifest or a rule, under the same SLO
+    /// Run advice from a manifest or a rule under the same SLO
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
     Plan(plan::PlanArguments),
-    /// Say which workloads of a cluster to measure first, by what Prometheus knows
+    /// Show which workloads of a cluster to measure first, from Prometheus data
     Fleet(fleet::FleetArguments),
     /// Send HTTP load to a URL and measure the latency
     Load(load::LoadArguments),
     /// Turn access logs into a load profile to replay
     Profile(profile::ProfileArguments),
-    /// Add up the results of the parts of one load
+    /// Combine the results of a load that was sent in parts
     Merge(merge::MergeArguments),
-    /// Say why a trial paused: collection, CPU throttling or something else
+    /// Explain why a trial paused: collection, CPU throttling or something else
     Explain(explain::ExplainArguments),
     /// Build a start-up cache and verify it: AppCDS, or the AOT cache of JDK 25
     Cache(cache::CacheArguments),
-    /// Summarise GC logs of HotSpot: pauses, heap, CPU, safepoints, and what stands out
+    /// Summarise HotSpot and OpenJ9 GC logs: pauses, heap, CPU, safepoints, what stands out
     Gc(gc::GcArgs),
-    /// Show what the JVM would choose under limits
+    /// Show what the JVM would choose under given limits
     Predict(predict::PredictArguments),
-    /// Show where the memory of a running JVM is, and write the launcher's profile
+    /// Show where a running JVM's memory goes, and write the launcher's profile
     Footprint(footprint::FootprintArguments),
-    /// Go on with a result that was stopped
+    /// Continue a run that was stopped
     Resume(resume::ResumeArguments),
-    /// List the results
+    /// List results
     List(store::ListArguments),
     /// Show a result or a trial
     Show(show::ShowArguments),
-    /// Show what runs, all results and their trends in a browser
+    /// Show the current run, all results and their trends in a browser
     Serve(serve::ServeArguments),
-    /// Write the report of a result: one offline HTML file
+    /// Write a result's report as one offline HTML file
     Report(store::ReportArguments),
     /// Write the files that ship a recommendation: options, Dockerfile, Compose, Kubernetes
     Emit(emit::EmitArguments),
@@ -99,9 +99,9 @@ pub enum LoadlineCommand {
     Compare(compare::CompareArguments),
     /// Export a result as JSON, CSV, Parquet, JUnit XML or Markdown
     Export(store::ExportArguments),
-    /// Print the JSON schema of what a command prints with --json
+    /// Print the JSON schema of a command's --json output
     Schema(schema::SchemaArguments),
-    /// Remove what a killed loadline left, and with --older results of long ago
+    /// Remove leftovers of a killed loadline and, with --older, old results
     Clean(store::clean::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
     #[cfg(target_os = "linux")]
@@ -119,7 +119,7 @@ pub enum LoadlineCommand {
     /// One whole trial; started by loadline itself.
     #[command(hide = true)]
     TrialPart,
-    /// Print the completion of a shell: bash, zsh, fish, elvish, powershell
+    /// Print completions for a shell: bash, zsh, fish, elvish, powershell
     Completion(pages::CompletionArguments),
     /// Man pages and completions; called by the chore that makes releases.
     #[command(hide = true)]

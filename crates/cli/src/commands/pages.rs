@@ -18,14 +18,14 @@ const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 /// Write man pages and completions
 #[derive(Args)]
 pub struct PagesArguments {
-    /// The directory that gets `man` and `completions`
+    /// Directory for `man` and `completions`
     directory: PathBuf,
 }
 
-/// Print the completion of a shell
+/// Print completions for a shell
 #[derive(Args)]
 pub struct CompletionArguments {
-    /// The shell: source <(loadline completion bash)
+    /// The shell; in bash: source <(loadline completion bash)
     shell: Shell,
 }
 

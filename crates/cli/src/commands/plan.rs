@@ -33,8 +33,8 @@ enum PlannedCommand {
 
 /// Show what `run` or `size` would do, how long it takes, and whether it can run here
 ///
-/// `loadline plan size ...` and `loadline plan run ...` name the command; otherwise the flags and the file
-/// say which.
+/// `loadline plan size ...` and `loadline plan run ...` name the command; otherwise the flags and
+/// the file decide.
 #[derive(Args)]
 pub struct PlanArguments {
     #[arg(long, value_enum, hide = true)]
@@ -48,7 +48,7 @@ pub struct PlanArguments {
     /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Where results are kept, for how long starts of this application took before
+    /// Where results are kept; the estimate uses how long earlier starts of this application took
     #[arg(long, value_name = "DIR")]
     state: Option<std::path::PathBuf>,
 }

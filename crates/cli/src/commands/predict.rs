@@ -21,11 +21,11 @@ use crate::say::one_line_json;
 /// The JVM's own choices.
 #[derive(Args)]
 pub struct PredictArguments {
-    /// CPU limit: 1.5 or 1500m; without it --node counts
+    /// CPU limit: 1.5 or 1500m; without one the JVM sees --node
     #[arg(long, visible_alias = "cpus", value_name = "CPUS", value_parser = parse_cpu_limit)]
     cpu: Option<Cpus>,
-    /// CPUs of the host: what a container without a CPU limit sees, and the most that one with a
-    /// limit does [default: this machine's where --cpu is missing]
+    /// CPUs of the host: a container without a CPU limit sees all, and one with a limit never more
+    /// [default: this machine's, if --cpu is missing]
     #[arg(long, value_name = "CPUS", value_parser = clap::value_parser!(u32).range(1..=8192))]
     node: Option<u32>,
     /// Memory of the host, which a JVM without container support takes for its own [default: this
@@ -38,7 +38,7 @@ pub struct PredictArguments {
     /// JDK: 17, 17.0.15, 8u412, graalvm-21; with OpenJ9: openj9-25, semeru-21.
     #[arg(long, value_name = "VERSION")]
     jdk: JdkRelease,
-    /// JVM options, as one text: '-XX:+UseG1GC -Xms64m'.
+    /// JVM options as one text: '-XX:+UseG1GC -Xms64m'.
     #[arg(
         long,
         alias = "flags",
@@ -47,8 +47,8 @@ pub struct PredictArguments {
         default_value = ""
     )]
     jvm: String,
-    /// Print JSON; `flags` has the JVM's names and units, as -XX:+PrintFlagsFinal or OpenJ9's GC log
-    /// prints them.
+    /// Print JSON; `flags` has the JVM's names and units, as printed by -XX:+PrintFlagsFinal or
+    /// OpenJ9's GC log.
     #[arg(long)]
     json: bool,
 }

@@ -25,42 +25,43 @@ use crate::say::{one_line_json, print_data};
 /// Arguments of `loadline profile`.
 #[derive(Args)]
 pub struct ProfileArguments {
-    /// Access logs, also gzip and zstd; `-` is standard input. They are read in the order of their
-    /// first requests. Or one HAR file: its requests are replayed with their bodies
+    /// Access logs, plain, gzip or zstd; `-` is standard input. They are read in the order of their
+    /// first requests. Or one HAR file, to replay its requests with their bodies
     #[arg(required = true)]
     logs: Vec<PathBuf>,
-    /// The server that wrote them: decides what stamps and durations mean, where the format does
+    /// Server that wrote the logs: decides what timestamps and durations mean if the format does
     /// not
     #[arg(long, value_enum)]
     server: Option<LogServer>,
-    /// Format of the lines: common, combined, json, ltsv, alb, haproxy, istio, envoy, ingress-nginx,
-    /// traefik, vhost_combined, or the server's own text, such as '%h %l %u %t "%r" %s %b %D' or
-    /// '$remote_addr ... $request_time' [default: what the first lines are in]
+    /// Format of the lines: common, combined, json, ltsv, alb, haproxy, istio, envoy,
+    /// ingress-nginx, traefik, vhost_combined, or the server's own text, such as '%h %l %u %t "%r"
+    /// %s %b %D' or '$remote_addr ... $request_time' [default: detected from the first lines]
     #[arg(long)]
     format: Option<String>,
-    /// Length of each interval of the rate, in seconds; 604800 intervals are kept
+    /// Length of each interval of the rate, in seconds; at most 604800 intervals are kept
     #[arg(long, default_value_t = 60.0)]
     interval: f64,
     /// Only the busiest stretch of this length, such as 1h: its rates and its requests
     #[arg(long, value_name = "LENGTH", value_parser = parse_length)]
     busiest: Option<Duration>,
-    /// Bodies and headers of requests by method and path (TOML): these are replayed too
+    /// File (TOML) with bodies and headers of requests by method and path; these requests are
+    /// replayed too
     #[arg(long, value_name = "FILE")]
     templates: Option<PathBuf>,
-    /// Keep POST, PUT, DELETE and others without a template too, without their bodies: replaying
-    /// them changes data
+    /// Also keep POST, PUT, DELETE and others without a template, but without their bodies;
+    /// replaying them changes data
     #[arg(long)]
     all_methods: bool,
-    /// Replay users with sessions: as many, as long and with as much thinking between requests as the
-    /// logs show, each with a connection and the cookies that the server sets
+    /// Replay users with sessions: their number, length and think times are as in the logs. Each
+    /// user has a connection and keeps the cookies that the server sets
     #[arg(long)]
     sessions: bool,
-    /// Write a stub instead: the answers that the log has seen, with their latencies, sizes and
-    /// statuses, for `stub = "FILE"` of a dependency
+    /// Write a stub instead: the answers in the log, with their latencies, sizes and statuses, for
+    /// `stub = "FILE"` of a dependency
     #[arg(long, conflicts_with_all = ["templates", "all_methods", "sessions", "json"])]
     stub: bool,
-    /// Write the profile there instead of to stdout: files of bodies are named as seen from it, else
-    /// from the working directory
+    /// Write the profile to this file instead of stdout; paths of body files are relative to it,
+    /// else to the working directory
     #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// Print JSON instead of the profile that `loadline load --profile` reads
@@ -81,13 +82,13 @@ enum LogServer {
     Httpd,
     /// nginx
     Nginx,
-    /// Tomcat up to 9, and what embeds it (Spring Boot 2)
+    /// Tomcat up to 9, also embedded (Spring Boot 2)
     Tomcat9,
-    /// Tomcat from 10.1, and what embeds it (Spring Boot 3)
+    /// Tomcat from 10.1, also embedded (Spring Boot 3)
     Tomcat10,
-    /// Jetty, and what embeds it
+    /// Jetty, also embedded
     Jetty,
-    /// Undertow, and what embeds it (WildFly)
+    /// Undertow, also embedded (WildFly)
     Undertow,
 }
 

@@ -15,7 +15,7 @@ use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::of_store;
 use crate::ui::text::short;
 
-/// Go on with a result that was stopped
+/// Continue a run that was stopped
 #[derive(Args)]
 pub struct ResumeArguments {
     /// Id of the result, or a unique prefix
@@ -24,14 +24,13 @@ pub struct ResumeArguments {
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Wait until no other loadline measures, instead of refusing
+    /// Wait while another loadline is measuring, instead of refusing
     #[arg(long)]
     wait: bool,
-    /// Tell this webhook how the run ended: a URL, {env:NAME} or @FILE that hold it
+    /// Webhook to send the outcome of the run to: a URL, or {env:NAME} or @FILE containing it
     #[arg(long, value_name = "URL")]
     notify: Option<String>,
-    /// Only fetch the finished trials of a result that loadline measures in a cluster; it goes on
-    /// there
+    /// Only fetch the finished trials of a run in a cluster; the run continues there
     #[arg(long)]
     fetch: bool,
     #[command(flatten)]

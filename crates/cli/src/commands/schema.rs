@@ -15,10 +15,10 @@ use crate::error::CommandOutcome;
 use crate::output::AnswerPrinter;
 use crate::say::schema_of;
 
-/// Print the JSON schema of what a command prints with --json, or of experiment files
+/// Print the JSON schema of a command's --json output, or of experiment files
 #[derive(Args)]
 pub struct SchemaArguments {
-    /// Which form
+    /// Document to describe
     #[arg(value_enum, value_name = "FORM")]
     form: SchemaForm,
 }
@@ -49,9 +49,9 @@ enum SchemaForm {
     Gc,
     /// What the JVM would choose: predict
     Predict,
-    /// Where the memory of a JVM is: footprint
+    /// Where a JVM's memory goes: footprint
     Footprint,
-    /// Workloads of a cluster, or promises held against them: fleet
+    /// Workloads of a cluster, or results compared with production: fleet
     Fleet,
     /// The results: list
     List,

@@ -24,14 +24,14 @@ use crate::signals::Signals;
 
 const LONGEST_TOKEN: usize = 4096;
 
-/// Show what runs, all results and their trends in a browser
+/// Show the current run, all results and their trends in a browser
 #[derive(Args)]
 pub struct ServeArguments {
-    /// Address and port to listen on; 0 takes a free port
+    /// Address and port to listen on; port 0 takes a free one
     #[arg(value_parser = parse_listen, long, value_name = "ADDRESS", default_value = "127.0.0.1:7007")]
     listen: SocketAddr,
-    /// File with a token in its first line that a visitor sends once, as `?token=` of the address;
-    /// without it each start prints a link with a new token
+    /// File with a token on its first line, which a visitor sends once as `?token=` in the address;
+    /// without this flag each start prints a link with a new token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Where results are kept

@@ -53,17 +53,17 @@ pub const TOGETHER: &str = "the proof judges those of all its starts together";
 pub struct SizeArguments {
     #[command(flatten)]
     flags: ExperimentFlags,
-    /// More experiment files: sized one after the other, with a table of the answers at the end
+    /// More experiment files, sized one after the other; a table of the answers follows at the end
     #[arg(index = 2, value_name = "MORE", requires = "experiment", conflicts_with_all = ["report", "in_cluster"])]
     more: Vec<PathBuf>,
     #[command(flatten)]
     search: SearchFlags,
-    /// If starts miss at every size alike, try the likely cure once, in as many starts at the
-    /// largest size as a proof has, and report the change
+    /// If starts miss at every size alike, try the likely remedy once, at the largest size with as
+    /// many starts as a proof, and report the change
     #[arg(long = "try", conflicts_with_all = ["prices", "in_cluster"], help_heading = SEARCH)]
     lever: bool,
-    /// Extract a Spring Boot jar first, with its libraries in a directory next to it: the extracted
-    /// application is sized and shipped by `emit`; start-up caches need it
+    /// Extract a Spring Boot jar first, with its libraries in a directory next to it; the extracted
+    /// application is sized, and shipped by `emit`. Start-up caches need this
     #[arg(long, conflicts_with_all = ["image", "compose"], help_heading = APPLICATION)]
     extract: bool,
     #[command(flatten)]

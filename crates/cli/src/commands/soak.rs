@@ -18,13 +18,13 @@ use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::of_store;
 
-/// Run the answer of a result for hours, two cycles of its load, and say what grows
+/// Run the answer of a result for hours, in two cycles of its load, and report what grows
 #[derive(Args)]
 pub struct SoakArguments {
     /// Id of a result of `size`, or a unique prefix
     #[arg(value_name = "RESULT", default_value = "last")]
     id: String,
-    /// Length, both cycles and the rest between them, as 30m or 4h
+    /// Total length of both cycles and the rest between them, e.g. 30m or 4h
     #[arg(long = "for", value_name = "TIME", default_value = "4h")]
     length: String,
     #[command(flatten)]

@@ -23,7 +23,7 @@ use crate::say::{one_line_json, print_data, width};
 use crate::today::TodayFlags;
 use crate::ui::text::short;
 
-/// List the results
+/// List results
 #[derive(Args)]
 pub struct ListArguments {
     #[command(flatten)]
@@ -209,15 +209,15 @@ fn conclusion(row: &ResultRow) -> Option<Conclusion> {
 enum ExportFormat {
     /// Everything: the records as they are
     Json,
-    /// One row a trial
+    /// One row per trial
     Csv,
-    /// For continuous integration: a test case a configuration
+    /// For continuous integration: one test case per configuration
     Junit,
     /// For a pull request
     Markdown,
     /// Gauges, for a textfile collector or a push gateway
     Openmetrics,
-    /// One row a trial, with types: for data frames
+    /// One row per trial, with types: for data frames
     Parquet,
 }
 
@@ -226,13 +226,13 @@ enum ExportFormat {
 pub struct ExportArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// The form [default: by the file's name (.csv, .md, .xml, .prom, .parquet), else json]
+    /// Output format [default: by the file's name (.csv, .md, .xml, .prom, .parquet), else json]
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
     /// Only this section of the Markdown, such as `sizes`
     #[arg(long, value_name = "NAME")]
     section: Option<String>,
-    /// File to write, packed with gzip where its name ends in .gz [default: standard output]
+    /// File to write, compressed with gzip if its name ends in .gz [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -336,7 +336,7 @@ fn report_section(view: &ResultView, name: &str) -> Result<String, Error> {
     })
 }
 
-/// Write the report of a result: one offline HTML file
+/// Write a result's report as one offline HTML file
 #[derive(Args)]
 pub struct ReportArguments {
     #[command(flatten)]
@@ -346,7 +346,7 @@ pub struct ReportArguments {
     /// File to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// For a mail: no script, no records, every section open
+    /// For e-mail: no script, no records, every section open
     #[arg(long)]
     mail: bool,
 }

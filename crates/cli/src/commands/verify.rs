@@ -30,21 +30,21 @@ const BY_CHANCE: &str = "single slow requests decide the verdict of a start";
 /// Default place of the baseline, next to the experiment file.
 const BASELINE: &str = "loadline.baseline.json";
 
-/// Say whether the shipped size still keeps the SLO and costs no more than before
+/// Check that the shipped size still keeps the SLO and costs no more than before
 #[derive(Args)]
 pub struct VerifyArguments {
-    /// The baseline: a file, or a directory with a file for each kind of host [default:
+    /// Baseline: a file, or a directory with a file for each kind of host [default:
     /// loadline.baseline.json next to the experiment file]
     #[arg(long, value_name = "FILE|DIR")]
     baseline: Option<PathBuf>,
-    /// Run 20 starts and make them the baseline, whatever they cost; what misses the SLO is never one
+    /// Run 20 starts and make them the baseline, whatever they cost, unless they miss the SLO
     #[arg(long)]
     accept: bool,
-    /// Where it no longer holds, or holds with much to spare: search the smallest memory that it
-    /// needs now, and write the patch of the manifest
+    /// If the size no longer holds, or holds with much to spare: search for the smallest memory
+    /// needed now, and write a patch for the manifest
     #[arg(long, conflicts_with_all = ["accept", "json", "markdown"])]
     tune: bool,
-    /// Directory that the patch is written to
+    /// Directory to write the patch to
     #[arg(
         long,
         value_name = "DIR",

@@ -17,15 +17,15 @@ const KUBERNETES: &str = "Kubernetes";
 /// Where trials run, if not here.
 #[derive(Args, Debug, Default, Clone)]
 pub struct ClusterFlags {
-    /// Run every trial as a pod of a cluster, which must have the image
+    /// Run every trial as a pod in a cluster, which must have the image
     #[arg(long, help_heading = KUBERNETES)]
     pub kubernetes: bool,
 
-    /// Context of the kubeconfig [default: its current one]
+    /// Context of the kubeconfig [default: the current one]
     #[arg(long, value_name = "NAME", requires = "kubernetes", help_heading = KUBERNETES)]
     pub context: Option<String>,
 
-    /// Where the pods run [default: the namespace of the context]
+    /// Namespace of the pods [default: the context's]
     #[arg(long, value_name = "NAME", requires = "kubernetes", help_heading = KUBERNETES)]
     pub namespace: Option<String>,
 }
@@ -33,51 +33,53 @@ pub struct ClusterFlags {
 /// Where loadline itself runs.
 #[derive(Args, Debug, Default, Clone)]
 pub struct InClusterFlags {
-    /// Run loadline itself in the cluster, too, as a Job, and return: for searches of hours. `loadline
-    /// resume` fetches the result, or takes over
+    /// Also run loadline itself in the cluster, as a Job, and return: for searches that take hours.
+    /// `loadline resume` fetches the result, or takes over
     #[arg(long, help_heading = KUBERNETES)]
     pub in_cluster: bool,
 }
 
-/// What its pods are.
+/// The pods of trials.
 #[derive(Args, Debug, Default, Clone)]
 pub struct PodFlags {
     #[command(flatten)]
     pub cluster: ClusterFlags,
 
-    /// loadline's own image, which measures inside of each pod [default: localhost/loadline:latest]
+    /// loadline's own image, which measures inside each pod [default: localhost/loadline:latest]
     #[arg(long, value_name = "REF", requires = "kubernetes", help_heading = KUBERNETES)]
     pub trial_image: Option<String>,
 
-    /// CPU of its container which generates the load, in each trial or each generator pod [default: 1]
+    /// CPU for loadline's container, which generates the load in each trial or generator pod
+    /// [default: 1]
     #[arg(long, value_name = "CPUS", requires = "kubernetes", help_heading = KUBERNETES)]
     pub trial_cpu: Option<TrialCpu>,
 
-    /// A label that nodes must have, as node.kubernetes.io/instance-type=c7i.xlarge; several times
-    /// for several
+    /// Label that nodes must have, e.g. node.kubernetes.io/instance-type=c7i.xlarge; repeat the
+    /// flag for more
     #[arg(long, value_name = "LABEL=VALUE", requires = "kubernetes", value_parser = parse_label, help_heading = KUBERNETES)]
     pub node_selector: Vec<(String, String)>,
 
-    /// The RuntimeClass of its pods, as gvisor or kata [default: the workload's with --from, else
-    /// the cluster's]
+    /// RuntimeClass of the pods, e.g. gvisor or kata [default: the workload's with --from, else the
+    /// cluster's]
     #[arg(long, value_name = "NAME", requires = "kubernetes", help_heading = KUBERNETES)]
     pub runtime_class: Option<String>,
 
-    /// Make trials after the pods of a workload that runs there, as deployment/orders: image,
-    /// variables, config maps
+    /// Copy image, variables and config maps for trials from a workload that runs in the cluster,
+    /// e.g. deployment/orders
     #[arg(long, value_name = "KIND/NAME", requires = "kubernetes", conflicts_with = "image", help_heading = KUBERNETES)]
     pub from: Option<workload::WorkloadName>,
 
-    /// Give trials its secrets, service account and init containers, too: the load may reach production
+    /// Also give trials that workload's secrets, service account and init containers: the load may
+    /// reach production
     #[arg(long, requires = "kubernetes", help_heading = KUBERNETES)]
     pub as_production: bool,
 
-    /// Its container [default: the container with a JVM]
+    /// Container of that workload [default: the container with a JVM]
     #[arg(long, value_name = "NAME", requires = "from", help_heading = KUBERNETES)]
     pub container: Option<String>,
 
-    /// Trials that run at once in a cluster, each on a separate node; `auto`: as many as nodes of
-    /// one kind have room for [default: 1]
+    /// Trials to run at once in a cluster, each on a separate node; `auto`: as many as nodes of one
+    /// kind have room for [default: 1]
     #[arg(long, value_name = "N", help_heading = EXPERIMENT)]
     pub slots: Option<Slots>,
 
@@ -85,8 +87,8 @@ pub struct PodFlags {
     #[arg(long, value_name = "N", requires = "kubernetes", value_parser = at_least_one, help_heading = KUBERNETES)]
     pub share_nodes: Option<NonZeroU32>,
 
-    /// Number of separate pods that generate the load of each trial, on nodes without a trial (with
-    /// --share-nodes above 1 on any) [default: the trial's own pod, over localhost]
+    /// Number of separate pods that generate the load of each trial, on nodes without a trial (on
+    /// any node if --share-nodes is above 1) [default: the trial's own pod, over localhost]
     #[arg(long, value_name = "N", requires = "kubernetes", value_parser = at_least_one, help_heading = KUBERNETES)]
     pub generators: Option<NonZeroU32>,
 }

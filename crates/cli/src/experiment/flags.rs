@@ -90,8 +90,8 @@ fn split_probe(text: &str) -> Result<(String, CommandWords), String> {
 /// The experiment as flags; each is also a key of the experiment file.
 #[derive(Args, Debug, Default, Clone)]
 pub struct ExperimentFlags {
-    /// Experiment file (TOML); flags win over it [default: loadline.toml, where it is there and
-    /// nothing else says what to start]
+    /// Experiment file (TOML); flags override it [default: loadline.toml, if it exists and nothing
+    /// else says what to start]
     #[arg(value_name = "FILE")]
     pub experiment: Option<PathBuf>,
 
@@ -105,126 +105,129 @@ pub struct ExperimentFlags {
     )]
     pub file: Option<PathBuf>,
 
-    /// What "it works" means, as p99<50ms,errors<0.1%
+    /// Service-level objectives, e.g. p99<50ms,errors<0.1%
     ///
-    /// Also max<1s, start<20s, heap<80%, gc<10%; of one request of a mix 'POST /orders: p99<200ms', of a
-    /// metric 'lag: max<1000', of an outage recovers<10s and 'errors<5% during', of a peak 'peak
-    /// p99<500ms', of a load command 'load passes', of a run that ends time<60s, cpu<300s, slower<10%,
-    /// exit=0.
+    /// Also max<1s, start<20s, heap<80%, gc<10%; for one request of a mix 'POST /orders:
+    /// p99<200ms', for a metric 'lag: max<1000', for an outage recovers<10s and 'errors<5% during',
+    /// for a peak 'peak p99<500ms', for a load command 'load passes', for a run that ends time<60s,
+    /// cpu<300s, slower<10%, exit=0.
     #[arg(long, value_name = "SLO", help_heading = EXPERIMENT)]
     pub slo: Option<String>,
 
-    /// The request, as http://localhost:8080/owners
+    /// URL to request, e.g. http://localhost:8080/owners
     #[arg(long, help_heading = EXPERIMENT)]
     pub url: Option<LoadTarget>,
 
-    /// Another program makes the load, as 'vegeta attack ... -rate={rate} -duration={duration_s}s': it
-    /// finds the application at its --url, and each of its HTTP/1.1 exchanges is timed there
+    /// Let another program make the load, e.g. 'vegeta attack ... -rate={rate}
+    /// -duration={duration_s}s': it finds the application at --url, where each of its HTTP/1.1
+    /// exchanges is timed
     #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = "Load")]
     pub load: Option<CommandWords>,
 
-    /// A burst behind the judged part, reported apart: 200/s, or 2x for twice the highest rate; for
-    /// 10s, or as 2x:30s says. Objectives for it: --slo 'p99<250ms,peak p99<500ms'
+    /// A burst after the judged part, reported separately: 200/s, or 2x for twice the highest rate.
+    /// It lasts 10s unless a time is given, as in 2x:30s. Objectives for it: --slo 'p99<250ms,peak
+    /// p99<500ms'
     #[arg(long, value_name = "RATE[:TIME]", help_heading = "Load")]
     pub peak: Option<PeakLoad>,
 
-    /// Without a --url: a command that makes work which is not HTTP, as './produce 500', from ready to
-    /// the end of the judged part
+    /// Without --url: a command that makes work other than HTTP, e.g. './produce 500', from ready
+    /// to the end of the judged part
     #[arg(long, value_name = "COMMAND", value_parser = split_command, conflicts_with_all = ["url", "load", "job"], help_heading = "Load")]
     pub drive: Option<CommandWords>,
 
-    /// Without a --url: a command that restores the backlog before each start, as './rewind 5000'
+    /// Without --url: a command that restores the backlog before each start, e.g. './rewind 5000'
     #[arg(long, value_name = "COMMAND", value_parser = split_command, conflicts_with_all = ["url", "load", "job"], help_heading = "Load")]
     pub backlog: Option<CommandWords>,
 
     #[command(flatten)]
     pub load_flags: LoadFlags,
 
-    /// Address of the application's metrics in Prometheus or OpenMetrics text, as
+    /// URL of the application's metrics in Prometheus or OpenMetrics text, e.g.
     /// http://localhost:8080/metrics; read once a second while requests are judged
     #[arg(long, value_name = "URL", help_heading = EXPERIMENT)]
     pub metrics: Option<String>,
 
-    /// A metric that the SLO may name, as 'lag=records_lag{topic="orders"}' for 'lag: max<1000'; its
-    /// series are added up, of 'lag=max(records_lag)' the largest counts. Several times for several
+    /// Metric that the SLO may name, e.g. 'lag=records_lag{topic="orders"}' for 'lag: max<1000'.
+    /// Its series are added up; with 'lag=max(records_lag)' the largest counts. Repeat the flag for
+    /// more
     #[arg(long, value_name = "NAME=SERIES", value_parser = split_named, help_heading = EXPERIMENT)]
     pub metric: Vec<(String, String)>,
 
-    /// The same from a command outside of the application's limits, in its network and under its
-    /// account: the last number that it prints, once a second, as 'lag=./lag.sh orders'
+    /// Like --metric, but the last number that a command prints, once a second, e.g. 'lag=./lag.sh
+    /// orders'; it runs outside the application's limits, in its network and under its account
     #[arg(long, value_name = "NAME=COMMAND", value_parser = split_probe, help_heading = EXPERIMENT)]
     pub probe: Vec<(String, CommandWords)>,
 
-    /// The application is a job that ends: a build, a batch, a test run. Needs no --url; its --slo
-    /// says time<60s, cpu<300s, slower<10% or exit=3
+    /// The application is a job that ends: a build, a batch, a test run. It needs no --url; its
+    /// --slo is time<60s, cpu<300s, slower<10% or exit=3
     #[arg(long, conflicts_with_all = ["url", "load"], help_heading = EXPERIMENT)]
     pub job: bool,
 
-    /// Of a --job: a command that each run begins with, outside of its limits and its time, as
-    /// 'rm -rf target'; it runs in a copy of the working directory
+    /// With --job: command to run before each run, outside its limits and its time, e.g. 'rm -rf
+    /// target'; it runs in a copy of the working directory
     #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = APPLICATION)]
     pub reset: Option<CommandWords>,
 
-    /// Of a --job: a directory of which each run gets a copy, so that it changes nothing; several times
-    /// for several [default: the working directory of Maven, Gradle and the like, and with --reset]
+    /// With --job: directory to copy for each run, so that runs do not change it; repeat the flag
+    /// for more [default: the working directory, for Maven, Gradle and the like and with --reset]
     #[arg(long, value_name = "DIR", help_heading = APPLICATION)]
     pub fresh: Vec<PathBuf>,
 
-    /// Of a --job that starts its JVMs itself: where loadline's JVM options go, with a heap that it then
-    /// chooses: launcher (MAVEN_OPTS, GRADLE_OPTS, SBT_OPTS, ANT_OPTS), all (JAVA_TOOL_OPTIONS), or a
-    /// variable [default: the heaps stay as they are]
+    /// With a --job that starts its JVMs itself: where to put loadline's JVM options, including a
+    /// heap that loadline then chooses: launcher (MAVEN_OPTS, GRADLE_OPTS, SBT_OPTS, ANT_OPTS), all
+    /// (JAVA_TOOL_OPTIONS), or a variable [default: the heaps stay as they are]
     #[arg(long, value_name = "WHERE", help_heading = APPLICATION)]
     pub options_to: Option<String>,
 
-    /// Of a --job: text that a line of its output contains when it went well
+    /// With --job: text that a successful run prints, within one line
     #[arg(long, value_name = "TEXT", help_heading = APPLICATION)]
     pub expect_output: Option<String>,
 
-    /// Of a --job: file that it leaves behind, not empty, when it went well
+    /// With --job: file that a successful run leaves behind, not empty
     #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
     pub expect_file: Option<PathBuf>,
 
-    /// When the application is ready: a path that answers, as /health or :9001/health; tcp:9092;
-    /// grpc:9090 asks grpc.health.v1; a text in its output, log:Started; command:./ready.sh that ends
-    /// with 0 [default: the URL, or its port where the load is more than a plain GET]
+    /// Readiness check: a path that answers, e.g. /health or :9001/health; tcp:9092; grpc:9090 asks
+    /// grpc.health.v1; log:Started, a text in the output; command:./ready.sh, which ends with 0
+    /// [default: the URL, or its port if the load is more than a plain GET]
     #[arg(long, value_name = "WHEN", value_parser = split_ready, help_heading = APPLICATION)]
     pub ready: Option<ReadyTable>,
 
-    /// How long a start may take, as 60s
+    /// Longest time a start may take, e.g. 60s
     #[arg(long, value_name = "TIME", help_heading = APPLICATION)]
     pub start_deadline: Option<String>,
 
-    /// CPU limit, as 1 or 500m; several are compared, and `size` proves a memory size for each.
-    /// With auto `size` chooses the smallest that keeps the SLO
+    /// CPU limit, e.g. 1 or 500m; several are compared, and `size` proves a memory size for each.
+    /// With auto, `size` chooses the smallest that keeps the SLO
     #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub cpu: Vec<String>,
 
-    /// CPU limit until the application is ready, as 2; then --cpu applies. A JVM counts the CPUs of
-    /// --cpu from its start. auto tries 2 and 4 times --cpu at the size found (`size`)
+    /// CPU limit until the application is ready, e.g. 2; then --cpu applies. A JVM counts the CPUs
+    /// of --cpu from its start. With auto, `size` tries 2 and 4 times --cpu at the size found
     #[arg(long, value_name = "CPUS", help_heading = EXPERIMENT)]
     pub start_cpu: Option<String>,
 
-    /// JDK by name, as `loadline doctor` lists it; several are compared, and `size` proves a size
+    /// JDK by name, as listed by `loadline doctor`; several are compared, and `size` proves a size
     /// for each
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub jdk: Vec<String>,
 
-    /// JVM options, as '-Xmx256m -XX:+UseSerialGC'; several sets are compared, each with a label
+    /// JVM options, e.g. '-Xmx256m -XX:+UseSerialGC'; several sets are compared, each with a label
     /// before it: 'c1: -XX:TieredStopAtLevel=1'
     #[arg(long,  alias = "options", value_name = "[LABEL:] OPTIONS", allow_hyphen_values = true, help_heading = EXPERIMENT)]
     pub jvm: Vec<String>,
 
-    /// Who the application runs as, uid or uid:gid
+    /// User that the application runs as: uid or uid:gid
     #[arg(long, value_name = "UID", help_heading = APPLICATION)]
     pub user: Option<String>,
 
-    /// A variable of the application's environment; NAME alone takes the caller's value, kept as a
-    /// reference: no record holds it. Several times for several
+    /// Environment variable of the application; NAME alone takes the caller's value, and records
+    /// hold only a reference to it. Repeat the flag for more
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = APPLICATION)]
     pub env: Vec<String>,
 
-    /// A file of variables, NAME=VALUE a line as docker reads it; --env wins. Credentials in it are
-    /// kept as references
+    /// File of variables, one NAME=VALUE per line, as docker reads it; --env wins. Credentials in
+    /// it are kept as references
     #[arg(long, value_name = "FILE", help_heading = APPLICATION)]
     pub env_file: Vec<PathBuf>,
 
@@ -232,32 +235,31 @@ pub struct ExperimentFlags {
     #[arg(long, help_heading = APPLICATION)]
     pub network: Option<String>,
 
-    /// Judge trials although other programs disturbed them; the result says which were
+    /// Judge trials even if other programs disturbed them; the result marks these trials
     #[arg(long, help_heading = EXPERIMENT)]
     pub accept_noise: bool,
 
-    /// An image that podman or docker starts, in place of a command; what follows -- are its
-    /// arguments
+    /// Image that podman or docker starts instead of a command; its arguments follow --
     #[arg(long, value_name = "REF", help_heading = APPLICATION)]
     pub image: Option<String>,
 
-    /// Engine that starts the image: podman or docker [default: the engine that has it]
+    /// Engine that starts the image: podman or docker [default: whichever has it]
     #[arg(long, value_name = "ENGINE", help_heading = APPLICATION)]
     pub engine: Option<String>,
 
-    /// A compose file: with --service the application and all that it depends on are its services
+    /// Compose file with the application (--service) and everything it depends on
     #[arg(long,
         value_name = "FILE",
         requires = "service",
         conflicts_with = "image", help_heading = APPLICATION)]
     pub compose: Option<PathBuf>,
 
-    /// What its version is called, as 1.4.2 [default: the commit of the experiment's directory,
+    /// Version of the application, e.g. 1.4.2 [default: the commit of the experiment's directory,
     /// the labels of the image]
     #[arg(long, value_name = "NAME", help_heading = APPLICATION)]
     pub app_version: Option<String>,
 
-    /// The service of the compose file that is the application
+    /// Service in the compose file that is the application
     #[arg(long, value_name = "NAME", requires = "compose", help_heading = APPLICATION)]
     pub service: Option<String>,
 
@@ -288,7 +290,8 @@ pub const USUAL_FILE: &str = "loadline.toml";
 /// Settings of a matrix that a search chooses itself.
 #[derive(Args, Debug, Default, Clone)]
 pub struct MatrixFlags {
-    /// Memory limit, as 512Mi; several are compared. Does mine hold? --memory 512Mi --repeats 20
+    /// Memory limit, e.g. 512Mi; several are compared. To check the one you ship: --memory 512Mi
+    /// --repeats 20
     #[arg(long, value_name = "SIZE", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub memory: Vec<String>,
 
@@ -306,77 +309,76 @@ impl MatrixFlags {
 /// The flags of the search.
 #[derive(Args, Debug, Default, Clone)]
 pub struct SearchFlags {
-    /// Smallest memory to try, as 64Mi
+    /// Smallest memory to try, e.g. 64Mi
     #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
     pub min_memory: Option<String>,
 
-    /// Largest memory to try [default: 1Gi, doubled while it fails, within this machine]
+    /// Largest memory to try [default: 1Gi, doubled while it fails, as far as this machine allows]
     #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
     pub max_memory: Option<String>,
 
-    /// Which JVM the answer is for: start, fresh starts judged after the warm-up given, as after a
-    /// deployment; steady, a warm one: the warm-up is lengthened, up to 2m, while requests still
-    /// get cheaper when they are judged [default: start]
+    /// Which JVM to answer for: start judges fresh starts after the given warm-up, as after a
+    /// deployment; steady judges a warm JVM and lengthens the warm-up, up to 2m, while requests
+    /// still get cheaper in the judged part [default: start]
     #[arg(long, value_name = "start|steady", help_heading = SEARCH)]
     pub question: Option<String>,
 
-    /// Soak the answer for this long, as 30m, and report growth
+    /// Soak the answer for this long, e.g. 30m, and report growth
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub soak: Option<String>,
 
-    /// CPUs of the host that the answer is to run on: says what the JVM chooses there, and `emit`
-    /// pins what would differ
+    /// CPUs of the host that the answer is for: loadline reports what the JVM chooses there, and
+    /// `emit` pins any differences
     #[arg(long, value_name = "CPUS", help_heading = SEARCH)]
     pub node: Option<u32>,
 
-    /// Sizes are multiples of this, as 4Mi
+    /// Sizes are multiples of this, e.g. 4Mi
     #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
     pub step: Option<String>,
 
-    /// Passes in a row that confirm a size, after the search's own [default: 2]
+    /// Consecutive passes needed to confirm a size, after the search's own [default: 2]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub confirm: Option<u32>,
 
-    /// 1 confirmation instead of 2: fewer starts, and more of the answers are wrong
+    /// Confirm once instead of twice: fewer starts, but more wrong answers
     #[arg(long, conflicts_with = "confirm", help_heading = SEARCH)]
     pub fast: bool,
 
-    /// Margin on top of the confirmed size, as 10%, where no limit can be lowered under a running
+    /// Margin on top of the confirmed size, e.g. 10%, if no limit can be lowered under a running
     /// trial and sizes are tried one by one [default: 16%]
     #[arg(long, value_name = "PERCENT", help_heading = SEARCH)]
     pub margin: Option<String>,
 
-    /// Count this many fresh starts: at least 19 of 20 must keep the SLO, a start that misses asks
-    /// for more or moves the size up [default: 3, more while they are near a bound; with --prices
-    /// 5]
+    /// Number of fresh starts in the proof: at least 19 of 20 must keep the SLO; a miss adds starts
+    /// or raises the size [default: 3, more while they are near a bound; 5 with --prices]
     #[arg(long, value_name = "N", help_heading = SEARCH)]
     pub prove: Option<u32>,
 
-    /// The Java heap: auto chooses one and ships it, keep leaves it to the application's options,
-    /// grow ships the largest size alone; or a size, as 96m [default: auto]
+    /// Java heap: auto chooses one and ships it, keep leaves it to the application's options, grow
+    /// ships only the largest size (-Xmx); or a size, e.g. 96m [default: auto]
     #[arg(long, value_name = "auto|keep|grow|SIZE", help_heading = SEARCH)]
     pub heap: Option<String>,
 
-    /// How the pod gets its CPU: limit, with a request of the same size; request, without a limit,
-    /// measured next to a neighbour that takes all other CPU; or both, a request measured next to it
-    /// and a limit that is no smaller [default: limit]
+    /// How the pod gets its CPU: limit, with an equal request; request, without a limit, measured
+    /// next to a neighbour that takes all other CPU; or both, a request measured next to that
+    /// neighbour and a limit no smaller [default: limit]
     #[arg(long, value_name = "limit|request|both", help_heading = SEARCH)]
     pub cpu_policy: Option<String>,
 
-    /// Search the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
+    /// Search for the cheapest deployment instead, at the prices of an offer (fargate, fargate-arm,
     /// fargate-eks, gke-autopilot, azure-container-apps, own-nodes) or of a price list (CSV)
     #[arg(long, value_name = "OFFER|FILE", help_heading = PRICES)]
     pub prices: Option<String>,
 
-    /// Region of the prices [default: the first of the list]
+    /// Region of the prices [default: the first in the list]
     #[arg(long, help_heading = PRICES)]
     pub region: Option<String>,
 
-    /// Sizes to choose from instead of the offer's, as 0.5/1Gi,1/2Gi
+    /// Sizes to choose from instead of the offer's, e.g. 0.5/1Gi,1/2Gi
     #[arg(long, value_name = "CPUS/SIZE", value_delimiter = ',', help_heading = PRICES)]
     pub sizes: Vec<String>,
 
-    /// Extra on top of the rate, as 20%
+    /// Headroom to add to the rate, e.g. 20%
     #[arg(long, value_name = "PERCENT", help_heading = SEARCH)]
     pub headroom: Option<String>,
 
@@ -384,16 +386,16 @@ pub struct SearchFlags {
     #[arg(long, value_name = "N..M", help_heading = PRICES)]
     pub replicas: Option<String>,
 
-    /// Replicas that may be lost while the rest still carries the rate
+    /// Replicas that can be lost while the rest still carries the rate
     #[arg(long, value_name = "N", help_heading = PRICES)]
     pub spare: Option<u32>,
 
-    /// Compare collectors, flags and heaps at the size found, with this number of trial pairs each,
-    /// from 6
+    /// Compare collectors, flags and heaps at the size found, with this many trial pairs each (at
+    /// least 6)
     #[arg(long, value_name = "PAIRS", help_heading = SEARCH)]
     pub compare: Option<u32>,
 
-    /// Longest time of all trials, the proof included, as 20m
+    /// Longest time for all trials, the proof included, e.g. 20m
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub budget: Option<String>,
 }

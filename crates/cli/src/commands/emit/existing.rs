@@ -39,12 +39,13 @@ pub struct PatchFlags {
     /// The container in the manifest [default: the only one]
     #[arg(long, value_name = "NAME", requires = "manifest")]
     container: Option<String>,
-    /// Values of a Helm chart of yours (- is standard input): write values that go over them
-    /// instead of new files
+    /// Values of your Helm chart (- is standard input): write values that override them instead of
+    /// new files
     #[arg(long, value_name = "FILE", conflicts_with_all = ["purposes", "name", "base_image", "replicas", "max_rate", "max_replicas", "plain", "cache"])]
     values: Option<PathBuf>,
-    /// Where the chart reads a value: WHAT=PATH, several times for several. WHAT is resources
-    /// [default: resources], java-options, env, image, startup-probe, readiness-probe or annotations
+    /// Where the chart reads a value: WHAT=PATH; repeat the flag for more. WHAT is resources
+    /// [default: resources], java-options, env, image, startup-probe, readiness-probe or
+    /// annotations
     #[arg(long = "values-path", value_name = "WHAT=PATH", requires = "values", value_parser = ValuePath::from_assignment)]
     places: Vec<ValuePath>,
 }

@@ -28,21 +28,21 @@ use crate::result::{is_file_name, of_store, view_by_id};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// Say why a trial paused: collection, CPU throttling or something else
+/// Explain why a trial paused: collection, CPU throttling or something else
 #[derive(Args)]
 pub struct ExplainArguments {
-    /// Id of a trial, or a unique prefix; for a result (also `last`, or a file that `export` wrote)
-    /// its trial that paused most
+    /// Id of a trial, or a unique prefix; for a result (also `last`, or a file written by
+    /// `export`), the trial that paused most is explained
     #[arg(default_value = "last")]
     id: String,
     /// Print as JSON (docs/reference/explain.schema.json)
     #[arg(long)]
     json: bool,
-    /// Run the advised configuration in turn with the old one and report the effect; without a
-    /// word the first advice that can be tried
+    /// Run trials with and without the advised change in turn, and report its effect; without
+    /// ADVICE, try the first advice that can be tried
     #[arg(long = "try", value_name = "ADVICE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     advice: Option<String>,
-    /// Trials of each side with --try
+    /// With --try: trials of each side
     #[arg(long, value_name = "N", default_value_t = 3, requires = "advice")]
     repeats: u32,
     #[command(flatten)]

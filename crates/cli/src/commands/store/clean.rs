@@ -26,15 +26,15 @@ use crate::say::width;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// Remove leftovers of killed loadlines: cgroups, containers, files of trials; with --kubernetes
-/// Jobs of a cluster. Results stay, except those selected by --older
+/// Remove leftovers of killed loadlines: cgroups, containers, files of trials; with --kubernetes,
+/// Jobs in a cluster. Results stay, except those selected by --older
 #[derive(Args)]
 pub struct CleanArguments {
-    /// Also results begun before: a time ago (12h, 30d) or a day in UTC (2026-11-20). They are
-    /// listed with their sizes, the largest first, and removed with --yes
+    /// Also results begun before this time: an age (12h, 30d) or a day in UTC (2026-11-20). They
+    /// are listed with their sizes, largest first, and removed with --yes
     #[arg(long, value_name = "WHEN")]
     older: Option<PointInTime>,
-    /// Remove the results that are listed: records, logs and caches, for good
+    /// Remove the listed results for good: records, logs and caches
     #[arg(long, requires = "older")]
     yes: bool,
     /// Where results are kept

@@ -22,13 +22,13 @@ pub struct ResultFilter {
     /// Only results with this text in their title, as listed
     #[arg(long, value_name = "TEXT")]
     service: Option<String>,
-    /// Only results that ended, or stand, like this
+    /// Only results with this outcome or status
     #[arg(long, value_enum, value_name = "WORD")]
     verdict: Option<StatusWord>,
-    /// Only results begun since: a time ago (12h, 7d) or a day in UTC (2026-11-20)
+    /// Only results begun since this time: an age (12h, 7d) or a day in UTC (2026-11-20)
     #[arg(long, value_name = "WHEN")]
     since: Option<PointInTime>,
-    /// Only results begun before: a time ago (12h, 30d) or a day in UTC (2026-11-20)
+    /// Only results begun before this time: an age (12h, 30d) or a day in UTC (2026-11-20)
     #[arg(long, value_name = "WHEN")]
     before: Option<PointInTime>,
 }
@@ -36,10 +36,10 @@ pub struct ResultFilter {
 /// How a result ended, or where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum StatusWord {
-    /// A search with an answer that fresh starts kept
+    /// A search with an answer that fresh starts confirmed
     #[value(alias = "proven")]
     Tested,
-    /// A search with an answer that they did not keep
+    /// A search with an answer that fresh starts did not confirm
     #[value(alias = "not-proven")]
     NotTested,
     /// A search that ended without an answer
@@ -50,7 +50,7 @@ enum StatusWord {
     Interrupted,
     /// Ended by an error
     Failed,
-    /// Ran to its end, with whatever answer
+    /// Ran to its end, whatever the answer
     Done,
 }
 
