@@ -94,24 +94,33 @@ fn classify_run(
     let killed = filled_disk(evidence)
         .or_else(|| cgroup_oom(configuration, evidence))
         .or_else(|| killed_at_limit(configuration, evidence));
-    if killed.is_some() || evidence.start.ready.is_some() || !evidence.exit.before_stop {
+    if killed.is_some() || evidence.start.ready.is_some() {
         return killed;
     }
-    run_out_of_memory(evidence, run)
+    let out_of_memory = run_out_of_memory(evidence, run);
+    if !evidence.exit.before_stop {
+        return out_of_memory;
+    }
+    out_of_memory
         .or_else(|| java_oom(configuration, evidence))
         .or_else(|| bad_flags(evidence))
         .or_else(|| failed_run(evidence, run))
 }
 
-/// Build tools catch the error and exit with 1; their last lines need not name it.
+/// Build tools catch the error and exit with 1, or wait for a JVM that hangs; their last lines need not
+/// name it.
 fn run_out_of_memory(evidence: &Evidence, run: &RunEvidence) -> Option<ApplicationFailure> {
     let line = run.out_of_memory.as_ref()?;
     let what = out_of(std::slice::from_ref(line)).unwrap_or("memory");
     let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
+    let then = match &evidence.ended_early {
+        Some(early) => early.reason.clone(),
+        None => format!("the run ended with {exit}, {when}"),
+    };
     certain_failure(
         AppKo::JavaOom,
         [
-            format!("a JVM of the run ran out of {what}, and the run ended with {exit}, {when}"),
+            format!("a JVM of the run ran out of {what}, and {then}"),
             format!("its output says `{}`", shorten(line)),
         ],
     )
@@ -335,9 +344,11 @@ fn find_crash(evidence: &Evidence) -> Option<ApplicationFailure> {
     let daemon = is_daemon.then(|| {
         "what it started was still running: a start script must stay in the foreground (`catalina.sh run`, `server run`)".to_owned()
     });
+    let is_done = evidence.exit.code == Some(0) && evidence.start.ready.is_none() && !is_daemon;
+    let job = is_done.then(|| "a program that is meant to end is sized as a job: --job".to_owned());
     certain_failure(
         AppKo::Crash,
-        [Some(ended), kill, daemon, said].into_iter().flatten(),
+        [Some(ended), kill, daemon, job, said].into_iter().flatten(),
     )
 }
 

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use crate::record::SecondEvidence;
-use crate::slo::{Objective, Quantile, Slo};
+use crate::slo::{Objective, Quantile, RunObjective, Slo};
 use crate::text;
 use crate::verdict::VerdictThresholds;
 
@@ -48,6 +48,22 @@ pub fn why_start_fails(
         ));
     }
     why_thrashing(deadline, waited, refaults)
+}
+
+/// Why a run under way has used too much CPU time, however it ends; `None` while it may pass. `usual` is
+/// the CPU time of the run that it is compared with. Wall time is not judged here: the deadline is the
+/// bound of `time`, and other programs can make a run seem slower.
+pub fn why_run_fails(slo: &Slo, used: Duration, usual: Option<Duration>) -> Option<String> {
+    let is_over = |objective: &RunObjective| match *objective {
+        RunObjective::Cpu { bound } => used >= bound,
+        RunObjective::Slower { bound } => usual.is_some_and(|cpu| used >= cpu.mul_f64(1.0 + bound)),
+        RunObjective::Time { .. } | RunObjective::Exit { .. } => false,
+    };
+    let objective = slo.run_objectives().find(is_over)?;
+    Some(format!(
+        "it had used {} of CPU time: {objective} could not be kept any more",
+        text::short_duration(used)
+    ))
 }
 
 fn why_thrashing(deadline: Duration, waited: Duration, refaults: &[u64]) -> Option<String> {
@@ -227,6 +243,18 @@ mod tests {
         assert_eq!(of(text, 8_100), None, "that it is ready may be on its way");
         insta::assert_snapshot!(of(text, 8_600).unwrap_or_default(), @"it was not ready after 8.60s: start<8s could not be kept any more");
         assert_eq!(of("p99<250ms", 50_000), None);
+    }
+
+    #[test]
+    fn a_run_that_has_used_more_cpu_than_it_may_is_over() {
+        let usual = Some(Duration::from_secs(100));
+        let of = |text: &str, used| why_run_fails(&slo(text), Duration::from_secs(used), usual);
+        assert_eq!(of("cpu<300s", 299), None);
+        insta::assert_snapshot!(of("cpu<300s", 301).unwrap_or_default(), @"it had used 301s of CPU time: cpu<5m could not be kept any more");
+        assert_eq!(of("slower<10%", 109), None);
+        insta::assert_snapshot!(of("slower<10%", 111).unwrap_or_default(), @"it had used 111s of CPU time: slower<10% could not be kept any more");
+        assert_eq!(of("time<60s", 1_000), None, "its deadline ends it");
+        assert_eq!(why_run_fails(&slo("slower<10%"), Duration::MAX, None), None);
     }
 
     #[test]

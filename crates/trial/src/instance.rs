@@ -424,6 +424,13 @@ impl Instance {
         self.output.first_line_with(OUT_OF_MEMORY).is_some()
     }
 
+    /// CPU time since its exec; `None` if the kernel does not tell.
+    pub(crate) fn cpu_used(&self) -> Option<Duration> {
+        let now = self.container.application_group().read().ok()?.cpu.usage?;
+        let before = self.container.at_exec().and_then(|at| at.cpu.usage);
+        Some(now.saturating_sub(before.unwrap_or_default()))
+    }
+
     /// File pages that had to be read again so far; `None` where the kernel does not tell.
     pub(crate) fn refaults(&self) -> Option<u64> {
         let sample = self.container.application_group().read().ok()?;

@@ -33,7 +33,7 @@ pub(super) fn objective_results(
     of_run.chain(of_jvm).collect()
 }
 
-/// `None` if the run did not end as expected.
+/// `None` if the run did not end as expected, unless it used too much CPU time before.
 fn measured_value(
     objective: RunObjective,
     run: &RunEvidence,
@@ -41,15 +41,14 @@ fn measured_value(
     is_noisy: bool,
 ) -> Option<f64> {
     let start = &evidence.start;
-    let time = start.ready?;
+    let Some(time) = start.ready else {
+        return cpu_exceeded(objective, run, start.cpu?);
+    };
     match objective {
         RunObjective::Time { .. } => Some(time.as_secs_f64()),
         RunObjective::Cpu { .. } => start.cpu.map(|cpu| cpu.as_secs_f64()),
         // The run at the largest memory is compared with itself.
         RunObjective::Slower { .. } => Some(run.reference.map_or(0.0, |reference| {
-            let longer = |time: Duration, than: Duration| {
-                time.as_secs_f64() / than.as_secs_f64().max(f64::MIN_POSITIVE) - 1.0
-            };
             let cpu = start
                 .cpu
                 .zip(reference.cpu)
@@ -58,6 +57,22 @@ fn measured_value(
             wall.into_iter().chain(cpu).fold(0.0, f64::max)
         })),
         RunObjective::Exit { .. } => evidence.exit.code.map(f64::from),
+    }
+}
+
+fn longer(time: Duration, than: Duration) -> f64 {
+    time.as_secs_f64() / than.as_secs_f64().max(f64::MIN_POSITIVE) - 1.0
+}
+
+/// What the objective measures so far, if it is beyond its bound already.
+fn cpu_exceeded(objective: RunObjective, run: &RunEvidence, cpu: Duration) -> Option<f64> {
+    match objective {
+        RunObjective::Cpu { bound } => Some(cpu.as_secs_f64()).filter(|_| cpu >= bound),
+        RunObjective::Slower { bound } => {
+            let than = run.reference.and_then(|reference| reference.cpu)?;
+            Some(longer(cpu, than)).filter(|more| *more >= bound)
+        }
+        RunObjective::Time { .. } | RunObjective::Exit { .. } => None,
     }
 }
 
@@ -97,7 +112,16 @@ pub(super) fn decide_verdict(
         return (TrialVerdict::Invalid(cause), noise.into());
     }
     let early = evidence.ended_early.as_ref();
+    let of_time =
+        |o: &ObjectiveResult| matches!(o.objective, Objective::Run(RunObjective::Time { .. }));
+    let is_endless =
+        misses.iter().all(|miss| miss.measured.is_none()) && !objectives.iter().any(of_time);
     let said = match early {
+        Some(early) if is_endless => vec![
+            early.reason.clone(),
+            "a longer run needs a longer --start-deadline, and a service is measured without --job"
+                .to_owned(),
+        ],
         Some(early) => vec![early.reason.clone()],
         None => misses.into_iter().map(broken_sentence).collect(),
     };
@@ -241,6 +265,50 @@ mod tests {
         let (verdict, reason) = judged("exit=0", &hungry);
         assert_eq!(verdict, TrialVerdict::AppKo(AppKo::JavaOom), "{reason}");
         assert!(reason.contains("ran out of heap"), "{reason}");
+    }
+
+    #[test]
+    fn too_much_cpu_time_counts_before_the_end_and_next_to_other_programs() {
+        let mut cut = run(0, 10.0, BUSY);
+        (cut.start.ready, cut.start.cpu) = (None, Some(Duration::from_secs(6)));
+        cut.exit = ExitEvidence::default();
+        cut.ended_early = Some(EarlyEnd {
+            phase: TrialPhase::Start,
+            reason: "it had used 6s of CPU time".to_owned(),
+        });
+        for slo in ["cpu<6s", "slower<10%"] {
+            let (verdict, reason) = judged(slo, &cut);
+            assert_eq!(verdict, TrialVerdict::SloMiss, "{slo}");
+            assert!(reason.starts_with("it had used 6s of CPU time"), "{reason}");
+            assert!(!reason.contains("--start-deadline"), "{reason}");
+        }
+        assert!(matches!(
+            judged("cpu<60s", &cut).0,
+            TrialVerdict::Invalid(_)
+        ));
+        cut.noise.foreign_cpu = Some(QUIET);
+        let (_, reason) = judged("cpu<60s", &cut);
+        assert!(reason.contains("--start-deadline"), "{reason}");
+    }
+
+    #[test]
+    fn a_run_that_hangs_without_memory_lacked_memory() {
+        let mut hung = run(0, 10.0, BUSY);
+        hung.start.ready = None;
+        hung.exit = ExitEvidence::default();
+        hung.ended_early = Some(EarlyEnd {
+            phase: TrialPhase::Start,
+            reason: "it had not ended after 10m".to_owned(),
+        });
+        if let Some(run) = &mut hung.run {
+            run.out_of_memory = Some("java.lang.OutOfMemoryError: Java heap space".to_owned());
+        }
+        let (verdict, reason) = judged("exit=0", &hung);
+        assert_eq!(verdict, TrialVerdict::AppKo(AppKo::JavaOom), "{reason}");
+        assert!(
+            reason.starts_with("a JVM of the run ran out of heap, and it had not ended after 10m"),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -66,6 +66,10 @@ pub fn headline(view: &ResultView) -> Headline {
         None if view.incomplete.is_some() => nothing_found(view),
         None => nothing_feasible(view),
     };
+    // What makes an answer weaker comes first: a short screen leaves out the last.
+    if let Some(command) = place::load_command_sentence(view) {
+        headline.details.insert(0, command);
+    }
     if let Some(saved) = saving::saving_sentence(view) {
         headline.details.insert(0, saved);
     }

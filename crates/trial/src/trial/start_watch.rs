@@ -38,7 +38,11 @@ impl StartWatch {
             let state = &instance.state;
             let exec_ns = state.exec_ns.filter(|_| !state.was_ready())?;
             let running = Duration::from_nanos(monotonic_ns().saturating_sub(exec_ns));
-            early::why_start_fails(slo, order.start_deadline, running, seen)
+            let fails = early::why_start_fails(slo, order.start_deadline, running, seen);
+            fails.or_else(|| {
+                let usual = order.run.as_ref()?.reference.and_then(|run| run.cpu);
+                early::why_run_fails(slo, instance.cpu_used()?, usual)
+            })
         })
     }
 }

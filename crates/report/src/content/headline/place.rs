@@ -66,8 +66,11 @@ fn load_from(view: &ResultView) -> Option<String> {
             LoadFrom::OwnPod | LoadFrom::Command { .. } => None,
         })
         .collect();
-    if let Some(said) = load_command(&loads) {
-        return Some(said);
+    if loads
+        .iter()
+        .any(|from| matches!(from, LoadFrom::Command { .. }))
+    {
+        return None;
     }
     let Some(each) = all.iter().map(|generators| generators.len()).max() else {
         let own =
@@ -96,8 +99,10 @@ fn load_from(view: &ResultView) -> Option<String> {
     ))
 }
 
-fn load_command(loads: &[&LoadFrom]) -> Option<String> {
-    let commands = loads.iter().filter_map(|from| match from {
+/// Who made the load, if a command did, and whether it waits for answers.
+pub(super) fn load_command_sentence(view: &ResultView) -> Option<String> {
+    let loads = view.trials.iter().flat_map(|t| &t.evidence.load);
+    let commands = loads.filter_map(|load| match load.load_from.as_ref()? {
         LoadFrom::Command { command } => Some(command.as_ref()),
         LoadFrom::Generators { .. } | LoadFrom::OwnPod => None,
     });
