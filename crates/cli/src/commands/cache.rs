@@ -51,7 +51,6 @@ const SHARED: &str = "scc";
 
 const PORT: u16 = 8080;
 
-/// Build a start-up cache and verify it
 #[derive(Args)]
 pub struct CacheArguments {
     /// Kind of cache: auto, appcds (JDK 13 and later), aot (25 and later), scc (OpenJ9)

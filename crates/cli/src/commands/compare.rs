@@ -11,9 +11,6 @@ use crate::result::view_by_id;
 use crate::say::width;
 use crate::ui::next::next_command as next;
 
-/// Show what changed between two results. Exit code 1 if the second is worse: it costs more (if
-/// both have prices from one offer), needs more CPU or memory, or breaks an SLO that the first
-/// kept; 4 if they cannot be compared: a different SLO, load or machine, or one measured nothing
 #[derive(Args)]
 pub struct CompareArguments {
     /// Id of the first result, or a file written by `export`

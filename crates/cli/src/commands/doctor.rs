@@ -15,7 +15,6 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::output::AnswerPrinter;
 use crate::say::{one_line_json, width};
 
-/// Show what this machine can measure, and what to fix
 #[derive(Args)]
 pub struct DoctorArguments {
     /// Print as JSON

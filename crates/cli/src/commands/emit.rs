@@ -79,7 +79,6 @@ enum EmitTarget {
     Keda,
 }
 
-/// Write the files that ship a recommendation
 #[derive(Args, Default)]
 pub struct EmitArguments {
     #[command(flatten)]

@@ -22,7 +22,6 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::files;
 use crate::say::{one_line_json, print_text, width};
 
-/// Show which workloads to measure first, from Prometheus data; reads only
 #[derive(Args)]
 pub struct FleetArguments {
     /// Base URL of Prometheus, such as http://localhost:9090

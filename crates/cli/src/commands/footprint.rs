@@ -22,7 +22,6 @@ use crate::say::{one_line_json, print_text};
 /// The file has about 2 KB.
 const RELEASE_LIMIT: u64 = 64 << 10;
 
-/// Show where a running JVM's memory goes.
 #[derive(Args)]
 pub struct FootprintArguments {
     /// Process id of the JVM; HotSpot must run with -XX:NativeMemoryTracking=detail

@@ -17,11 +17,6 @@ use crate::output::AnswerPrinter;
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
 
-/// Summarise HotSpot and OpenJ9 GC logs: pauses, heap, CPU, safepoints, what stands out.
-///
-/// Reads HotSpot's unified logs (JDK 9 and later) and classic logs (JDK 8 and earlier) of every
-/// collector, and OpenJ9's verbose GC logs, plain or gzip. Files that differ only in a rotation
-/// number are one log.
 #[derive(clap::Args)]
 pub struct GcArgs {
     /// GC logs; - is standard input.

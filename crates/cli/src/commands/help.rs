@@ -186,7 +186,7 @@ fn list_commands(command: &Command) -> String {
 
 pub fn first_steps() -> Result<CommandOutcome, Error> {
     print_data(&format!(
-        "loadline finds how much a JVM in a container can carry.
+        "loadline finds how much CPU and memory a JVM in a container needs.
 
 {}
 

@@ -12,7 +12,6 @@ use crate::say::print_data;
 
 pub use crate::experiment::USUAL_FILE as FILE;
 
-/// Write loadline.toml for the project in this directory, from the files in it
 #[derive(Args)]
 pub struct InitArguments {
     /// The project's directory

@@ -45,7 +45,6 @@ const STARTS: u32 = 3;
 
 const USUAL_JDK: u32 = 17;
 
-/// Run advice from a manifest or a rule under the same SLO; `lint` checks a manifest on paper
 #[derive(Args)]
 pub struct JudgeArguments {
     /// Kubernetes manifest with the sizes to run: a file, a directory, or - for standard input;

@@ -11,7 +11,6 @@ use crate::error::{CommandOutcome, Error};
 use crate::output::AnswerPrinter;
 use crate::say::one_line_json;
 
-/// Check manifests on paper: limits, requests, JVM options, probes; nothing is run
 #[derive(Args)]
 pub struct LintArguments {
     /// Kubernetes manifests: files, directories, or - for standard input; with --memory also

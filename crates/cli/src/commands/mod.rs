@@ -64,6 +64,9 @@ pub enum LoadlineCommand {
     /// Run advice from a manifest or a rule under the same SLO
     Judge(judge::JudgeArguments),
     /// Show what would run and how long it takes
+    ///
+    /// `loadline plan size ...` and `loadline plan run ...` name the command; otherwise the flags and
+    /// the file decide.
     Plan(plan::PlanArguments),
     /// Show which workloads of a cluster to measure first, from Prometheus data
     Fleet(fleet::FleetArguments),
@@ -75,9 +78,13 @@ pub enum LoadlineCommand {
     Merge(merge::MergeArguments),
     /// Explain why a trial paused: collection, CPU throttling or something else
     Explain(explain::ExplainArguments),
-    /// Build a start-up cache and verify it: AppCDS, or the AOT cache of JDK 25
+    /// Build and verify a start-up cache: AppCDS, the AOT cache of JDK 25, or OpenJ9's
     Cache(cache::CacheArguments),
     /// Summarise HotSpot and OpenJ9 GC logs: pauses, heap, CPU, safepoints, what stands out
+    ///
+    /// Reads HotSpot's unified logs (JDK 9 and later) and classic logs (JDK 8 and earlier) of every
+    /// collector, and OpenJ9's verbose GC logs, plain or gzip. Files that differ only in a rotation
+    /// number are one log.
     Gc(gc::GcArgs),
     /// Show what the JVM would choose under given limits
     Predict(predict::PredictArguments),
@@ -96,12 +103,19 @@ pub enum LoadlineCommand {
     /// Write the files that ship a recommendation: options, Dockerfile, Compose, Kubernetes
     Emit(emit::EmitArguments),
     /// Show what changed between two results
+    ///
+    /// Exit code 1 if the second is worse: it costs more (if both have prices from one offer), needs
+    /// more CPU or memory, or breaks an SLO that the first kept; 4 if they cannot be compared: a
+    /// different SLO, load or machine, or one measured nothing.
     Compare(compare::CompareArguments),
     /// Export a result as JSON, CSV, Parquet, JUnit XML or Markdown
     Export(store::ExportArguments),
     /// Print the JSON schema of a command's --json output
     Schema(schema::SchemaArguments),
     /// Remove leftovers of a killed loadline and, with --older, old results
+    ///
+    /// Leftovers are cgroups, containers and files of trials; with --kubernetes, Jobs in a cluster.
+    /// Results stay, except those selected by --older.
     Clean(store::clean::CleanArguments),
     /// The first processes of a trial; started by loadline itself.
     #[cfg(target_os = "linux")]

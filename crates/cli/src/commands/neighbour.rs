@@ -6,7 +6,6 @@ use loadline_trial::run_neighbour;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
 
-/// Its arguments.
 #[derive(Args)]
 pub struct NeighbourArguments {
     /// Threads to keep busy.

@@ -15,14 +15,12 @@ use crate::say::print_data;
 
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// Write man pages and completions
 #[derive(Args)]
 pub struct PagesArguments {
     /// Directory for `man` and `completions`
     directory: PathBuf,
 }
 
-/// Print completions for a shell
 #[derive(Args)]
 pub struct CompletionArguments {
     /// The shell; in bash: source <(loadline completion bash)

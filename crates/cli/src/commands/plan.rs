@@ -31,10 +31,6 @@ enum PlannedCommand {
     Run,
 }
 
-/// Show what `run` or `size` would do, how long it takes, and whether it can run here
-///
-/// `loadline plan size ...` and `loadline plan run ...` name the command; otherwise the flags and
-/// the file decide.
 #[derive(Args)]
 pub struct PlanArguments {
     #[arg(long, value_enum, hide = true)]

@@ -18,7 +18,6 @@ use crate::error::{CommandOutcome, Error, FailureKind};
 use crate::output::AnswerPrinter;
 use crate::say::one_line_json;
 
-/// The JVM's own choices.
 #[derive(Args)]
 pub struct PredictArguments {
     /// CPU limit: 1.5 or 1500m; without one the JVM sees --node

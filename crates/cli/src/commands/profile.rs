@@ -33,9 +33,10 @@ pub struct ProfileArguments {
     /// not
     #[arg(long, value_enum)]
     server: Option<LogServer>,
-    /// Format of the lines: common, combined, json, ltsv, alb, haproxy, istio, envoy,
-    /// ingress-nginx, traefik, vhost_combined, or the server's own text, such as '%h %l %u %t "%r"
-    /// %s %b %D' or '$remote_addr ... $request_time' [default: detected from the first lines]
+    /// Format of the lines: common, combined, json, ltsv, alb, elb, s3, haproxy, envoy, gorouter,
+    /// istio (istio-1.8, istio-1.4), ingress-nginx, traefik, vhost_combined, or the server's own
+    /// text, such as '%h %l %u %t "%r" %s %b %D' or '$remote_addr ... $request_time' [default:
+    /// detected from the first lines]
     #[arg(long)]
     format: Option<String>,
     /// Length of each interval of the rate, in seconds; at most 604800 intervals are kept

@@ -15,7 +15,6 @@ use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::of_store;
 use crate::ui::text::short;
 
-/// Continue a run that was stopped
 #[derive(Args)]
 pub struct ResumeArguments {
     /// Id of the result, or a unique prefix

@@ -20,7 +20,6 @@ use crate::output::{AnswerPrinter, OutputFlags};
 
 const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
 
-/// Run every configuration of an experiment
 #[derive(Args)]
 pub struct RunArguments {
     #[command(flatten)]

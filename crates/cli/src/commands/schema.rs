@@ -15,7 +15,6 @@ use crate::error::CommandOutcome;
 use crate::output::AnswerPrinter;
 use crate::say::schema_of;
 
-/// Print the JSON schema of a command's --json output, or of experiment files
 #[derive(Args)]
 pub struct SchemaArguments {
     /// Document to describe

@@ -24,7 +24,6 @@ use crate::signals::Signals;
 
 const LONGEST_TOKEN: usize = 4096;
 
-/// Show the current run, all results and their trends in a browser
 #[derive(Args)]
 pub struct ServeArguments {
     /// Address and port to listen on; port 0 takes a free one

@@ -14,7 +14,6 @@ use crate::today::TodayFlags;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// Show a result or a trial
 #[derive(Args)]
 pub struct ShowArguments {
     #[command(flatten)]

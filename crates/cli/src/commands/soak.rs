@@ -18,7 +18,6 @@ use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::of_store;
 
-/// Run the answer of a result for hours, in two cycles of its load, and report what grows
 #[derive(Args)]
 pub struct SoakArguments {
     /// Id of a result of `size`, or a unique prefix

@@ -23,7 +23,6 @@ use crate::say::{one_line_json, print_data, width};
 use crate::today::TodayFlags;
 use crate::ui::text::short;
 
-/// List results
 #[derive(Args)]
 pub struct ListArguments {
     #[command(flatten)]
@@ -221,7 +220,6 @@ enum ExportFormat {
     Parquet,
 }
 
-/// Export a result
 #[derive(Args)]
 pub struct ExportArguments {
     #[command(flatten)]
@@ -336,7 +334,6 @@ fn report_section(view: &ResultView, name: &str) -> Result<String, Error> {
     })
 }
 
-/// Write a result's report as one offline HTML file
 #[derive(Args)]
 pub struct ReportArguments {
     #[command(flatten)]

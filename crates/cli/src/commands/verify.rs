@@ -30,7 +30,6 @@ const BY_CHANCE: &str = "single slow requests decide the verdict of a start";
 /// Default place of the baseline, next to the experiment file.
 const BASELINE: &str = "loadline.baseline.json";
 
-/// Check that the shipped size still keeps the SLO and costs no more than before
 #[derive(Args)]
 pub struct VerifyArguments {
     /// Baseline: a file, or a directory with a file for each kind of host [default:

@@ -17,7 +17,7 @@ const KUBERNETES: &str = "Kubernetes";
 /// Where trials run, if not here.
 #[derive(Args, Debug, Default, Clone)]
 pub struct ClusterFlags {
-    /// Run every trial as a pod in a cluster, which must have the image
+    /// Run every trial as a pod of a cluster, which must be able to pull the image
     #[arg(long, help_heading = KUBERNETES)]
     pub kubernetes: bool,
 

@@ -28,7 +28,6 @@ use crate::result::{is_file_name, of_store, view_by_id};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// Explain why a trial paused: collection, CPU throttling or something else
 #[derive(Args)]
 pub struct ExplainArguments {
     /// Id of a trial, or a unique prefix; for a result (also `last`, or a file written by

@@ -26,8 +26,6 @@ use crate::say::width;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
-/// Remove leftovers of killed loadlines: cgroups, containers, files of trials; with --kubernetes,
-/// Jobs in a cluster. Results stay, except those selected by --older
 #[derive(Args)]
 pub struct CleanArguments {
     /// Also results begun before this time: an age (12h, 30d) or a day in UTC (2026-11-20). They
