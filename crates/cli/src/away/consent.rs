@@ -126,7 +126,7 @@ fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
         let problem =
             "an experiment from a cluster needs confirmation, and there is no terminal to ask on";
         return Err(Error::new(FailureKind::Usage, problem)
-            .with_hint("if you expect the lines above, repeat the command with --yes"));
+            .with_hint("if the lines above are as expected, repeat the command with --yes"));
     }
     write_stderr(format_args!("run it? [y/N] "));
     let mut answer = String::new();
