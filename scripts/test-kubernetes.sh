@@ -359,7 +359,7 @@ authority() {
 }
 if authority; then
 send size --slo 'p95<1s,errors<5%' --jvm '-Xmx40m' --min-memory 192Mi --max-memory 256Mi --step 64Mi --confirm 1 --prove 3 > "$WORK/out" 2>&1
-verdict "a search is sent to the cluster" 0 $? 'loadline works there now'
+verdict "a search is sent to the cluster" 0 $? 'loadline now runs in the cluster'
 "$LOADLINE" list --state "$STATE" > "$WORK/out"; verdict "the list says where it is" 0 $? 'in a cluster'
 "$LOADLINE" clean --kubernetes --namespace "$RUN-inside" > "$WORK/out" 2>&1
 verdict "clean leaves it alone" 0 $? 'left alone'
@@ -368,13 +368,13 @@ verdict "it runs to its end there, with no loadline here" 0 $? 'condition met'
 inside resume last > "$WORK/out" 2>&1; verdict "its end is fetched" 0 $? '[0-9]+ finished trials came from the cluster'
 grep -q '0 of 3 fresh starts' "$WORK/out"; verdict "with its proof" 0 $? 'fresh starts'
 empty "nothing is left of it"
-send run --memory 200Mi --slo 'p99<1s' --repeats 6 > "$WORK/out" 2>&1; verdict "a run is sent" 0 $? 'loadline works there now'
-finished 2; inside resume last --fetch > "$WORK/out" 2>&1; verdict "what is finished is fetched" 0 $? 'it goes on there'
+send run --memory 200Mi --slo 'p99<1s' --repeats 6 > "$WORK/out" 2>&1; verdict "a run is sent" 0 $? 'loadline now runs in the cluster'
+finished 2; inside resume last --fetch > "$WORK/out" 2>&1; verdict "what is finished is fetched" 0 $? 'it continues there'
 ids > "$WORK/before"
-inside resume last > "$WORK/out" 2>&1; verdict "a laptop takes over" 0 $? 'ending loadline in the cluster'
+inside resume last > "$WORK/out" 2>&1; verdict "a laptop takes over" 0 $? 'stopping loadline in the cluster'
 kept "$WORK/before" 6; verdict "with the same finished trials, none run twice" 0 $? 'trials: 6'
 empty "nothing is left of that"
-send run --memory 200Mi --slo 'p99<1s' --repeats 6 > "$WORK/out" 2>&1; verdict "another run is sent" 0 $? 'loadline works there now'
+send run --memory 200Mi --slo 'p99<1s' --repeats 6 > "$WORK/out" 2>&1; verdict "another run is sent" 0 $? 'loadline now runs in the cluster'
 finished 2; inside resume last --fetch > "$WORK/out" 2>&1
 ids > "$WORK/before"
 kubectl -n "$RUN-inside" delete pods -l loadline.dev/result --force --grace-period=0 > "$WORK/out" 2>&1

@@ -160,7 +160,7 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
         let money = |text: &str| {
             let value = text.parse::<f64>().ok();
             let value = value.filter(|value| value.is_finite() && *value >= 0.0);
-            value.ok_or_else(|| error(format!("`{text}` is no price")))
+            value.ok_or_else(|| error(format!("`{text}` is not a price")))
         };
         Ok(Price {
             provider: provider.to_owned(),
@@ -191,7 +191,7 @@ pub fn parse_lattice(text: &str) -> Result<Vec<InstanceSize>, DataError> {
         size.ok_or_else(|| DataError {
             what: "lattice",
             line: index + 1,
-            why: format!("`{line}` is no size"),
+            why: format!("`{line}` is not a size"),
             hint: LATTICE_COLUMNS,
         })
     };
@@ -273,7 +273,7 @@ mod tests {
         let text = "header\na,b,c,1,x,0,0,s,l,2026-01-01\n";
         let error = parse_prices(text).unwrap_err();
         insta::assert_snapshot!(format!("{error}\nhint: {}", error.hint), @"
-        line 2 of the price list: `x` is no price
+        line 2 of the price list: `x` is not a price
         hint: columns are provider,region,arch,vcpu_hour_usd,gib_hour_usd,cluster_hour_usd,million_requests_usd,source,licence,date
         ");
         assert!(parse_lattice("vcpu,memory_gib\n1;2\n").is_err());

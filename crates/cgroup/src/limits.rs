@@ -87,7 +87,7 @@ impl CgroupLimits {
         {
             let floor = 1_000_000u64.div_ceil(micros(period));
             let allowed = format!(
-                "at a period of {period:?} it is {floor}m at least: the kernel takes no quota below 1 ms"
+                "at a period of {period:?} it is {floor}m at least: the kernel accepts no quota below 1 ms"
             );
             return out_of_range("cpu", cpus.to_string(), &allowed);
         }

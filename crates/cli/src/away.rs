@@ -112,17 +112,17 @@ fn sent_there(outside: &ClusterResult, result: &str) -> Result<CommandOutcome, E
     let (context, namespace) = outside.context_and_namespace();
     let (job, id) = (outside.job_name(), short(result));
     let kubectl = format!("kubectl --context {context} -n {namespace}");
-    talk!("loadline works there now; nothing here needs to stay");
-    talk!("see it work: {kubectl} logs -f job/{job}");
+    talk!("loadline now runs in the cluster; you can close this terminal");
+    talk!("follow it: {kubectl} logs -f job/{job}");
     talk!(
-        "fetch what is finished: {}",
+        "fetch finished trials: {}",
         next(&format!("resume {id} --fetch"))
     );
     talk!(
-        "fetch its end, or take over: {}",
+        "fetch the rest, or take over: {}",
         next(&format!("resume {id}"))
     );
-    talk!("stop it, and drop what it has: {kubectl} delete job {job}");
+    talk!("stop it and discard its trials: {kubectl} delete job {job}");
     Ok(CommandOutcome::Done)
 }
 
@@ -149,7 +149,7 @@ pub fn take_over(
         ControllerState::Gone => return handle_gone_job(store, result, &outside),
         ControllerState::Works if !only_fetch => {
             confirm_run(store, row, consent)?;
-            talk!("ending loadline in the cluster, to go on here");
+            talk!("stopping loadline in the cluster to continue here");
             outside.end_controller().map_err(refused)?;
         }
         ControllerState::Works | ControllerState::Ended(_) => {}
@@ -163,7 +163,7 @@ pub fn take_over(
         format::count_of(new, "finished trial")
     );
     if stands == ControllerState::Works && only_fetch && ended.is_none() {
-        talk!("it goes on there");
+        talk!("it continues there");
         return Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done)));
     }
     match (&ended, &stands) {
@@ -181,7 +181,7 @@ pub fn take_over(
         (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),
         (None, ControllerState::Ended(why)) => {
             let why = one_line(&why);
-            say!("warning: the Job in the cluster ended without having said how: {why}");
+            say!("warning: the Job in the cluster ended without a report: {why}");
             match only_fetch {
                 true => Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done))),
                 false => Ok(TakeoverOutcome::GoesOn),
@@ -200,13 +200,13 @@ fn handle_gone_job(
     let row = store.result_by_prefix(result)?;
     let (context, namespace) = outside.context_and_namespace();
     let what = format!(
-        "the Job {} is gone from the namespace {namespace} ({context}), and with it what it kept: it was deleted, or taken over from another machine",
+        "the Job {} is gone from the namespace {namespace} ({context}), with its trials: it was deleted, or taken over from another machine",
         outside.job_name()
     );
     let fetched = format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial");
     Err(
         Error::new(FailureKind::Environment, what).with_hint(format!(
-            "{fetched} of it were fetched before; to run the rest from here: {}",
+            "{fetched} were fetched before; run the rest here: {}",
             next(&format!("resume {}", short(result)))
         )),
     )
@@ -229,12 +229,10 @@ pub fn find_remote_result(
         _ => None,
     });
     let Some(row) = row else {
-        let what = format!(
-            "the Job {} has not kept what it measures",
-            outside.job_name()
-        );
-        return Err(Error::new(FailureKind::Environment, what)
-            .with_hint("whoever made it was killed before; kubectl delete job removes it"));
+        let what = format!("the Job {} has stored nothing", outside.job_name());
+        return Err(Error::new(FailureKind::Environment, what).with_hint(
+            "the loadline that created it was killed; remove it with kubectl delete job",
+        ));
     };
     let (context, namespace) = outside.context_and_namespace();
     let place = AwayLocation {
@@ -330,12 +328,10 @@ fn begun_row(
     wanted: &ClusterSettings,
 ) -> Result<ResultRow, Error> {
     let Some(ResultPiece::Begun(row)) = pieces.first() else {
-        let what = format!(
-            "the Job of the result {} has not kept what it measures",
-            inside.result
-        );
-        return Err(Error::new(FailureKind::Environment, what)
-            .with_hint("whoever made it was killed before; kubectl delete job removes it"));
+        let what = format!("the Job of the result {} has stored nothing", inside.result);
+        return Err(Error::new(FailureKind::Environment, what).with_hint(
+            "the loadline that created it was killed; remove it with kubectl delete job",
+        ));
     };
     let place = AwayLocation {
         context: wanted.context.clone().unwrap_or_default(),
@@ -344,7 +340,7 @@ fn begun_row(
     let row = arriving::accepted_row(row, &place)?;
     let variables = arriving::referenced_variables(&row.experiment)?;
     if !variables.is_empty() {
-        talk!("variables that it reads: {}", variables.join(", "));
+        talk!("it reads the variables {}", variables.join(", "));
     }
     Ok(row)
 }
@@ -374,7 +370,7 @@ pub fn run_controller(
     }
     if before > 0 {
         talk!(
-            "going on: {} were kept",
+            "continuing: {} were kept",
             format::count_of(before, "finished trial")
         );
     }

@@ -30,10 +30,14 @@ pub fn parsed_words() -> Vec<OsString> {
 /// Errors: When it cannot be read, or its name is no text.
 pub fn working_directory() -> Result<PathBuf, Error> {
     let here = std::env::current_dir().map_err(|e| {
-        let problem = format!("the working directory cannot be read: {e}");
+        let problem = format!("cannot read the working directory: {e}");
         Error::new(FailureKind::Environment, problem)
     })?;
-    must_be_text(&here, "the working directory", "call loadline elsewhere")?;
+    must_be_text(
+        &here,
+        "the working directory",
+        "run loadline in another directory",
+    )?;
     Ok(here)
 }
 

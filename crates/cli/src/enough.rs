@@ -30,7 +30,7 @@ pub fn notes(given: &LoadedExperiment, so: &str) -> Vec<String> {
     let chosen = chosen.filter(|_| given.file.load.duration.is_none());
     let length = chosen.map(|length| {
         let length = text::short_duration(length);
-        format!("each trial measures for {length}, as the percentiles of the SLO need (--duration)")
+        format!("each trial measures for {length}, which the SLO's percentiles need (--duration)")
     });
     let thin = experiment.thin_percentiles(1);
     let thin = thin.iter().map(ThinPercentile::warning_sentence);
@@ -70,7 +70,7 @@ pub fn refuse_missing_cpus(experiment: &Experiment) -> Result<(), Error> {
     missing_cpus(experiment).map_or(Ok(()), |problem| {
         Err(
             Error::new(FailureKind::Environment, problem).with_hint(format!(
-                "give it at most {here} (--cpu {here}), or measure on a larger machine"
+                "allow at most {here} (--cpu {here}), or measure on a larger machine"
             )),
         )
     })

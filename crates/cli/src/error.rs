@@ -176,12 +176,12 @@ pub fn remedy_for_invalid(last: Option<TrialVerdict>, again: &str) -> String {
     match last {
         // A start script that sets options does so on a quiet machine too.
         Some(TrialVerdict::Invalid(InvalidReason::OtherOptions)) => {
-            "set the script's own variable for JVM options, so that it adds none (--env NAME=VALUE), or leave the heap to it: --heap keep".to_owned()
+            "set the script's own variable for JVM options (--env NAME=VALUE) so that it adds none, or keep its heap: --heap keep".to_owned()
         }
         Some(TrialVerdict::Invalid(reason)) if !reason.is_disturbance() => {
-            format!("mend what the message names, then {again}")
+            format!("fix the problem above, then {again}")
         }
-        _ => format!("close what else uses this machine, then {again}"),
+        _ => format!("stop other programs on this machine, then {again}"),
     }
 }
 
@@ -196,7 +196,7 @@ pub fn load_error(error: &LoadError) -> Error {
         None => split_refusal(&text),
     };
     Error::new(load_failure_kind(error), what)
-        .with_hint(next.unwrap_or("`loadline load --help` says what each flag takes"))
+        .with_hint(next.unwrap_or("`loadline load --help` explains each flag"))
 }
 
 fn load_failure_kind(error: &LoadError) -> FailureKind {
@@ -218,47 +218,47 @@ pub fn store_refused(error: &StoreError) -> Error {
         StoreError::Full { .. } => Error::new(FailureKind::Environment, error)
             .with_hint(format!("free some space, then: {}", next("resume"))),
         StoreError::Place { source, .. } if source.kind.is_none() => {
-            let hint = format!("{}, or give another directory: --state DIR", source.hint);
+            let hint = format!("{}, or choose another directory: --state DIR", source.hint);
             Error::new(FailureKind::Environment, error).with_hint(hint)
         }
         StoreError::Directory { .. } | StoreError::Place { .. } => {
             Error::new(FailureKind::Environment, error)
-                .with_hint("give another directory: --state DIR")
+                .with_hint("choose another directory: --state DIR")
         }
         StoreError::Newer { .. } => Error::new(FailureKind::Environment, error)
-            .with_hint("use that loadline, or another directory: --state DIR"),
+            .with_hint("use that loadline, or choose another directory: --state DIR"),
         StoreError::Unknown { id, path } if id == "last" => Error::new(
             FailureKind::Usage,
             format!("there are no results in {} yet", path.display()),
         )
         .with_hint(
-            "`loadline size` and `loadline run` make one; --state DIR names another directory",
+            "create one with `loadline size` or `loadline run`, or choose another directory: --state DIR",
         ),
         StoreError::Unknown { .. } => Error::new(FailureKind::Usage, error)
-            .with_hint("loadline list shows the results; `last` is the newest"),
+            .with_hint("list the results: loadline list; `last` is the newest"),
         StoreError::Ambiguous { .. } => {
-            Error::new(FailureKind::Usage, error).with_hint("loadline list shows all of them")
+            Error::new(FailureKind::Usage, error).with_hint("list all: loadline list")
         }
         StoreError::InUse { .. } => Error::new(FailureKind::Environment, error)
-            .with_hint("wait for its end, or stop it: `loadline serve` has a button"),
+            .with_hint("wait until it ends, or stop it: `loadline serve` has a button"),
         StoreError::Log { .. } => Error::new(FailureKind::Environment, error).with_hint(format!(
-            "look after the disk (dmesg), then: {}",
+            "check the disk (dmesg), then: {}",
             next("resume")
         )),
         StoreError::Copy(refusal) => Error::from_refusal(refusal),
         StoreError::NotAway { id } => {
             Error::new(FailureKind::Environment, error).with_hint(format!(
-                "go on with the local one, without --kubernetes: {}",
+                "continue the local one, without --kubernetes: {}",
                 next(&format!("resume {}", short(id)))
             ))
         }
         StoreError::ForeignId { .. } | StoreError::OtherResult { .. } => {
             Error::new(FailureKind::Environment, error)
-                .with_hint("it was changed there; nothing was taken")
+                .with_hint("it was changed there; nothing was fetched")
         }
         StoreError::Database { .. } | StoreError::Record { .. } => {
             Error::new(FailureKind::Environment, error)
-                .with_hint("give another directory with --state DIR; the file is left as it is")
+                .with_hint("choose another directory with --state DIR; the file stays unchanged")
         }
     }
 }
@@ -274,8 +274,8 @@ pub fn command_refused(error: &CommandError) -> Error {
         CommandError::Image(refusal) => return Error::from_refusal(refusal),
     };
     match error {
-        CommandError::NoJar { .. } => refusal.with_hint("build it first, or check the path; it is relative to the directory loadline is called in"),
-        CommandError::NoProgram { program } if program == "java" => refusal.with_hint("install a JDK, or put one into PATH or JAVA_HOME; `loadline doctor` lists what it finds"),
+        CommandError::NoJar { .. } => refusal.with_hint("build it first, or check the path; it is relative to the directory in which loadline runs"),
+        CommandError::NoProgram { program } if program == "java" => refusal.with_hint("install a JDK, or set PATH or JAVA_HOME; `loadline doctor` lists the JDKs it finds"),
         CommandError::NoProgram { .. } => refusal.with_hint("check the spelling and PATH"),
         CommandError::NoJdk { .. } => refusal.with_hint("`loadline doctor` lists the JDKs of this machine"),
         CommandError::Image(_) => refusal,
@@ -300,9 +300,9 @@ pub fn run_refused(
     (kind, result): (ResultKind, &str),
 ) -> Error {
     let resume = match kind {
-        ResultKind::Verify => "begin it again: loadline verify".to_owned(),
+        ResultKind::Verify => "start again: loadline verify".to_owned(),
         _ => format!(
-            "everything finished is kept; go on with: {}",
+            "finished trials are kept; continue with: {}",
             next(&format!("resume {}", short(result)))
         ),
     };
@@ -325,10 +325,10 @@ mod tests {
     #[test]
     fn a_quieter_machine_is_the_remedy_against_disturbances_alone() {
         let remedy = |reason| remedy_for_invalid(Some(TrialVerdict::Invalid(reason)), "go on");
-        let quieter = "close what else uses this machine, then go on";
+        let quieter = "stop other programs on this machine, then go on";
         assert_eq!(remedy(InvalidReason::Noise), quieter);
         assert_eq!(remedy_for_invalid(None, "go on"), quieter);
-        let mended = "mend what the message names, then go on";
+        let mended = "fix the problem above, then go on";
         assert_eq!(remedy(InvalidReason::LoadCommand), mended);
         assert!(remedy(InvalidReason::OtherOptions).contains("--heap keep"));
     }

@@ -71,7 +71,7 @@ pub fn load_experiment_with(
     if search.is_none() && (flags.cpu == [AUTO] || flags.start_cpu.as_deref() == Some(AUTO)) {
         let problem = "--cpu auto and --start-cpu auto choose the CPU, and only `size` does that";
         return Err(Error::new(FailureKind::Usage, problem)
-            .with_hint("give the CPU that it gets, as --cpu 500m, or several: --cpu 500m,1"));
+            .with_hint("give a CPU limit, e.g. --cpu 500m, or several: --cpu 500m,1"));
     }
     let here = called::working_directory()?;
     let named = flags.experiment_file();
@@ -178,10 +178,9 @@ fn finish_loading(
         )
     })?;
     if text.len() > ExperimentFile::LARGEST {
-        let problem =
-            "the experiment, with the load profile that is part of it, is larger than 1 MiB";
+        let problem = "the experiment with its load profile is larger than 1 MiB";
         return Err(Error::new(FailureKind::Usage, problem).with_hint(
-            "a profile of fewer intervals plays the same: loadline profile --interval 60",
+            "use a profile with fewer, longer intervals: loadline profile --interval 60",
         ));
     }
     Ok(LoadedExperiment {
@@ -210,15 +209,15 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .with_hint("put it last, after --, as you would start it: -- java -jar app.jar")
         .with_hint("or name an image: --image registry/name:tag")
         .with_hint("or a workload of a cluster: --kubernetes --from deployment/NAME")
-        .with_hint("or name an experiment file, which has it"));
+        .with_hint("or name an experiment file that has it"));
     }
     let is_consumer = flags.drive.is_some() || !(flags.metric.is_empty() && flags.probe.is_empty());
     if !flags.job && !is_consumer {
         let url = flags.url.as_ref().map(LoadTarget::to_string);
         need(&url, "--url", "http://localhost:8080/").map_err(|error| {
             error
-                .with_hint("a program that ends needs none: --job")
-                .with_hint("nor does one that its metrics judge: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
+                .with_hint("a program that ends does not need it: --job")
+                .with_hint("nor does one judged by metrics: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
         })?;
     }
     let slo = flags
@@ -326,7 +325,7 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
         return Ok(());
     };
     if program.ends_with(".jar") {
-        let refusal = format!("{program} is a jar, and no program starts");
+        let refusal = format!("{program} is a jar, which cannot be executed");
         return Err(
             Error::new(FailureKind::Usage, refusal).with_hint(format!("-- java -jar {program}"))
         );

@@ -20,15 +20,17 @@ pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<Stri
     let usage = |what: String| Error::new(FailureKind::Usage, what);
     let at = command.iter().position(|word| word == "-jar");
     let Some((at, jar)) = at.and_then(|at| Some((at + 1, command.get(at + 1)?))) else {
-        return Err(usage("--extract: the command has no -jar".to_owned()).with_hint(
-            "give the application's own command, also where a file has it: -- java -jar app.jar",
-        ));
+        return Err(
+            usage("--extract: the command has no -jar".to_owned()).with_hint(
+                "give the application's command, even if a file has it: -- java -jar app.jar",
+            ),
+        );
     };
     if let Some(option) = command[..at].iter().find(|w| w.starts_with(LAUNCHERS)) {
         return Err(usage(format!(
-            "--extract: {option} is for Spring Boot's launcher, which an extracted application starts without"
+            "--extract: {option} is for Spring Boot's launcher, which an extracted application does not use"
         ))
-        .with_hint("put what it names on the class path by hand, and measure that"));
+        .with_hint("put the files it names on the class path yourself and measure that"));
     }
     let here = called::working_directory()?;
     let path = here.join(jar);
@@ -38,7 +40,7 @@ pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<Stri
     let place = done.jar.strip_prefix(&here).unwrap_or(&done.jar);
     let place = place.display().to_string();
     talk!(
-        "extracted {jar}: {place} and what it needs in lib next to it, {} files; this is measured",
+        "extracted {jar}: {place} and its libraries in lib next to it, {} files; this will be measured",
         done.libraries
     );
     let mut command = command.to_vec();

@@ -39,21 +39,21 @@ pub fn encode_calls(load: &mut LoadSpec) -> Result<(), LoadError> {
 fn read_schema(path: &Path) -> Result<DescriptorPool, String> {
     let unread = |error| {
         format!(
-            "{error}; a path is relative to the file that names it, and an instance begins with http://"
+            "{error}; a path is relative to the file that names it; an instance starts with http://"
         )
     };
     if path.extension() == Some(OsStr::new("proto")) {
         let files = SchemaFiles::beside_file(path).map_err(unread)?;
         let files = files.compile().map_err(|error| {
             format!(
-                "{error}; imports are searched in its directory: for others make a descriptor set with protoc --include_imports -o api.binpb"
+                "{error}; imports are read only from its directory: for others make a descriptor set with protoc --include_imports -o api.binpb"
             )
         })?;
         return pool_files(files.file);
     }
     let bytes = read_bounded(path).map_err(unread)?;
     let set = FileDescriptorSet::decode(bytes.as_slice()).map_err(|error| {
-        format!("{error}; it must end in .proto or be what protoc --include_imports -o writes")
+        format!("{error}; it must end in .proto or be written by protoc --include_imports -o")
     })?;
     pool_files(set.file)
 }
@@ -62,7 +62,7 @@ fn pool_files(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, String>
     // prost-reflect 0.16.5 panics at others.
     if let Some(file) = files.iter().find(|file| !SYNTAXES.contains(&file.syntax())) {
         return Err(format!(
-            "{} is written in {}, and proto2 and proto3 are read; name a proto3 file with the same fields and numbers",
+            "{} uses {}, but loadline reads proto2 and proto3; name a proto3 file with the same fields and numbers",
             file.name(),
             file.syntax()
         ));
@@ -87,7 +87,7 @@ fn encode_message(schema: &DescriptorPool, path: &str, json: &str) -> Result<Vec
             .map(|field| format!("\"{}\": ...", field.json_name()))
             .collect();
         format!(
-            "the body of {path} is no {}: {error}; write --body '{{{}}}'",
+            "the body of {path} is not a {}: {error}; write --body '{{{}}}'",
             input.full_name(),
             fields.join(", "),
         )
@@ -117,7 +117,7 @@ fn find_method(schema: &DescriptorPool, path: &str) -> Result<MethodDescriptor, 
     };
     if method.is_client_streaming() {
         return Err(format!(
-            "{path} takes a stream of messages, and one is sent; let a tool that can make the load: --drive 'TOOL ...' --slo 'load passes'"
+            "{path} takes a stream of messages, but loadline sends one; use a tool that can stream: --drive 'TOOL ...' --slo 'load passes'"
         ));
     }
     Ok(method)
@@ -168,7 +168,7 @@ mod tests {
             "it has no method /pkg.Pings/Unari; write one as the path of the URL: \
              /pkg.Pings/Unary, /pkg.Pings/Download"
         );
-        assert!(why("/pkg.Pings/Unary", r#"{"idd": 7}"#).contains("is no pkg.Ping"));
+        assert!(why("/pkg.Pings/Unary", r#"{"idd": 7}"#).contains("is not a pkg.Ping"));
         assert!(
             why("/pkg.Pings/Unary", r#"{"id": 7"#)
                 .contains(r#"write --body '{"id": ..., "name": ...}'"#)
@@ -184,7 +184,7 @@ mod tests {
             ..FileDescriptorProto::default()
         };
         let refusal = pool_files(vec![file]).unwrap_err();
-        assert!(refusal.starts_with("new.proto is written in editions, and"));
+        assert!(refusal.starts_with("new.proto uses editions, but"));
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
         ] {
             let why = read(import).expect_err(import);
             assert!(
-                why.contains("imports are searched in its directory"),
+                why.contains("imports are read only from its directory"),
                 "{why}"
             );
         }

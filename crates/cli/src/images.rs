@@ -30,10 +30,10 @@ pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
     let refused =
         |problem: &str, hint: &str| Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
     let Some(image) = &experiment.app.image else {
-        let problem = "--kubernetes: a cluster runs images, no commands of this machine";
+        let problem = "--kubernetes: a cluster runs images, not commands of this machine";
         return refused(
             problem,
-            "build an image of it, and name that: --image registry/name:tag",
+            "build an image and name it: --image registry/name:tag",
         );
     };
     if image.engine.is_some() {
@@ -41,9 +41,8 @@ pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
         return refused(problem, "leave --engine out");
     }
     if experiment.images().count() > 1 {
-        let problem =
-            "--kubernetes: trials as pods run one image yet, and the experiment has several";
-        return refused(problem, "measure it on a machine: without --kubernetes");
+        let problem = "--kubernetes: trials as pods run a single image so far, but the experiment has several";
+        return refused(problem, "measure on this machine, without --kubernetes");
     }
     Ok(image.reference.clone())
 }

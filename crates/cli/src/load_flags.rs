@@ -155,7 +155,7 @@ impl LoadFlags {
             .filter(|m| !METHODS.contains(&m.as_str()))
         {
             say!(
-                "warning: {method} is no usual HTTP method ({})",
+                "warning: {method} is not a usual HTTP method ({})",
                 METHODS.join(", ")
             );
         }
@@ -219,7 +219,7 @@ fn parse_status(text: &str) -> Result<u16, String> {
         .ok()
         .filter(|status| (100..600).contains(status));
     status.ok_or_else(|| {
-        "it is no status; repeat the flag: --expect-status 200 --expect-status 204 (without the flag 200 to 399 are good)".to_owned()
+        "it is not a status; repeat the flag: --expect-status 200 --expect-status 204 (without the flag 200 to 399 are good)".to_owned()
     })
 }
 
@@ -237,7 +237,7 @@ pub fn report_bodiless(profile: &LoadProfile) {
     }
     let all: f64 = classes.iter().map(|(_, share)| share).sum();
     talk!(
-        "sent without a body, which their method takes: {:.1} % of the mix",
+        "sent without a body, although their method takes one: {:.1} % of the mix",
         all * 100.0
     );
     for (class, share) in classes {

@@ -116,7 +116,7 @@ pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Erro
         };
     };
     talk!(
-        "note: the image {reference} is not on this machine yet, so it was not looked at; the measurement pulls it"
+        "note: the image {reference} is not on this machine yet, so it was not checked; the measurement pulls it"
     );
     Ok(())
 }
@@ -287,7 +287,7 @@ impl MeasuringSession {
         if let Some(why) = explain_change((&row.machine, &now), begun.as_deref(), ground.as_deref())
         {
             return Err(Error::new(FailureKind::Environment, why)
-                .with_hint("begin a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
+                .with_hint("start a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store.set_status(&row.id, ResultStatus::Running, None)?;
         Ok(Self {
@@ -459,12 +459,12 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
         .ok_or_else(|| Error::new(FailureKind::Internal, "the experiment names no cluster"))?;
     if wanted.slots == Slots::Auto && wanted.share_nodes.get() > 1 {
         let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint("say how many: --slots 6"));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint("set a number: --slots 6"));
     }
     if wanted.slots == Slots::Auto && wanted.generators.is_some() {
         let problem =
             "--slots auto and --generators: auto would count the nodes of the generators, too";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint("say how many: --slots 6"));
+        return Err(Error::new(FailureKind::Usage, problem).with_hint("set a number: --slots 6"));
     }
     let largest = searches::largest_trial_size(experiment);
     let load = searches::load_memory(experiment);

@@ -69,7 +69,7 @@ impl Webhook {
         }
         Err(Error::new(
             FailureKind::Environment,
-            format!("the webhook was not told ({TRIES} tries): {why}"),
+            format!("the webhook was not reached ({TRIES} tries): {why}"),
         ))
     }
 }

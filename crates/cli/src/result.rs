@@ -79,9 +79,9 @@ pub fn of_store(id: &str) -> Result<(), Error> {
     if !is_file_name(id) {
         return Ok(());
     }
-    let what = format!("{id} is a file, and trials are added only to results of this machine");
+    let what = format!("{id} is a file; trials can only be added to results of this machine");
     Err(Error::new(FailureKind::Usage, what)
-        .with_hint("give an id that `loadline list` shows; `loadline show FILE` reads a file"))
+        .with_hint("give an id from `loadline list`; `loadline show FILE` reads a file"))
 }
 
 fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<ResultRow>), Error> {
@@ -95,7 +95,9 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
             FailureKind::Usage,
             format!("{} is a directory, not a result", path.display()),
         )
-        .with_hint("name a file that `loadline export` wrote; a directory of results is named with --state DIR"));
+        .with_hint(
+            "name a file written by `loadline export`, or a directory of results with --state DIR",
+        ));
     }
     if is_file_name(id) {
         return Err(Error::new(
@@ -238,7 +240,7 @@ fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> 
     let place = store.away_location(&row.id)?;
     Ok(place.map(|place| {
         format!(
-            "measured in the namespace {} ({}); {} fetched; fetch its end, or take over: {}",
+            "measured in the namespace {} ({}); {} fetched; fetch the rest, or take over: {}",
             place.namespace,
             place.context,
             format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial"),
@@ -253,12 +255,12 @@ fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
         ResultStatus::Failed if undecided.is_some() => undecided,
         ResultStatus::Running => Some(format!("still running: {} trials so far", row.trials)),
         ResultStatus::Interrupted => Some(format!(
-            "interrupted after {} trials; go on with: {}",
+            "interrupted after {} trials; continue with: {}",
             row.trials,
             next(&format!("resume {}", short(&row.id)))
         )),
         ResultStatus::Failed => Some(format!(
-            "ended by an error after {} trials; go on with: {}",
+            "ended by an error after {} trials; continue with: {}",
             row.trials,
             next(&format!("resume {}", short(&row.id)))
         )),

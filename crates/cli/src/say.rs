@@ -96,7 +96,7 @@ pub fn write_stdout(text: &str) -> Result<(), Error> {
             FailureKind::Environment,
             format!("cannot write to standard output: {e}"),
         )
-        .with_hint("give it a place with room: loadline ... > FILE")),
+        .with_hint("write to a disk with free space: loadline ... > FILE")),
         _ => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ impl TodayFlags {
             }
         };
         if view.today.is_some() && view.recommendation.is_none() {
-            let what = "the result has no answer to hold today's size against";
+            let what = "the result has no answer to compare today's size with";
             return Err(Error::new(FailureKind::Usage, what).with_hint(
                 "leave --today and --manifest out, or name a result of `loadline size`",
             ));

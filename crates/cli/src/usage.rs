@@ -15,12 +15,12 @@ use crate::CommandLine;
 use crate::called::called_words;
 use crate::error::{Error, FailureKind};
 
-const STANDS_LAST: &str = "the application's command stands last, after --: -- java -jar app.jar; an image is named with --image";
+const STANDS_LAST: &str = "put the application's command last, after --: -- java -jar app.jar; name an image with --image";
 
 /// What Rust's number parsers say, and what people understand.
 const PARSERS: [(&str, &str); 5] = [
-    ("invalid digit found in string", "it is no whole number"),
-    ("invalid float literal", "it is no number"),
+    ("invalid digit found in string", "it is not a whole number"),
+    ("invalid float literal", "it is not a number"),
     ("cannot parse integer from empty string", "it is empty"),
     ("cannot parse float from empty string", "it is empty"),
     ("number too large to fit in target type", "it is too large"),
@@ -96,8 +96,8 @@ pub fn measuring_refused(system: &str, found: &ArgMatches) -> Option<Error> {
     if system == "linux" || is_in_cluster || !MEASURING.contains(&name) {
         return None;
     }
-    let what = format!("`loadline {name}` measures on Linux only, and this is {system}");
-    let hint = "run the image of loadline in the virtual machine of podman or docker (docs/guides/images.md), or let a cluster measure: --kubernetes";
+    let what = format!("`loadline {name}` measures only on Linux; this is {system}");
+    let hint = "run loadline's image in the virtual machine of podman or docker (docs/guides/images.md), or measure in a cluster: --kubernetes";
     Some(Error::new(FailureKind::Environment, what).with_hint(hint))
 }
 
@@ -235,7 +235,9 @@ fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<
         && has("jvm")
         && given.starts_with("-X")
     {
-        return Some(format!("JVM options are one text: --jvm '{option}'"));
+        return Some(format!(
+            "give JVM options as one argument: --jvm '{option}'"
+        ));
     }
     let bare = given.strip_prefix("--")?;
     let begun = |flag: &&&str| bare.len() > 2 && flag.starts_with(bare);
@@ -299,8 +301,9 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
         let value = context_texts(refusal, ContextKind::InvalidValue)
             .into_iter()
             .next();
-        return (value == Some("helm"))
-            .then_some("values of a chart of yours: loadline emit --values values.yaml --to DIR");
+        return (value == Some("helm")).then_some(
+            "for the values of your chart: loadline emit --values values.yaml --to DIR",
+        );
     }
     if refusal.kind() == Kind::InvalidSubcommand {
         let value = context_texts(refusal, ContextKind::InvalidSubcommand)
@@ -319,11 +322,11 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
         .next()?;
     match (command?, given) {
         ("size", "--memory") => Some(
-            "`size` finds the memory itself, --max-memory bounds it; whether one size holds: loadline run --memory 512Mi --repeats 20",
+            "`size` finds the memory, --max-memory bounds it; to test one size: loadline run --memory 512Mi --repeats 20",
         ),
-        (_, word) if word.ends_with(".toml") => Some(
-            "one experiment file; several are sized one after the other: loadline size A.toml B.toml",
-        ),
+        (_, word) if word.ends_with(".toml") => {
+            Some("give one experiment file; to size several in turn: loadline size A.toml B.toml")
+        }
         (name, word) if STARTING.contains(&name) && !word.starts_with('-') => Some(STANDS_LAST),
         _ => None,
     }
@@ -346,7 +349,7 @@ mod tests {
         let refused = refusal("macos", &size).expect("it measures");
         assert_eq!(
             refused,
-            "`loadline size` measures on Linux only, and this is macos"
+            "`loadline size` measures only on Linux; this is macos"
         );
         assert_eq!(
             refusal("macos", &[&size[..], &["--kubernetes"]].concat()),

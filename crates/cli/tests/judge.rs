@@ -95,7 +95,7 @@ fn what_is_no_manifest_is_refused_with_what_to_do() {
     fs::create_dir(place.path().join("empty")).expect("a directory");
     for (text, why) in [
         ("a: [", "cannot read standard input"),
-        ("", "there is no document in it"),
+        ("", "it has no document"),
         (
             "kind: Service",
             "no document has spec.template.spec.containers",

@@ -101,7 +101,7 @@ fn bodies_come_from_templates_and_what_has_none_is_named() {
 
     let output = profile(folder.path(), &["access.log", "--all-methods"], b"");
     let said = text(&output.stderr);
-    let expected = "sent without a body, which their method takes: 10.0 % of the mix\n   10.0 %  POST /orders/{id}";
+    let expected = "sent without a body, although their method takes one: 10.0 % of the mix\n   10.0 %  POST /orders/{id}";
     assert!(said.contains(expected), "{said}");
 
     write(
@@ -233,13 +233,13 @@ fn what_is_not_understood_is_shown() {
     loadline: error: -: unknown access-log format. First line:
       2026-11-22 10:00 Started
     tried: common, combined, json, ltsv, alb, elb, s3, gorouter, haproxy, istio, istio-1.8, istio-1.4, envoy, ingress-nginx, traefik, vhost_combined
-    hint: say how the server writes its log with --format, in its own words: for example '%h %l %u %t "%r" %s %b %D' or '$remote_addr [$time_local] "$request" $status'
+    hint: give the server's own log format with --format, for example '%h %l %u %t "%r" %s %b %D' or '$remote_addr [$time_local] "$request" $status'
     "#);
     let output = profile(folder.path(), &["-", "--format", "alb"], day().as_bytes());
     assert_eq!(output.status.code(), Some(USAGE));
     let said = text(&output.stderr);
     assert!(
-        said.contains("no line is of this format; the first one is"),
+        said.contains("no line has this format; the first is"),
         "{said}"
     );
 }
@@ -264,7 +264,7 @@ fn a_recording_of_a_browser_becomes_a_profile_that_says_what_is_left_out() {
     for (arguments, why) in [
         (vec!["cut.har"], "Export HAR"),
         (vec![har, "--stub"], "--stub is for access logs"),
-        (vec![har, har], "a HAR file is read alone"),
+        (vec![har, har], "a HAR file cannot be combined"),
     ] {
         let ended = profile(folder.path(), &arguments, b"");
         assert_eq!(ended.status.code(), Some(USAGE));

@@ -109,7 +109,7 @@ fn a_list_that_is_empty_says_how_many_there_are() {
     ] {
         let (_, told) = out(&loadline(place.path(), flags));
         assert!(
-            told.contains("fits these flags; without them there are 1"),
+            told.contains("matches these flags; without them there are 1"),
             "{told}"
         );
     }
@@ -176,7 +176,7 @@ fn old_results_are_listed_with_their_sizes_and_removed_when_that_is_said() {
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(3), "{told}");
     assert!(
-        told.contains("a loadline works on") && told.contains(&running),
+        told.contains("another loadline is working on") && told.contains(&running),
         "{told}"
     );
     assert_eq!(left(&store), [running]);

@@ -85,7 +85,7 @@ fn split_ready_path(text: &str) -> Option<(Option<u16>, &str)> {
 
 fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {
     source.experiment_error(
-        format!("ready of {whose} does not say one thing"),
+        format!("ready of {whose} needs exactly one check"),
         "give exactly one of http = \"/health\", tcp = 8080, grpc = 9090, log = \"Started\", command = [\"./ready.sh\"]",
     )
 }
@@ -117,9 +117,9 @@ pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Check
 pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
     let is_auto = text.inner_value().to_lowercase().contains("auto");
     let hint = if is_auto {
-        "CPUs as 1.5 or 250m; auto stands alone: --cpu auto"
+        "CPUs such as 1.5 or 250m; auto has to be alone: --cpu auto"
     } else {
-        "CPUs as 1.5 or 250m"
+        "CPUs such as 1.5 or 250m"
     };
     let cpus: Cpus = source.parse_text(text, hint)?;
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
@@ -127,7 +127,7 @@ pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<C
         return Err(source.error_at(
             text.origin(),
             format!(
-                "`{}` is too little CPU: the kernel takes no quota below 10m",
+                "`{}` is too little CPU: the kernel accepts no quota below 10m",
                 text.inner_value()
             ),
             "give at least 50m",
@@ -137,7 +137,7 @@ pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<C
 }
 
 pub(super) fn check_memory(text: &Text, source: &ExperimentSource<'_>) -> Checked<Bytes> {
-    let bytes: Bytes = source.parse_text(text, "memory with a unit, as 512Mi")?;
+    let bytes: Bytes = source.parse_text(text, "memory with a unit, such as 512Mi")?;
     if bytes < Bytes::from_mib(1) {
         return Err(source.error_at(
             text.origin(),
@@ -154,7 +154,7 @@ pub(super) fn check_period(text: &Text, source: &ExperimentSource<'_>) -> Checke
         return Err(source.error_at(
             text.origin(),
             format!("`{}` is not a CFS period", text.inner_value()),
-            "the kernel takes 1ms to 1s",
+            "the kernel accepts 1ms to 1s",
         ));
     }
     Ok(period)

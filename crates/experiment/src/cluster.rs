@@ -103,7 +103,7 @@ impl FromStr for Slots {
         match text {
             "auto" => Ok(Self::Auto),
             number => number.parse().map(Self::Number).map_err(|_| {
-                format!("`{number}` is no number of slots: write at least 1, or auto")
+                format!("`{number}` is not a number of slots: write at least 1, or auto")
             }),
         }
     }

@@ -309,17 +309,11 @@ pub(super) fn check_dependencies(
         let same = |(_, other): &&(String, Option<u16>)| port.is_some() && *other == port;
         if let (Some((other, _)), Some(port)) = (known.iter().find(same), port) {
             let problem = format!("`{other}` and `{name}` listen on port {port}");
-            return at(
-                problem,
-                "they share one network: give one of them another port",
-            );
+            return at(problem, "they share one network: change one of the ports");
         }
         if port == Some(file.load.port()) {
             let problem = format!("`{name}` listens on the port of the application");
-            return at(
-                problem,
-                "they share one network: give one of them another port",
-            );
+            return at(problem, "they share one network: change one of the ports");
         }
         known.push((name.clone(), port));
     }
@@ -337,7 +331,7 @@ pub(super) fn refuse_several_instances(
     let is_alone = experiment.dependencies.is_empty() && experiment.stubs.is_empty();
     if several && !is_alone {
         let problem = "several instances cannot share dependencies: each has its own network";
-        let hint = "leave out instances, or [[dependency]]: take a service of the machine with app.network = \"host\"";
+        let hint = "leave out instances, or [[dependency]]: use a service of the machine with app.network = \"host\"";
         return Err(source.experiment_error(problem, hint));
     }
     Ok(())
@@ -348,7 +342,7 @@ fn check_dependency_name(table: &DependencyTable, source: &ExperimentSource<'_>)
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         let hint = "letters, digits and -, at most 32: name = \"db\"";
-        let problem = format!("`{name}` is no name of a dependency");
+        let problem = format!("`{name}` is not a dependency name");
         return Err(source.error_at(table.name.origin(), problem, hint));
     }
     Ok(())
@@ -382,7 +376,7 @@ fn check_dependency(
         let problem = format!(
             "{variable} of `{name}` holds a credential, which would be stored with the result"
         );
-        let hint = "name where it stands instead: {env:NAME} or {file:PATH}";
+        let hint = "refer to it instead: {env:NAME} or {file:PATH}";
         return Err(without_excerpt(at(problem, hint)));
     }
     let Some(ready) = &table.ready else {
@@ -394,7 +388,7 @@ fn check_dependency(
     let port = port_of(table, &readiness, source)?;
     let toxics = toxic::check_toxics(&table.toxic, source)?;
     if port.is_none() && !toxics.is_empty() {
-        let problem = format!("`{name}` has toxics, and does not say on which port it is reached");
+        let problem = format!("`{name}` has toxics, but no port");
         return Err(at(problem, "name it: port = 5432"));
     }
     let scope = check_given(&table.scope, |text| {
@@ -461,7 +455,7 @@ pub(super) fn check_volumes(
     source: &ExperimentSource<'_>,
 ) -> Checked<Vec<(PathBuf, PathBuf)>> {
     if let (false, Some(first)) = (is_image, texts.first()) {
-        let problem = format!("{whose} is a program of this machine, and sees its files");
+        let problem = format!("{whose} is a program of this machine and already sees its files");
         let hint = "leave out volumes; use directories for empty private directories: directories = [\"/var/lib/x\"]";
         return Err(source.error_at(first.origin(), problem, hint));
     }
@@ -484,7 +478,7 @@ fn check_volume(text: &Text, source: &ExperimentSource<'_>) -> Checked<(PathBuf,
         }
         _ => Err(source.error_at(
             text.origin(),
-            format!("`{}` is no volume", text.inner_value()),
+            format!("`{}` is not a volume", text.inner_value()),
             "write PATH:/SEEN, the second as the image sees it: \"schema.sql:/init/schema.sql\"",
         )),
     }
@@ -499,7 +493,7 @@ fn port_of(
     match &table.port {
         Some(port) if *port.inner_value() == 0 => {
             let hint = "the port on which the application reaches it: port = 5432";
-            Err(source.error_at(port.origin(), "0 is no port", hint))
+            Err(source.error_at(port.origin(), "0 is not a port", hint))
         }
         Some(port) => Ok(Some(*port.inner_value())),
         None => Ok(readiness.asked_port()),

@@ -227,14 +227,14 @@ const KINDS: [(&str, &str); 8] = [
     ),
     (
         "duplicate key",
-        "a table or a key stands once: put what both have into one",
+        "a table or a key may appear only once: merge them",
     ),
 ];
 
 fn of_syntax(problem: &str) -> Option<String> {
     if problem == "missing field `slo`" {
         return Some(
-            "an experiment says what must hold: slo = \"p99<50ms,errors<0.1%\"; `loadline init` writes a whole one"
+            "an experiment needs an SLO: slo = \"p99<50ms,errors<0.1%\"; `loadline init` writes a whole one"
                 .to_owned(),
         );
     }
@@ -291,17 +291,17 @@ const PLACES: [(&str, &str); 6] = [
     ),
     (
         "command image env ready user ends fresh reset",
-        "it belongs into [app]",
+        "it belongs in [app]",
     ),
     (
         "url rate closed duration measure warm-up connections timeout",
-        "it belongs into [load]",
+        "it belongs in [load]",
     ),
-    ("cpu memory start-cpu instances", "it belongs into [limits]"),
-    ("repeats seed accept-noise", "it belongs into [run]"),
+    ("cpu memory start-cpu instances", "it belongs in [limits]"),
+    ("repeats seed accept-noise", "it belongs in [run]"),
     (
         "cpu-policy headroom heap prove prices replicas budget soak min-memory max-memory",
-        "it belongs into [search]",
+        "it belongs in [search]",
     ),
 ];
 

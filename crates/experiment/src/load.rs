@@ -288,8 +288,8 @@ pub(super) fn check_load(
         if url.is_tls && spec.cacert.is_none() && spec.insecure != Some(true) {
             return Err(source.key_error(
                 "url",
-                format!("`{url}` is https, and nothing says which certificate to trust"),
-                "name the roots: cacert = \"ca.pem\" (--cacert ca.pem; those of the machine are in /etc/ssl/certs/ca-certificates.crt), or take any: insecure = true (--insecure)",
+                format!("`{url}` is https, but no certificate is trusted"),
+                "name the root certificates: cacert = \"ca.pem\" (--cacert ca.pem; this machine's are in /etc/ssl/certs/ca-certificates.crt), or accept any: insecure = true (--insecure)",
             ));
         }
     }

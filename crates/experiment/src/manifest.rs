@@ -61,7 +61,7 @@ pub(crate) fn read_text_file(path: &Path, wanted: &str) -> Result<String, RunRef
     let name = input_name(path);
     let failed = |error: io::Error| {
         let hint = match error.kind() {
-            io::ErrorKind::InvalidData => "write it in UTF-8",
+            io::ErrorKind::InvalidData => "save it as UTF-8",
             _ => "give a file, or - for standard input",
         };
         RunRefusal::new(format!("cannot read {name}"), error, hint)
@@ -70,7 +70,7 @@ pub(crate) fn read_text_file(path: &Path, wanted: &str) -> Result<String, RunRef
     let text = read_bounded_text(path);
     text.map_err(|error| other(failed(error)))?.ok_or_else(|| {
         let why = format!("it is larger than {} MiB", LARGEST >> 20);
-        let hint = "give only the workloads that it is about: kubectl get deployment NAME -o yaml";
+        let hint = "give only the workloads you need: kubectl get deployment NAME -o yaml";
         RunRefusal::new(format!("cannot read {name}"), why, hint)
     })
 }
@@ -102,7 +102,7 @@ fn input_name(path: &Path) -> String {
 
 pub(crate) fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     let what = format!("cannot read {}", path.display());
-    let failed = |error| RunRefusal::new(&what, error, "give a directory that you may read");
+    let failed = |error| RunRefusal::new(&what, error, "give a readable directory");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -114,14 +114,14 @@ pub(crate) fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
         }
         if files.len() > MOST {
             let why = format!("it has more than {MOST} manifests");
-            return Err(RunRefusal::new(what, why, "give the ones that it is about"));
+            return Err(RunRefusal::new(what, why, "give only those you need"));
         }
     }
     if files.is_empty() {
         return Err(RunRefusal::new(
             what,
             "no file in it ends in .yaml, .yml or .json",
-            "give the directory that has the manifests; directories below are not read. Of a chart: helm template CHART | loadline lint -",
+            "give the directory that has the manifests; subdirectories are not read. From a chart: helm template CHART | loadline lint -",
         ));
     }
     files.sort();

@@ -31,11 +31,11 @@ pub(super) fn add_outages(
             continue;
         }
         let Some(dependency) = dependencies.iter_mut().find(|d| d.name == *name) else {
-            let hint = "an outage is of a [[dependency]] of this experiment, by its name";
+            let hint = "name a [[dependency]] of this experiment";
             return Err(source.error_at(origin, format!("there is no dependency `{name}`"), hint));
         };
         if dependency.port.is_none() {
-            let problem = format!("`{name}` does not say on which port it is reached");
+            let problem = format!("`{name}` has no port");
             return Err(source.error_at(
                 origin,
                 problem,
@@ -72,7 +72,7 @@ fn outage_toxics(table: &OutageTable, source: &ExperimentSource<'_>) -> Checked<
             toxic(hole, ToxicStream::Downstream),
         ]),
         Some((kind, other)) => {
-            let problem = format!("`{other}` is no kind of outage");
+            let problem = format!("`{other}` is not a kind of outage");
             let hint =
                 "down or timeout; for a slow dependency use [[dependency.toxic]] with at and for";
             Err(source.error_at(kind.origin(), problem, hint))
@@ -96,13 +96,13 @@ pub(super) fn check_outages(experiment: &Experiment, source: &ExperimentSource<'
     if let Some(objective) = experiment.slo.outage.first()
         && !experiment.has_outages()
     {
-        let problem = format!("`{objective}` is about an outage, and there is none");
+        let problem = format!("`{objective}` is about an outage, but there is none");
         return Err(source.experiment_error(problem, HINT));
     }
     let Some(length) = experiment.load.model.scheduled_duration() else {
         return match experiment.has_outages() {
             true => Err(source.experiment_error(
-                "an outage has its place in a load of a known length",
+                "an outage needs a load of known length",
                 "duration = \"60s\"",
             )),
             false => Ok(()),
@@ -116,12 +116,12 @@ pub(super) fn check_outages(experiment: &Experiment, source: &ExperimentSource<'
     };
     if last >= length || first < LEAST_BEFORE {
         let problem = format!(
-            "what is wrong from {} s to {} s leaves no 2 s before it or no time after it in {} s of load",
+            "a fault from {} s to {} s leaves less than 2 s before it or no time after it in {} s of load",
             first.as_secs_f64(),
             last.as_secs_f64(),
             length.as_secs_f64()
         );
-        let hint = "let it begin later, or the load last longer: load.duration = \"60s\"";
+        let hint = "start it later, or make the load longer: load.duration = \"60s\"";
         return Err(source.experiment_error(problem, hint));
     }
     Ok(())
@@ -164,12 +164,12 @@ mod tests {
                 "p99<50ms",
                 "[[outage]]\ndependency = 'no'\nat = '20s'\nfor = '1s'".to_owned(),
                 "no dependency `no`",
-                "by its name",
+                "of this experiment",
             ),
             (
                 "p99<50ms",
                 outage("at = '1s'\nfor = '10s'"),
-                "leaves no 2 s before it",
+                "leaves less than 2 s before it",
                 "duration",
             ),
             (
@@ -187,7 +187,7 @@ mod tests {
             (
                 "p99<50ms",
                 outage("at = '5s'\nfor = '1s'\ntype = 'slow'"),
-                "`slow` is no kind of outage",
+                "`slow` is not a kind of outage",
                 "down or timeout",
             ),
             ("p99<50ms", outage("at = '5s'"), "missing field `for`", ""),

@@ -61,7 +61,7 @@ pub fn locate_for(
     directory: &Path,
     places: &JdkPlaces,
 ) -> Result<PathBuf, RunRefusal> {
-    let hint = "it is a program of this machine, by its path or one in PATH, as './work.sh 500'";
+    let hint = "name a program of this machine, by its path or in PATH: './work.sh 500'";
     locate(program, directory, places).map_err(|error| RunRefusal::new(whose, error, hint))
 }
 

@@ -69,7 +69,7 @@ fn read_variable(name: &str, target: &str) -> Result<String, RunRefusal> {
         RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
             format!("it refers to the variable `{target}`, which is not set"),
-            format!("set it where loadline is called (sudo drops it: sudo {target}=... loadline)"),
+            format!("set it in loadline's environment (sudo drops it: sudo {target}=... loadline)"),
         )
     })
 }
@@ -109,7 +109,7 @@ fn of_env_file(name: &str, target: &str) -> Result<String, RunRefusal> {
     found.transpose()?.flatten().ok_or_else(|| {
         RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
-            format!("`{target}` names no variable of a file of variables"),
+            format!("`{target}` does not name a variable in a file"),
             "write {env-file:PATH#NAME}; the file has a line NAME=VALUE",
         )
     })
@@ -121,7 +121,7 @@ fn of_compose(name: &str, target: &str) -> Result<String, RunRefusal> {
     let (Some(variable), Some(service), Some(path)) = parts else {
         return Err(RunRefusal::new(
             format!("the environment variable {name} of the experiment"),
-            format!("`{target}` is no variable of a compose file"),
+            format!("`{target}` does not name a variable in a compose file"),
             "write {compose:PATH#SERVICE#NAME}",
         ));
     };
@@ -207,7 +207,7 @@ mod tests {
         };
         insta::assert_snapshot!(told("{env:LOADLINE_NO_SUCH}"), @"
         the environment variable PGPASSWORD of the experiment: it refers to the variable `LOADLINE_NO_SUCH`, which is not set
-        hint: set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)
+        hint: set it in loadline's environment (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)
         ");
         insta::assert_snapshot!(told("{file:/nonexistent/x}"), @"
         the environment variable PGPASSWORD of the experiment: it refers to the file /nonexistent/x: No such file or directory (os error 2)

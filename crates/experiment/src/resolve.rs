@@ -80,8 +80,8 @@ impl Experiment {
         let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
         let load = with_headroom(load, (&file.search, &factors), source)?;
         if !(file.configuration.is_empty() || factors.is_empty()) {
-            let problem = "configurations are listed, and there are factors too";
-            let hint = "leave out one of them: [[configuration]] or [[factor]]";
+            let problem = "configurations and factors cannot be combined";
+            let hint = "leave one out: [[configuration]] or [[factor]]";
             return Err(source.experiment_error(problem, hint));
         }
         let repeats = file.run.repeats.as_ref();
@@ -158,7 +158,7 @@ fn named_requests(
         true => "this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)".to_owned(),
         false => format!("its requests are {}", names.join(", ")),
     };
-    let problem = format!("the SLO names `{unknown}`, which is no request of the load");
+    let problem = format!("the SLO names `{unknown}`, which is not a request of the load");
     Err(source.error_at(file.slo.origin(), problem, hint))
 }
 
@@ -177,7 +177,7 @@ fn check_app(
         }
     }
     if let Some(name) = table.env.keys().find(|name| !variables::is_name(name)) {
-        let problem = format!("`{name}` in env is no name of a variable");
+        let problem = format!("`{name}` in env is not a variable name");
         return Err(source.experiment_error(problem, "write NAME = \"value\" in [app.env]"));
     }
     let given = table.start_deadline.as_ref();
@@ -304,7 +304,7 @@ fn check_factor(table: &FactorTable, source: &ExperimentSource<'_>) -> Checked<E
             };
             let (what, hint) = match entry.inner_value() {
                 LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
-                    (format!("`{text}` is there twice"), "give it once")
+                    (format!("`{text}` is given twice"), "give it once")
                 }
                 _ => (
                     format!("two levels are called `{}`", one.label),
@@ -388,7 +388,7 @@ fn refuse_no_option(
     for word in options {
         if !word.starts_with(['-', '@']) && !takes_value(before) {
             let hint = "write it as java takes it: --jvm '-Xmx256m -XX:+UseSerialGC'";
-            return Err(source.error_at(origin, format!("`{word}` is no JVM option"), hint));
+            return Err(source.error_at(origin, format!("`{word}` is not a JVM option"), hint));
         }
         if word.starts_with("-X") && word.contains(" -X") {
             let hint = format!(

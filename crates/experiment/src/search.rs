@@ -82,13 +82,13 @@ pub(super) fn check_search(
     let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
     if search.min_memory >= largest {
         let problem = format!(
-            "the search has no room: from {} to {largest}",
+            "the search range is empty: from {} to {largest}",
             search.min_memory
         );
         return Err(source.experiment_error(
             problem,
             format!(
-                "give more room: --max-memory {}, or less of search.min-memory (--min-memory)",
+                "raise it with --max-memory {}, or lower search.min-memory (--min-memory)",
                 Bytes::from_bytes(search.min_memory.as_bytes().saturating_mul(2))
             ),
         ));
@@ -106,7 +106,7 @@ fn cpu_policy(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Cpu
         "both" => Ok(CpuPolicy::Both),
         other => Err(source.error_at(
             text.origin(),
-            format!("`{other}` is no policy for CPU"),
+            format!("`{other}` is not a CPU policy"),
             "limit gives a limit and a request of its size; request gives no limit; both gives each its own size; a request is measured next to a busy neighbour",
         )),
     }
@@ -122,7 +122,7 @@ fn heap_policy(
     };
     if is_priced {
         let problem =
-            "heap is given, but with prices options are compared at the size that was found";
+            "`heap` cannot be combined with `prices`, which compare options at the size found";
         let hint = "leave it out; --compare 6 tries heaps, and the application's own -Xmx stays";
         return Err(source.error_at(text.origin(), problem, hint));
     }
@@ -136,7 +136,7 @@ fn heap_policy(
             .filter(|size| *size >= Bytes::from_mib(1)),
     };
     let Some(heap) = size else {
-        let problem = format!("`{}` is no heap", text.inner_value());
+        let problem = format!("`{}` is not a heap", text.inner_value());
         let hint = "auto chooses one, keep leaves it to the application, grow lets it give memory back; or write a size: 96m";
         return Err(source.error_at(text.origin(), problem, hint));
     };
@@ -158,12 +158,12 @@ fn check_question(
         return Ok(JvmQuestion::default());
     };
     let question = JvmQuestion::of_name(text.inner_value()).ok_or_else(|| {
-        let problem = format!("`{}` is not a question of a search", text.inner_value());
+        let problem = format!("`{}` is not a question", text.inner_value());
         let hint = "start judges fresh starts after the warm-up given, as after a deployment; steady lengthens the warm-up until the JVM is warm";
         source.error_at(text.origin(), problem, hint)
     })?;
     if is_priced && question != JvmQuestion::Start {
-        let problem = "with prices starts are judged as they come";
+        let problem = "`question` cannot be combined with `prices`";
         let hint =
             "give the warm-up that a warm JVM needs (--warm-up 30s), and leave the question out";
         return Err(source.error_at(text.origin(), problem, hint));
@@ -188,7 +188,7 @@ fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Opt
         return Err(source.error_at(
             text.origin(),
             format!(
-                "a soak of {} shows nothing: it takes a minute to have enough lows to compare",
+                "a soak of {} is too short: it takes a minute to have enough lows to compare",
                 text.inner_value()
             ),
             "30m finds fast leaks, 4h a leak that fills the limit in a week; 1m at least",
@@ -224,7 +224,7 @@ fn check_pricing(
     if parameters.spare >= parameters.max_replicas {
         return Err(source.experiment_error(
             format!(
-                "all of {} replicas may be lost: none is left to carry the rate",
+                "all of {} replicas may be lost: no replica is left to carry the rate",
                 parameters.max_replicas
             ),
             "search.spare (--spare) must be below the most replicas (--replicas 2..16)",
@@ -299,7 +299,7 @@ pub(super) fn with_headroom(
         }),
         None => Err(source.error_at(
             text.origin(),
-            "headroom is a share of the rate, and the load has no rate, or several",
+            "headroom is a share of the rate, but the load has no rate, or several",
             "give one: rate = \"100/s\" (--rate 100/s), or leave headroom out",
         )),
     }
@@ -316,9 +316,9 @@ fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) => Err(source.experiment_error(
-            format!("{name} (--{name}) is given without prices, and means nothing without them"),
+            format!("{name} (--{name}) needs prices"),
             match *name {
-                "budget" => "for an answer sooner ask for fewer starts: --prove 3; `loadline plan` says how long it takes. With prices: --prices fargate",
+                "budget" => "for a faster answer use fewer starts: --prove 3; `loadline plan` shows how long it takes. With prices: --prices fargate",
                 _ => "add prices = \"fargate\" (--prices fargate), or leave it out",
             },
         )),
@@ -335,8 +335,7 @@ fn free_sizes(
 ) -> Checked<()> {
     let levels = || factors.iter().flat_map(|f| &f.levels).map(|l| &l.change);
     if levels().any(|c| c.application.is_some()) {
-        let problem =
-            "a level runs another application, and with prices the size of one is searched";
+        let problem = "a level runs another application, but with prices only one is sized";
         let hint =
             "leave its command or image out, and search the price of each application separately";
         return Err(source.experiment_error(problem, hint));
@@ -443,7 +442,7 @@ fn check_replicas(
         _ => Err(source.error_at(
             text.origin(),
             format!("`{}` is not a range of replicas", text.inner_value()),
-            "write fewest and most, as 2..16",
+            "write fewest and most: 2..16",
         )),
     }
 }

@@ -102,7 +102,7 @@ fn become_app(app: &mut AppTable, service: ComposeService) -> Result<(), RunRefu
         return Err(RunRefusal::new(
             format!("the service `{}` is the application", service.name),
             format!("the experiment names the image {} too", image.inner_value()),
-            "leave out one of them: app.image (--image) or service (--service)",
+            "leave one out: app.image (--image) or service (--service)",
         ));
     }
     app.image = Some(compose_text(service.image));

@@ -166,7 +166,7 @@ pub fn container_size(path: &Path) -> Result<(Option<Cpus>, Bytes), RunRefusal> 
         RunRefusal::new(
             format!("the manifest {}", path.display()),
             format!("{} states no memory", found.workload),
-            "write resources.limits.memory into it",
+            "set resources.limits.memory in it",
         )
     })?;
     Ok((limits.cpu.or(requests.cpu), memory))
@@ -219,7 +219,7 @@ fn choose_container(
         )),
         _ => Err(RunRefusal::new(
             what,
-            format!("several containers in it may be meant: {}", names(&all)),
+            format!("it has several candidate containers: {}", names(&all)),
             hint,
         )),
     }
@@ -253,7 +253,7 @@ impl ShippedWorkload {
         let container = &self.found.container;
         let mut unreadable = container.unreadable.iter();
         if let Some(wrong) = unreadable.find(|wrong| wrong.starts_with("limits")) {
-            let why = format!("{wrong} is no quantity");
+            let why = format!("{wrong} is not a quantity");
             let hint = "write 500m, 1.5, 512Mi or 1Gi";
             return Err(RunRefusal::new(self.container_label(), why, hint));
         }
@@ -271,8 +271,8 @@ impl ShippedWorkload {
                 (true, Some(_)) => {
                     return Err(RunRefusal::new(
                         self.container_label(),
-                        format!("limits.{key} is in it and in the experiment too"),
-                        format!("leave one of them out: {key} of [limits], or the manifest's"),
+                        format!("limits.{key} is both in it and in the experiment"),
+                        format!("leave one out: {key} of [limits], or the manifest's"),
                     ));
                 }
                 (false, Some(text)) => *own = Some(text_from_manifest(text)),
@@ -308,7 +308,7 @@ impl ShippedWorkload {
                 app.command.splice(1..1, options.cloned());
             }
             false if options.clone().next().is_some() => left_out.push(
-                "the JVM options of its command: the experiment's command does not begin with java"
+                "the JVM options of its command: the experiment's command does not start with java"
                     .to_owned(),
             ),
             false => {}
@@ -321,7 +321,7 @@ impl ShippedWorkload {
                 continue;
             }
             let Some(value) = value else {
-                let why = "it refers to something of the cluster; give it in [app.env]";
+                let why = "it refers to an object of the cluster; set it in [app.env]";
                 left_out.push(format!("the variable {name}: {why}"));
                 continue;
             };
@@ -454,10 +454,10 @@ mod tests {
         let more = "manifest = \"deploy.yaml\"\napp.command = [\"java\"]\nlimits.memory = \"1Gi\"";
         let refused = parse(DEPLOYMENT, more).expect_err("twice");
         assert!(
-            refused.contains("limits.memory is in it and in the experiment too"),
+            refused.contains("limits.memory is both in it and in the experiment"),
             "{refused}"
         );
-        assert!(refused.contains("leave one of them out"), "{refused}");
+        assert!(refused.contains("leave one out"), "{refused}");
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub(super) fn check_stub(
         ("shm", table.shm.is_some()),
     ];
     if let Some((key, _)) = others.iter().find(|(_, is_said)| *is_said) {
-        let problem = format!("`{name}` is a stub, and a stub has no {key}");
+        let problem = format!("`{name}` is a stub, which has no {key}");
         let hint = "loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics";
         return Err(at(problem, hint));
     }
@@ -136,7 +136,7 @@ pub(super) fn check_stub(
         .map(|port| *port.inner_value())
         .filter(|port| *port > 0)
     else {
-        let problem = format!("`{name}` does not say on which port it is reached");
+        let problem = format!("`{name}` has no port");
         return Err(at(problem, "name it: port = 8081"));
     };
     let answers = table.answer.iter().map(|table| check_answer(table, source));
@@ -163,7 +163,7 @@ fn check_answer(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<S
             *weight.inner_value()
         }
         Some(weight) => {
-            let problem = format!("weight = {} is no weight", weight.inner_value());
+            let problem = format!("weight = {} is not a weight", weight.inner_value());
             return Err(source.error_at(weight.origin(), problem, "a number above 0"));
         }
     };
@@ -171,7 +171,7 @@ fn check_answer(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<S
         None => 200,
         Some(status) if (200..600).contains(status.inner_value()) => *status.inner_value(),
         Some(status) => {
-            let problem = format!("{} is no status of an answer", status.inner_value());
+            let problem = format!("{} is not a status of an answer", status.inner_value());
             return Err(source.error_at(status.origin(), problem, "from 200 to 599: status = 200"));
         }
     };
@@ -198,7 +198,7 @@ fn check_headers(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<
     for (name, value) in &table.headers {
         let at = |problem: String, hint: &str| Err(source.error_at(value.origin(), problem, hint));
         if framing.contains(&name.to_ascii_lowercase().as_str()) {
-            let problem = format!("`{name}` is what the stub says itself");
+            let problem = format!("the stub sets `{name}` itself");
             return at(problem, "leave it out: it follows from the body");
         }
         if !is_token(name)
@@ -206,7 +206,7 @@ fn check_headers(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<
                 .inner_value()
                 .contains(|c: char| c.is_control() && c != '\t')
         {
-            let problem = format!("`{name}` is no header");
+            let problem = format!("`{name}` is not a header");
             return at(problem, "headers = { content-type = \"application/json\" }");
         }
     }
@@ -223,10 +223,7 @@ fn check_body(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<Stu
             Ok(StubBody::Filler(length))
         }
         _ => {
-            let problem = format!(
-                "`{}` says twice what its body is",
-                table.r#match.inner_value()
-            );
+            let problem = format!("`{}` gives its body twice", table.r#match.inner_value());
             let hint = "one of body, body-file and body-bytes";
             Err(source.error_at(table.r#match.origin(), problem, hint))
         }
@@ -267,7 +264,7 @@ fn is_there(stub: &ExperimentStub, answer: &StubAnswer) -> Result<(), RunRefusal
     };
     match std::fs::metadata(path) {
         Err(error) => Err(refused(error.to_string())),
-        Ok(file) if !file.is_file() => Err(refused("it is no file".to_owned())),
+        Ok(file) if !file.is_file() => Err(refused("it is not a file".to_owned())),
         Ok(file) if file.len() > LARGEST_BODY => {
             Err(refused("a body is at most 16 MiB".to_owned()))
         }
@@ -349,16 +346,16 @@ name = "prices"
         .map(|more| parse(more).expect_err("it is wrong"))
         .collect();
         insta::assert_snapshot!(refused.join("\n"), @r#"
-        exp.toml:10:8: `prices` does not say on which port it is reached     name = "prices" | name it: port = 8081
-        exp.toml:10:8: `prices` listens on the port of the application     name = "prices" | they share one network: give one of them another port
-        exp.toml:10:8: `prices` is a stub, and a stub has no cpu     name = "prices" | loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics
-        exp.toml:14:10: 99 is no status of an answer     status = 99 | from 200 to 599: status = 200
-        exp.toml:14:10: weight = 0 is no weight     weight = 0 | a number above 0
-        exp.toml:13:9: `GET /prices/*` says twice what its body is     match = "GET /prices/*" | one of body, body-file and body-bytes
-        exp.toml:14:26: `Connection` is what the stub says itself     headers = { Connection = 'close' } | leave it out: it follows from the body
-        exp.toml:14:10: it says how latency varies, and not how much it is     jitter = '2ms' | latency = "20ms"
-        exp.toml:15:16: `gamma` is no distribution of latencies     distribution = 'gamma' | uniform, normal or pareto; as it was seen: recorded = "database.hlog"
-        exp.toml:13:9: match = "/prices" is no method and path, such as "POST /orders/*"     match = '/prices' | a method and a path: match = "GET /prices/*"
+        exp.toml:10:8: `prices` has no port     name = "prices" | name it: port = 8081
+        exp.toml:10:8: `prices` listens on the port of the application     name = "prices" | they share one network: change one of the ports
+        exp.toml:10:8: `prices` is a stub, which has no cpu     name = "prices" | loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics
+        exp.toml:14:10: 99 is not a status of an answer     status = 99 | from 200 to 599: status = 200
+        exp.toml:14:10: weight = 0 is not a weight     weight = 0 | a number above 0
+        exp.toml:13:9: `GET /prices/*` gives its body twice     match = "GET /prices/*" | one of body, body-file and body-bytes
+        exp.toml:14:26: the stub sets `Connection` itself     headers = { Connection = 'close' } | leave it out: it follows from the body
+        exp.toml:14:10: it gives the variation of the latency, but not the latency     jitter = '2ms' | latency = "20ms"
+        exp.toml:15:16: `gamma` is not a distribution of latencies     distribution = 'gamma' | uniform, normal or pareto; as recorded: recorded = "database.hlog"
+        exp.toml:13:9: match = "/prices" is not a method and path, such as "POST /orders/*"     match = '/prices' | a method and a path: match = "GET /prices/*"
         /x/nowhere.toml: No such file or directory (os error 2) | stub names a file next to the experiment file; `loadline profile --stub LOG` writes one
         "#);
     }
@@ -399,10 +396,10 @@ name = "prices"
         let mut wrong = ExperimentFile::from_toml(text, Path::new("e.toml")).expect("it is good");
         let refused = wrong
             .settle_stubs(folder.path())
-            .expect_err("7 is no status")
+            .expect_err("7 is not a status")
             .to_string();
         assert!(
-            refused.contains("prices.toml:3:10: 7 is no status"),
+            refused.contains("prices.toml:3:10: 7 is not a status"),
             "{refused}"
         );
     }

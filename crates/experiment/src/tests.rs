@@ -101,7 +101,7 @@ fn a_wrong_unit_is_shown_with_its_line_and_what_to_write() {
     assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1 core\""), @r#"
     exp.toml:9:7: `1 core` is not an amount; did you mean 1?
         cpu = "1 core"
-    hint: CPUs as 1.5 or 250m
+    hint: CPUs such as 1.5 or 250m
     "#);
     assert_snapshot!(told_with("\"256Mi\"", "\"256\""), @r#"
     exp.toml:12:20: `256` is less than 1 MiB of memory
@@ -135,7 +135,7 @@ fn a_range_is_named() {
     assert_snapshot!(told_with("cpu = \"1\"", "cpu = \"1\"\ncpu-period = \"2s\""), @r#"
     exp.toml:10:14: `2s` is not a CFS period
         cpu-period = "2s"
-    hint: the kernel takes 1ms to 1s
+    hint: the kernel accepts 1ms to 1s
     "#);
 }
 
@@ -167,7 +167,7 @@ fn a_load_that_says_two_things_is_refused() {
     assert_snapshot!(told_with("rate = \"100/s\"", "rate = \"100/s\"\nclosed = true"), @r##"
     exp.toml:8:1: a rate is given too
         closed = true
-    hint: leave one of them out
+    hint: leave one out
     "##);
 }
 
@@ -306,7 +306,7 @@ fn a_question_of_a_search_is_one_of_two() {
     assert_eq!(with("").unwrap().search.question, JvmQuestion::Start);
     assert!(of("warm").unwrap_err().to_string().contains("`warm`"));
     let priced = with("[search]\nprices = \"fargate\"\nquestion = \"steady\"\n");
-    assert!(priced.unwrap_err().to_string().contains("with prices"));
+    assert!(priced.unwrap_err().to_string().contains("with `prices`"));
 }
 
 #[test]
@@ -345,12 +345,12 @@ fn a_percentile_of_too_few_requests_is_told_with_the_length_that_it_needs() {
 fn an_objective_about_a_request_that_is_not_there_is_refused_with_those_that_are() {
     let text = with_mix("POST /order: p99<200ms", MIX);
     assert_snapshot!(told(&text), @r#"
-    exp.toml:2:7: the SLO names `POST /order`, which is no request of the load
+    exp.toml:2:7: the SLO names `POST /order`, which is not a request of the load
         slo = "POST /order: p99<200ms"
     hint: its requests are GET /owners, POST /orders
     "#);
     assert_snapshot!(told_with("p99<250ms", "GET /x: p99<1s"), @r#"
-    exp.toml:2:7: the SLO names `GET /x`, which is no request of the load
+    exp.toml:2:7: the SLO names `GET /x`, which is not a request of the load
         slo = "GET /x: p99<1s"
     hint: this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)
     "#);
@@ -379,15 +379,15 @@ fn a_credential_in_the_file_itself_is_refused() {
     );
     let experiment =
         Experiment::from_file_text(&unset, Path::new("exp.toml"), Path::new("/x")).unwrap();
-    assert_snapshot!(experiment.load.phases(&Configuration::default(), None, 0).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
+    assert_snapshot!(experiment.load.phases(&Configuration::default(), None, 0).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it in loadline's environment (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
 }
 
 #[test]
 fn https_needs_to_know_which_certificate_to_trust() {
     assert_snapshot!(told_with("http://", "https://"), @r#"
-    exp.toml:6:1: `https://localhost:8080/owners?lastName=Da` is https, and nothing says which certificate to trust
+    exp.toml:6:1: `https://localhost:8080/owners?lastName=Da` is https, but no certificate is trusted
         url = "https://localhost:8080/owners?lastName=Da"
-    hint: name the roots: cacert = "ca.pem" (--cacert ca.pem; those of the machine are in /etc/ssl/certs/ca-certificates.crt), or take any: insecure = true (--insecure)
+    hint: name the root certificates: cacert = "ca.pem" (--cacert ca.pem; this machine's are in /etc/ssl/certs/ca-certificates.crt), or accept any: insecure = true (--insecure)
     "#);
     let text = GOOD.replace("http://", "https://");
     let text = text.replace("rate = ", "cacert = \"ca.pem\"\nrate = ");
@@ -441,7 +441,7 @@ fn an_engine_is_named_with_an_image_to_start() {
     let command = "command = [\"java\", \"-jar\", \"app.jar\"]";
     let image = told_with(command, "image = \"orders:1\"\nengine = \"dokcer\"");
     assert_snapshot!(image, @r#"
-    exp.toml:5:10: `dokcer` is no container engine that loadline knows
+    exp.toml:5:10: `dokcer` is not a container engine that loadline knows
         engine = "dokcer"
     hint: write podman or docker; without it the engine that has the image starts it
     "#);
@@ -545,15 +545,15 @@ fn what_a_flag_says_is_refused_by_the_flag_and_what_the_file_under_it_says_by_it
         error.to_string()
     };
     file.slo = ValueWithOrigin::from_flag("--slo", "p99<1s,GET /x: p99<1s".to_owned());
-    assert_snapshot!(told(&file, Some((GOOD, path))), @"--slo: the SLO names `GET /x`, which is no request of the load");
-    assert_snapshot!(told(&file, None), @"--slo: the SLO names `GET /x`, which is no request of the load");
+    assert_snapshot!(told(&file, Some((GOOD, path))), @"--slo: the SLO names `GET /x`, which is not a request of the load");
+    assert_snapshot!(told(&file, None), @"--slo: the SLO names `GET /x`, which is not a request of the load");
 
     // The file's objective fits its own mix, and not the single request of the flags.
     let text = with_mix("POST /orders: p99<200ms", MIX);
     let mut file = ExperimentFile::from_toml(&text, path).unwrap();
     file.load.request.clear();
     assert_snapshot!(told(&file, Some((&text, path))), @r#"
-    exp.toml:2:7: the SLO names `POST /orders`, which is no request of the load
+    exp.toml:2:7: the SLO names `POST /orders`, which is not a request of the load
         slo = "POST /orders: p99<200ms"
     "#);
 }
@@ -661,7 +661,7 @@ fn headroom_is_part_of_the_rate() {
     assert_eq!(experiment.unwrap().load.model.mean_rate(), Some(120.0));
     let closed = GOOD.replace("rate = \"100/s\"", "closed = true");
     assert!(
-        told(&with(&closed)).contains("headroom is a share of the rate, and the load has no rate")
+        told(&with(&closed)).contains("headroom is a share of the rate, but the load has no rate")
     );
 }
 
@@ -694,8 +694,8 @@ fn options_of_a_run_go_where_they_are_sent() {
             .to_string();
         error.lines().next().unwrap_or_default().to_owned()
     };
-    assert_snapshot!(refused("./batch.sh", "launcher"), @"exp.toml:5:14: `./batch.sh` is no launcher that loadline knows");
-    assert_snapshot!(refused("mvn", "laucher"), @"exp.toml:5:14: `laucher` is no place for JVM options");
+    assert_snapshot!(refused("./batch.sh", "launcher"), @"exp.toml:5:14: `./batch.sh` is not a launcher that loadline knows");
+    assert_snapshot!(refused("mvn", "laucher"), @"exp.toml:5:14: `laucher` is not a place for JVM options");
     assert_snapshot!(refused("/usr/bin/java", "all"), @"exp.toml:5:14: options-to is for a program that starts its JVMs itself");
 }
 

@@ -117,7 +117,7 @@ fn check_effect(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<To
         }
         "down" => ToxicEffect::Down,
         other => {
-            let problem = format!("`{other}` is no toxic");
+            let problem = format!("`{other}` is not a toxic");
             let hint = format!("known: {}", ToxicEffect::NAMES.join(", "));
             return Err(source.error_at(kind.origin(), problem, hint));
         }
@@ -176,7 +176,7 @@ pub(super) fn check_delay(
         return match others.into_iter().flatten().next() {
             None => Ok(None),
             Some(other) => {
-                let problem = "it says how latency varies, and not how much it is";
+                let problem = "it gives the variation of the latency, but not the latency";
                 Err(source.error_at(other.origin(), problem, "latency = \"20ms\""))
             }
         };
@@ -192,9 +192,8 @@ pub(super) fn check_delay(
             "normal" => Ok(Some(Delay::Normal { latency, jitter })),
             "pareto" => Ok(Some(Delay::Pareto { latency, shape })),
             other => {
-                let problem = format!("`{other}` is no distribution of latencies");
-                let hint =
-                    "uniform, normal or pareto; as it was seen: recorded = \"database.hlog\"";
+                let problem = format!("`{other}` is not a distribution of latencies");
+                let hint = "uniform, normal or pareto; as recorded: recorded = \"database.hlog\"";
                 Err(source.error_at(said.origin(), problem, hint))
             }
         },
@@ -233,8 +232,8 @@ fn bytes_a_second(text: &Text, source: &ExperimentSource<'_>) -> Checked<u64> {
         // In its range a whole number of bytes.
         Some(rate) => Ok(rate as u64),
         None => {
-            let problem = format!("`{}` is no rate of bytes", text.inner_value());
-            Err(source.error_at(text.origin(), problem, "rate = \"100KB/s\", from 1B/s on"))
+            let problem = format!("`{}` is not a rate of bytes", text.inner_value());
+            Err(source.error_at(text.origin(), problem, "rate = \"100KB/s\", at least 1B/s"))
         }
     }
 }
@@ -250,13 +249,13 @@ fn check_stream(
     let at = |problem: String, hint: &str| Err(source.error_at(said.origin(), problem, hint));
     match said.inner_value().as_str() {
         _ if effect.is_of_both() => at(
-            format!("`{}` is about whole connections", effect.effect_name()),
+            format!("`{}` affects whole connections", effect.effect_name()),
             "leave out stream",
         ),
         "upstream" => Ok(ToxicStream::Upstream),
         "downstream" => Ok(ToxicStream::Downstream),
         other => at(
-            format!("`{other}` is no direction"),
+            format!("`{other}` is not a direction"),
             "upstream (to the dependency) or downstream (from it)",
         ),
     }
@@ -270,7 +269,7 @@ fn check_toxicity(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<
         }
         Some(share) => {
             let problem = format!(
-                "toxicity = {} is no share of connections",
+                "toxicity = {} is not a share of connections",
                 share.inner_value()
             );
             Err(source.error_at(share.origin(), problem, "above 0 and at most 1"))
@@ -286,11 +285,11 @@ fn check_span(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<Opti
             length: source.positive_time(Some(lasts), Duration::ZERO, "for")?,
         })),
         (Some(at), None) => {
-            let problem = "it begins, and does not say how long it lasts";
+            let problem = "`at` needs `for`";
             Err(source.error_at(
                 at.origin(),
                 problem,
-                "for = \"10s\"; without at and for it is always there",
+                "for = \"10s\"; without both it is always on",
             ))
         }
     }
@@ -431,7 +430,7 @@ ready = {{ tcp = 5432 }}
         let bad = [
             (
                 "type = 'lag'",
-                "exp.toml:14:8: `lag` is no toxic",
+                "exp.toml:14:8: `lag` is not a toxic",
                 "known: latency, bandwidth",
             ),
             (
@@ -446,7 +445,7 @@ ready = {{ tcp = 5432 }}
             ),
             (
                 "type = 'latency'\nlatency = '2ms'\ndistribution = 'gauss'",
-                "`gauss` is no distribution",
+                "`gauss` is not a distribution",
                 "normal",
             ),
             (
@@ -457,7 +456,7 @@ ready = {{ tcp = 5432 }}
             ("type = 'latency'\nrecorded = 'no.hlog'", "no.hlog", ""),
             (
                 "type = 'bandwidth'\nrate = '100'",
-                "`100` is no rate of bytes",
+                "`100` is not a rate of bytes",
                 "100KB/s",
             ),
             (
@@ -467,7 +466,7 @@ ready = {{ tcp = 5432 }}
             ),
             (
                 "type = 'down'\nstream = 'upstream'",
-                "about whole connections",
+                "affects whole connections",
                 "leave out stream",
             ),
             (
@@ -477,17 +476,17 @@ ready = {{ tcp = 5432 }}
             ),
             (
                 "type = 'timeout'\nstream = 'up'",
-                "`up` is no direction",
+                "`up` is not a direction",
                 "upstream",
             ),
             (
                 "type = 'timeout'\nat = '2s'",
-                "does not say how long it lasts",
+                "`at` needs `for`",
                 "for = \"10s\"",
             ),
             (
                 "type = 'timeout'\ntoxicity = 1.5",
-                "no share of connections",
+                "not a share of connections",
                 "at most 1",
             ),
             (

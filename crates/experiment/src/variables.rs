@@ -13,7 +13,7 @@ pub type Variable = (String, Option<String>);
 /// the faulty line.
 pub fn read(path: &Path) -> Result<Vec<Variable>, RunRefusal> {
     let what = format!("the file of environment variables {}", path.display());
-    let form = "it holds NAME=VALUE a line; NAME alone is the variable of the caller";
+    let form = "it has one NAME=VALUE per line; NAME alone is taken from loadline's environment";
     let text = std::fs::read_to_string(path)
         .map_err(|error| RunRefusal::new(what.clone(), error.to_string(), form))?;
     let lines = text.lines().enumerate();

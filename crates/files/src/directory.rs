@@ -32,12 +32,12 @@ impl Directory {
         let opened = Self::walk(path, true, 0o700)?;
         let stat = fstat(&opened.at).map_err(|e| PathRefusal::from_system(&opened.path, e))?;
         if stat.st_uid != owners::own_user() {
-            let why = format!("it belongs to user {}, not to this one", stat.st_uid);
-            let hint = "call loadline as that user".to_owned();
+            let why = format!("it belongs to user {}, not to you", stat.st_uid);
+            let hint = "run loadline as that user".to_owned();
             return Err(PathRefusal::unsafe_place(&opened.path, why, hint));
         }
         if owners::is_shared(&stat) {
-            let why = format!("others may write in it ({:03o})", stat.st_mode & 0o7777);
+            let why = format!("others may write to it ({:03o})", stat.st_mode & 0o7777);
             let hint = format!("chmod go-w {}", opened.path.display());
             return Err(PathRefusal::unsafe_place(&opened.path, why, hint));
         }
@@ -155,8 +155,7 @@ mod tests {
             Directory::open_own(&state).expect("as it was");
             format!("{}\nhint: {}", refused.why, refused.hint)
         };
-        let theirs = "it belongs to user 64998, who could put something else in its place or below \
-                      it\nhint: call loadline as that user";
+        let theirs = "it belongs to user 64998, who could replace it or its contents\nhint: run loadline as that user";
         assert_eq!(refused(&above, 0o755, OTHER), theirs);
         assert_eq!(refused(&above, 0o1777, OTHER), theirs);
         let open = refused(&above, 0o757, 0);
@@ -166,7 +165,7 @@ mod tests {
         );
         assert!(open.contains("hint: chmod go-w /"), "{open}");
         assert!(refused(&state, 0o700, OTHER).contains("belongs to user 64998"));
-        assert!(refused(&state, 0o1777, 0).starts_with("others may write in it (1777)"));
+        assert!(refused(&state, 0o1777, 0).starts_with("others may write to it (1777)"));
         // A group of several.
         chown(&above, Some(0), Some(OTHER)).expect("root may");
         fs::set_permissions(&above, Permissions::from_mode(0o775)).expect("root may");

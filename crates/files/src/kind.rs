@@ -23,17 +23,17 @@ const fn kind(name: &'static str, next: &'static str) -> FileKind {
 
 const JAR: FileKind = kind(
     "a jar",
-    "the application's command stands last, after --: -- java -jar FILE",
+    "put the application's command last, after --: -- java -jar FILE",
 );
 const PACKED: FileKind = kind(
     "a packed file",
-    "a result is shown by: loadline show FILE; a log is read by loadline gc or loadline profile",
+    "show a result with loadline show FILE; read a log with loadline gc or loadline profile",
 );
 const PROGRAM: FileKind = kind(
     "a program",
-    "the application's command stands last, after --: -- FILE",
+    "put the application's command last, after --: -- FILE",
 );
-const NO_TEXT: FileKind = kind("no UTF-8 text", "save it as UTF-8");
+const NO_TEXT: FileKind = kind("non-UTF-8 text", "save it as UTF-8");
 
 /// Files that are known by their names: an ending, or the whole name.
 const NAMED: [(&str, FileKind); 13] = [
@@ -61,21 +61,18 @@ const VALUES: FileKind = kind(
     "values of a Helm chart",
     "let Helm write the manifests: helm template CHART -f FILE | loadline lint -",
 );
-const GRADLE: FileKind = kind(
-    "a Gradle project",
-    "begin with it, in its directory: loadline init",
-);
+const GRADLE: FileKind = kind("a Gradle project", "start in its directory: loadline init");
 const SPRING: FileKind = kind(
     "a configuration of Spring Boot",
-    "begin in its project's directory: loadline init",
+    "start in its project's directory: loadline init",
 );
 const SOURCE: FileKind = kind(
     "source code",
-    "build it, and begin in its project's directory: loadline init",
+    "build it, and start in its project's directory: loadline init",
 );
 const TABLE: FileKind = kind(
     "a CSV",
-    "a result is exported as JSON: loadline export RESULT -o result.json",
+    "export a result as JSON: loadline export RESULT -o result.json",
 );
 
 impl FileKind {
@@ -174,25 +171,22 @@ fn of_json(text: &str) -> FileKind {
     if has("openapi") || has("swagger") {
         return OPENAPI;
     }
-    kind("JSON", "a result is shown by: loadline show FILE")
+    kind("JSON", "show a result with: loadline show FILE")
 }
 
 /// What has requests, and does not say how often each is sent.
-const NO_LOAD: &str = "it says no rates: record a HAR file or take an access log, and: loadline profile; or write a load profile with its requests";
+const NO_LOAD: &str = "it has no rates: pass a HAR file or an access log to loadline profile, or write a load profile with its requests";
 const OPENAPI: FileKind = kind("an OpenAPI description", NO_LOAD);
 
 fn of_markup(text: &str) -> FileKind {
     let lower = text.get(..text.len().min(15)).unwrap_or(text);
     if text.contains("<project") {
-        return kind(
-            "a Maven project",
-            "begin with it, in its directory: loadline init",
-        );
+        return kind("a Maven project", "start in its directory: loadline init");
     }
     if text.contains("<jmeterTestPlan") {
         return kind(
             "a script of JMeter",
-            "let it make the load of each trial: loadline size --load 'jmeter -n -t FILE'",
+            "let it generate the load of each trial: loadline size --load 'jmeter -n -t FILE'",
         );
     }
     if text.contains("<verbosegc") {
@@ -201,19 +195,19 @@ fn of_markup(text: &str) -> FileKind {
     if lower.eq_ignore_ascii_case("<!doctype html>") || text.contains("<html") {
         return kind(
             "an HTML report",
-            "it is for people: open it in a browser; the JSON of a result can be read back: loadline export RESULT -o result.json",
+            "open it in a browser; loadline reads the JSON of a result: loadline export RESULT -o result.json",
         );
     }
     kind(
         "XML",
-        "the JSON of a result can be read back: loadline export RESULT -o result.json",
+        "loadline reads the JSON of a result: loadline export RESULT -o result.json",
     )
 }
 
 const ADVICE: &str = "advice of an autoscaler";
 const MANIFEST: FileKind = kind(
     "a Kubernetes manifest",
-    "check it: loadline lint FILE; or begin with it: loadline init --manifest FILE",
+    "check it: loadline lint FILE; or start from it: loadline init --manifest FILE",
 );
 const GC_LOG: FileKind = kind("a GC log", "read it: loadline gc FILE");
 
@@ -269,10 +263,7 @@ fn of_lines(text: &str) -> Option<FileKind> {
         ),
         (
             ["FROM ", "ARG "].iter().any(|word| first.starts_with(word)),
-            kind(
-                "a Dockerfile",
-                "build its image, and name that: --image NAME",
-            ),
+            kind("a Dockerfile", "build its image and name it: --image NAME"),
         ),
         (first.starts_with('[') && first.contains("]["), GC_LOG),
         (
@@ -293,7 +284,7 @@ fn of_lines(text: &str) -> Option<FileKind> {
             text.starts_with("#!"),
             kind(
                 "a script",
-                "the application's command stands last, after --: -- ./FILE",
+                "put the application's command last, after --: -- ./FILE",
             ),
         ),
         (
@@ -302,14 +293,14 @@ fn of_lines(text: &str) -> Option<FileKind> {
                 .any(|name| text.contains(&format!("from {name}"))),
             kind(
                 "a script of k6",
-                "let it make the load of each trial: loadline size --load 'k6 run FILE'",
+                "let it generate the load of each trial: loadline size --load 'k6 run FILE'",
             ),
         ),
         (
             text.contains("io.gatling"),
             kind(
                 "a script of Gatling",
-                "let it make the load of each trial: loadline size --load 'gatling.sh -s SIMULATION'",
+                "let it generate the load of each trial: loadline size --load 'gatling.sh -s SIMULATION'",
             ),
         ),
         (
@@ -318,7 +309,7 @@ fn of_lines(text: &str) -> Option<FileKind> {
                 .any(|begin| has_line(begin)),
             kind(
                 "a script of Locust",
-                "let it make the load of each trial: loadline size --load 'locust --headless -f FILE'",
+                "let it generate the load of each trial: loadline size --load 'locust --headless -f FILE'",
             ),
         ),
     ];
@@ -337,8 +328,8 @@ mod tests {
             ("app", b"PK\x03\x04\x14\x00", "a jar"),
             ("r.json.gz", b"\x1f\x8b\x08\x00", "a packed file"),
             ("orders", b"\x7fELF\x02\x01", "a program"),
-            ("a.toml", b"\xff\xfes\0l\0o\0", "no UTF-8 text"),
-            ("a.toml", b"s\0l\0o\0", "no UTF-8 text"),
+            ("a.toml", b"\xff\xfes\0l\0o\0", "non-UTF-8 text"),
+            ("a.toml", b"s\0l\0o\0", "non-UTF-8 text"),
             (
                 "d.yaml",
                 b"apiVersion: v1\nkind: Pod\n",

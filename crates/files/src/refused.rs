@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-const SYSTEM: &str = "give a path that this user may write";
+const SYSTEM: &str = "give a path you can write to";
 
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]

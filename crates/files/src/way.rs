@@ -167,11 +167,8 @@ impl PathWalk {
         let target = target.map_err(|e| self.refuse_name(&name, e))?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         if !is_safe_link(&directory, link) {
-            let why = "it is a link, and others than this user and root can change where it leads";
-            let hint = format!(
-                "give the path that is meant, not the link ({})",
-                target.display()
-            );
+            let why = "it is a link that users other than you and root can redirect";
+            let hint = format!("give its target, not the link ({})", target.display());
             let at = self.path.join(&name);
             return Err(PathRefusal::unsafe_place(&at, why.to_owned(), hint));
         }
@@ -215,16 +212,16 @@ impl PathWalk {
         let path = self.path.display();
         let (why, hint) = if is_trusted(stat.st_uid) {
             let why = format!(
-                "its permissions ({:03o}) let other users put something else in its place or below it",
+                "its permissions ({:03o}) let other users replace it or its contents",
                 stat.st_mode & 0o7777
             );
             (why, format!("chmod go-w {path}"))
         } else {
             let why = format!(
-                "it belongs to user {}, who could put something else in its place or below it",
+                "it belongs to user {}, who could replace it or its contents",
                 stat.st_uid
             );
-            (why, "call loadline as that user".to_owned())
+            (why, "run loadline as that user".to_owned())
         };
         Err(PathRefusal::unsafe_place(&self.path, why, hint))
     }

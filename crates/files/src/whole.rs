@@ -98,7 +98,7 @@ impl WriteTarget {
             FileType::RegularFile => Ok(None),
             FileType::Directory => Err(self.refuse_write(Errno::ISDIR.into())),
             _ if !is_trusted(stat.st_uid) => {
-                let why = format!("it is no file, and user {} put it there", stat.st_uid);
+                let why = format!("it is not a file, and user {} put it there", stat.st_uid);
                 let hint = "remove it, or give another path".to_owned();
                 Err(PathRefusal::unsafe_place(&self.full_path(), why, hint))
             }

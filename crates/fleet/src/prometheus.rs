@@ -172,7 +172,7 @@ impl Prometheus {
     fn refuse_unreachable(&self, error: &Error) -> RunRefusal {
         if is_unknown_host(error) {
             return self.refuse_answer(
-                "the name of the host is not known here".to_owned(),
+                "unknown host".to_owned(),
                 "is it the cluster's own? then: kubectl port-forward svc/prometheus 9090, and http://localhost:9090",
             );
         }

@@ -25,7 +25,7 @@ impl QueryWindow {
             if !is_length(text) {
                 return Err(RunRefusal::new(
                     format!("{flag} {text}"),
-                    "it is no length of time as Prometheus writes it",
+                    "it is not a length of time as Prometheus writes it",
                     "give 1h, 7d or 15m",
                 ));
             }
@@ -327,8 +327,8 @@ mod tests {
 
     #[test]
     fn what_becomes_a_part_of_a_query_is_checked() {
-        insta::assert_snapshot!(refused("7d]) or vector(1", "shop"), @"--window 7d]) or vector(1: it is no length of time as Prometheus writes it; give 1h, 7d or 15m");
-        insta::assert_snapshot!(refused("0d", "shop"), @"--window 0d: it is no length of time as Prometheus writes it; give 1h, 7d or 15m");
+        insta::assert_snapshot!(refused("7d]) or vector(1", "shop"), @"--window 7d]) or vector(1: it is not a length of time as Prometheus writes it; give 1h, 7d or 15m");
+        insta::assert_snapshot!(refused("0d", "shop"), @"--window 0d: it is not a length of time as Prometheus writes it; give 1h, 7d or 15m");
         insta::assert_snapshot!(refused("7d", "a\"}"), @r#"--namespace a"}: a namespace has lower-case letters, digits and -; give one as `kubectl get namespaces` lists them"#);
     }
 

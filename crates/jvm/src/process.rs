@@ -31,7 +31,7 @@ impl ProcessError {
     pub fn process_hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreadable { .. } => {
-                Some("it has ended, or loadline may not look at it (run as root or as its user)")
+                Some("it has exited, or loadline may not inspect it (run as root or as its user)")
             }
             Self::Field { .. } => None,
         }

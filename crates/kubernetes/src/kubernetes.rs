@@ -148,10 +148,10 @@ fn inspect_first_node(
 
 fn uncounted_refusal(largest: Option<InstanceSize>) -> RunRefusal {
     let why = match largest {
-        None => "the size of a trial is not known before (with prices it is chosen on the way)",
+        None => "the size of a trial is not known in advance (with prices the search chooses it)",
         Some(_) => "no node has room for a trial",
     };
-    RunRefusal::new("--slots auto", why, "say how many: --slots 3")
+    RunRefusal::new("--slots auto", why, "set a number: --slots 3")
 }
 
 impl Drop for KubernetesHost {
@@ -190,7 +190,7 @@ impl TrialHost for KubernetesHost {
 
     fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal> {
         unsupported_reason(order).map(|what| {
-            let hint = "measure it on a machine: without --kubernetes";
+            let hint = "measure on this machine, without --kubernetes";
             RunRefusal::new(what, "trials as pods cannot do this yet", hint)
         })
     }
@@ -236,7 +236,7 @@ fn workload_template(
         return Err(RunRefusal::new(
             &name,
             why,
-            "begin a new one: call it with --from again",
+            "start a new result with --from",
         ));
     }
     Ok(Some(template))

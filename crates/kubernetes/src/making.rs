@@ -165,7 +165,7 @@ fn pack_order(order: &TrialOrder) -> Result<Vec<u8>, RunRefusal> {
     Err(RunRefusal::new(
         what,
         why,
-        "smaller bodies, or a profile of fewer intervals",
+        "use smaller bodies, or a profile with fewer intervals",
     ))
 }
 

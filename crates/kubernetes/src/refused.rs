@@ -30,8 +30,8 @@ pub(crate) fn listing(context: &str, kind: &ApiResource, error: &Error) -> RunRe
         Error::Api(status) if status.code == 403 => RunRefusal::new(
             what,
             &status.message,
-            "it needs the verb list on deployments and statefulsets of the group apps; where that is \
-             given for a namespace only, name it: --namespace NAME",
+            "it needs the verb list on deployments and statefulsets of the group apps; if you \
+             have it in one namespace only, name that: --namespace NAME",
         ),
         Error::Api(_) => request_refusal(&what, error),
         other => unreachable(context, other),
@@ -80,21 +80,21 @@ pub(crate) fn server_refusal(what: &str, message: &str, code: u16) -> RunRefusal
     } else if message.contains("maximum cpu usage") || message.contains("maximum memory usage") {
         "a LimitRange of the namespace forbids this size, or that of loadline's own container (1 CPU, or --trial-cpu, and 256Mi, more for a large load): kubectl describe limitrange; stay within it, or use another --namespace"
     } else if never_passes(message) {
-        "the node has not what starts the containers of this RuntimeClass: choose nodes that have with --node-selector, or another --runtime-class"
+        "the node lacks the handler of this RuntimeClass: choose nodes that have it with --node-selector, or another --runtime-class"
     } else if message.contains("MountVolume") || message.contains("FailedMount") {
         "the workload of --from mounts a missing object: kubectl get configmaps,secrets in the namespace"
     } else if message.contains("RuntimeClass") {
         "name an existing one with --runtime-class: kubectl get runtimeclasses"
     } else if message.contains("cannot ") && code == 403 {
-        "`loadline emit --rbac` prints the Role that loadline needs; somebody who may grants it: loadline emit --rbac | kubectl apply -f -"
+        "`loadline emit --rbac` prints the Role that loadline needs; an administrator grants it: loadline emit --rbac | kubectl apply -f -"
     } else if code == 401 {
-        "the credentials of the kubeconfig are not taken: log in again"
+        "the cluster rejects the kubeconfig's credentials: log in again"
     } else if code == 404 && message.contains("namespaces") {
         "name an existing one with --namespace: kubectl get namespaces"
     } else if message.contains("admission webhook") {
-        "a webhook of the cluster refuses the pod: ask its owner, or use a namespace that it leaves alone with --namespace"
+        "a webhook of the cluster refuses the pod: ask its owner, or choose a namespace that it ignores with --namespace"
     } else {
-        "`kubectl get events` in the namespace says more"
+        "`kubectl get events` in the namespace shows more"
     };
     RunRefusal::new(what, message, hint)
 }
@@ -114,10 +114,10 @@ fn causes(error: &Error) -> String {
 }
 
 pub(crate) fn no_image() -> RunRefusal {
-    let hint = "build an image of it, and name that: --image registry/name:tag";
+    let hint = "build an image and name it: --image registry/name:tag";
     RunRefusal::new(
         "--kubernetes",
-        "a cluster runs images, no commands of this machine",
+        "a cluster runs images, not commands of this machine",
         hint,
     )
 }

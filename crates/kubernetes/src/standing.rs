@@ -154,7 +154,7 @@ fn stuck_refusal(pod: &Pod, status: &ContainerStatus) -> Option<RunRefusal> {
             ),
             _ => (
                 format!("the image {}", status.image),
-                "check the name; of a private registry the default service account of the namespace needs imagePullSecrets",
+                "check the name; for a private registry the namespace's default service account needs imagePullSecrets",
             ),
         };
         return Some(RunRefusal::new(what, why, hint));
@@ -165,7 +165,8 @@ fn stuck_refusal(pod: &Pod, status: &ContainerStatus) -> Option<RunRefusal> {
             status.name,
             node_name(pod).unwrap_or_default()
         );
-        let hint = "an image that needs its own user is told with --user UID:GID; `kubectl describe pod` says more";
+        let hint =
+            "if the image needs a certain user: --user UID:GID; `kubectl describe pod` shows more";
         return Some(RunRefusal::new(what, why, hint));
     }
     None

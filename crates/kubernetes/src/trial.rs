@@ -465,9 +465,7 @@ fn is_silent(watched: &WatchedPod, since: Instant) -> bool {
 }
 
 fn ended_early(how: &str) -> PodHalt {
-    PodHalt::Lost(format!(
-        "loadline's own container ended in the middle of it ({how})"
-    ))
+    PodHalt::Lost(format!("loadline's own container ended midway ({how})"))
 }
 
 fn tell_waits(tell: &Sender<TrialEvent>, nodes: &NodeRegistry) -> impl FnMut(&str) -> RoomPatience {

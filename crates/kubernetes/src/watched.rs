@@ -70,7 +70,7 @@ impl PodHalt {
         match self {
             Self::Refused(refusal) | Self::NoRoom(refusal) => refusal,
             Self::Lost(why) => {
-                RunRefusal::new(what, why, "try again; `kubectl get events` says more")
+                RunRefusal::new(what, why, "try again; `kubectl get events` shows more")
             }
         }
     }
@@ -241,7 +241,7 @@ impl PlacedPod {
 
 fn no_room(why: &str, waited: Duration) -> RunRefusal {
     let hint = format!(
-        "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi (more for a large load) for loadline's own container: smaller sizes, larger nodes, or another --node-selector",
+        "it waited {} s; a node needs room for the application's limits and 1 CPU, 256Mi (more for a large load) for loadline's own container: use smaller sizes, larger nodes, or another --node-selector",
         waited.as_secs()
     );
     RunRefusal::new(NO_NODE, why, hint)

@@ -72,7 +72,7 @@ impl FromStr for WorkloadName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("`{text}` is no workload: write deployment/NAME or statefulset/NAME");
+            || format!("`{text}` is not a workload: write deployment/NAME or statefulset/NAME");
         let (kind, name) = text.split_once('/').ok_or_else(wrong)?;
         let (known, _) = KINDS
             .iter()
@@ -208,10 +208,10 @@ impl WorkloadTemplate {
             return Ok(());
         }
         let why = format!(
-            "trials after it would have {}: the load could change what production has",
+            "trials like its pods would have {}: the load could change production data",
             all.join(", ")
         );
-        let hint = "if it may: --as-production (as-production = true in [kubernetes]); else name a workload of a test environment, or the image by itself: --image with --env";
+        let hint = "if that is acceptable: --as-production (as-production = true in [kubernetes]); else name a workload of a test environment, or only the image: --image with --env";
         Err(RunRefusal::new(name, why, hint))
     }
 
@@ -348,7 +348,7 @@ fn text_field<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 fn missing_container(name: &WorkloadName, container: &str) -> RunRefusal {
-    let why = format!("its pods have no container {container} any more");
+    let why = format!("its pods no longer have a container {container}");
     RunRefusal::new(name, why, "name an existing one with --container")
 }
 
@@ -362,7 +362,7 @@ fn not_shared(name: &WorkloadName, volume: &Value) -> RunRefusal {
         text_field(volume, "name").unwrap_or_default(),
         kind.unwrap_or("volume of unknown kind")
     );
-    let hint = "measure the image alone: --image in place of --from, with what it needs in --env";
+    let hint = "measure only the image: --image instead of --from, with what it needs in --env";
     RunRefusal::new(name, why, hint)
 }
 
@@ -466,7 +466,7 @@ mod tests {
         assert_eq!(template.check_access(&name(), true), Ok(()));
         let refusal = template.check_access(&name(), false);
         let refusal = refusal.expect_err("it has a secret").to_string();
-        insta::assert_snapshot!(refusal, @"deployment/orders: trials after it would have the secret s, the service account orders, the init container migrate: the load could change what production has");
+        insta::assert_snapshot!(refusal, @"deployment/orders: trials like its pods would have the secret s, the service account orders, the init container migrate: the load could change production data");
     }
 
     #[test]
@@ -536,7 +536,10 @@ mod tests {
         let refusal = extract_template(&name(), &object, "app").expect_err("it is one pod's");
         insta::assert_snapshot!(refusal, @"deployment/orders: its container mounts the volume config, a persistentVolumeClaim, which a second pod must not use");
         let gone = extract_template(&name(), &orders(), "web").expect_err("there is none");
-        assert!(gone.to_string().contains("no container web"), "{gone}");
+        assert!(
+            gone.to_string().contains("no longer have a container web"),
+            "{gone}"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub enum LoadError {
     Namespace { path: PathBuf, errno: Errno },
     #[error("{authority}: {why}")]
     Target { authority: String, why: String },
-    #[error("{authority}: the name of the host is not known here: {why}")]
+    #[error("{authority}: unknown host: {why}")]
     UnknownHost { authority: String, why: String },
     #[error("the order on standard input is not valid: {0}")]
     Order(serde_json::Error),

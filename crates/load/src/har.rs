@@ -198,7 +198,7 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
     let is_cut = text.limit() == 0;
     let file: HarFile = read.map_err(|error| match is_cut {
         true => refuse("it is larger than 1 GiB; record less".to_owned()),
-        false => refuse(format!("it is no whole HAR file: {error}")),
+        false => refuse(format!("it is not a complete HAR file: {error}")),
     })?;
     let HarEntries { kept: entries, all } = file.log.entries;
     if all > MOST_REQUESTS {
@@ -299,7 +299,7 @@ impl RecordedRequests {
             _ if entry.response.status == 101 => Err("not over HTTP"),
             _ if entry.response.status == 0 => Err("without an answer"),
             Some(body) if body.encoding.is_some() || body.mime_type.starts_with("multipart/") => {
-                Err("with a body that is no text")
+                Err("with a body that is not text")
             }
             Some(body) if !body.is_form() && has_variable(&body.text) => {
                 Err("with text that would be read as a variable")
@@ -515,9 +515,9 @@ mod tests {
     #[test]
     fn what_is_no_recording_is_refused_with_its_place() {
         for (text, why) in [
-            ("{\"log\": {\"entries\": [", "no whole HAR file: EOF"),
+            ("{\"log\": {\"entries\": [", "not a complete HAR file: EOF"),
             ("{\"log\": {\"entries\": []}}", "no request over HTTP"),
-            ("{\"log\": 5}", "no whole HAR file"),
+            ("{\"log\": 5}", "not a complete HAR file"),
         ] {
             let error = read_har(text.as_bytes(), "a.har").unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("a.har"), "{error}");

@@ -450,7 +450,7 @@ impl LoadPlan {
         if self.pacing_quantum() >= self.timeout {
             return refuse(
                 "pacing",
-                "its grid must be shorter than the timeout, or requests are shed before they may leave",
+                "its grid must be shorter than the timeout, or requests are shed before they may be sent",
             );
         }
         Ok(())
@@ -560,12 +560,12 @@ pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
         return refuse(
             "method",
             &spec.method,
-            "is no HTTP method; write GET or POST",
+            "is not an HTTP method; write GET or POST",
         );
     }
     let is_path = spec.path.starts_with('/') || spec.path.starts_with("{pick:/");
     if !is_path && spec.path != "*" {
-        return refuse("path", &spec.path, "does not begin with a slash");
+        return refuse("path", &spec.path, "does not start with a slash");
     }
     if spec.path.bytes().any(|b| b <= b' ' || b == 0x7f) {
         return refuse(
@@ -581,11 +581,11 @@ pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
             return refuse(
                 "header",
                 name,
-                "is no header name; write 'Accept: text/html'",
+                "is not a header name; write 'Accept: text/html'",
             );
         }
         if value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
-            return refuse("header", value, "holds a line end");
+            return refuse("header", value, "contains a line break");
         }
     }
     Ok(())

@@ -230,7 +230,7 @@ impl LoadProfile {
             why: why.to_owned(),
         };
         if self.rates.is_empty() {
-            return Err(refuse("it has no rates; say one with rate (--rate)"));
+            return Err(refuse("it has no rates; give one with rate (--rate)"));
         }
         let interval = Duration::try_from_secs_f64(self.interval_seconds / speed)
             .ok()

@@ -110,20 +110,21 @@ fn unknown_format(head: &[u8]) -> LoadError {
     let first = text.lines().find(|line| !line.trim().is_empty());
     let Some(first) = first else {
         return refuse_results(
-            "it is empty; the command must have written it when it ends, which it should by {duration_s}",
+            "it is empty; the command must write it before it ends, by {duration_s}",
         );
     };
     let why = match first {
         _ if first.starts_with("RUN\t") => "it is a log of Gatling before 3.12".to_owned(),
         _ if first == "Summary:" => {
-            "it is the text of hey, which has no counts; hey -o csv".to_owned()
+            "it is hey's text, which has no counts; use hey -o csv".to_owned()
         }
         _ if first.starts_with("{\"latencies\"") => {
-            "it is vegeta's report, which has no rows; vegeta attack -output={results}".to_owned()
+            "it is vegeta's report, which has no rows; use vegeta attack -output={results}"
+                .to_owned()
         }
         _ => {
             let first: String = first.chars().take(60).collect();
-            format!("its format is not known, it begins with {first:?}")
+            format!("its format is unknown, it starts with {first:?}")
         }
     };
     refuse_results(format!("{why}; {READS}"))

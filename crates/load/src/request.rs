@@ -299,7 +299,7 @@ fn compile_stream(
         if CONNECTION_HEADERS.contains(&name.as_str()) {
             return Err(LoadError::Plan {
                 field: "header",
-                why: format!("`{name}` has no place in HTTP/2; leave it out"),
+                why: format!("`{name}` is not allowed in HTTP/2; leave it out"),
             });
         }
         has_length |= name == "content-length";

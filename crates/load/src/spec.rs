@@ -262,14 +262,14 @@ impl LoadSpec {
         match (&self.rate, self.closed == Some(true), self.requests) {
             (Some(_), true, _) => Err(refuse_key(
                 "closed",
-                "a rate is given too; leave one of them out",
+                "a rate is given too; leave one out",
             )),
             (Some(shape), false, requests) => self.open_model(match requests {
                 None => shape.segments_over(duration),
                 Some(requests) => shape.segments_for_requests(requests).ok_or_else(|| {
                     refuse_key(
                         "requests",
-                        "this number takes more than a year at this rate; say fewer, or a higher rate (--rate)",
+                        "this number takes more than a year at this rate; use fewer, or a higher rate (--rate)",
                     )
                 })?,
             }),
@@ -279,15 +279,15 @@ impl LoadSpec {
                 (Some(profile), None) => self.open_model(self.replayed_segments(profile)?),
                 (Some(_), Some(_)) => Err(refuse_key(
                     "requests",
-                    "a profile's own rates say how many; cut them off with duration \
-                     (--duration), or say a rate (--rate) or closed",
+                    "a profile's own rates set how many; cut them off with duration (--duration), \
+                     or give a rate (--rate) or closed",
                 )),
                 (None, Some(requests)) => self.closed_model(LoadModel::ClosedRequests { requests }),
                 (None, None) => Err(refuse_key(
                     "rate",
-                    "the load is not clear: say how it is made by rate, closed, requests or the \
-                     rates of a profile; rate = \"300/s\" (--rate 300/s) is load as in production, \
-                     closed (--closed) as fast as it goes, requests (--requests 1000) so many",
+                    "the load is not clear: choose rate, closed, requests or the rates of a \
+                     profile; rate = \"300/s\" (--rate 300/s) is load as in production, closed \
+                     (--closed) as fast as possible, requests (--requests 1000) a fixed number",
                 )),
             },
         }
@@ -297,8 +297,7 @@ impl LoadSpec {
         if self.poisson == Some(true) && self.requests.is_some() {
             return Err(refuse_key(
                 "poisson",
-                "how many requests a random schedule has is random; give a duration instead of \
-                 requests",
+                "a random schedule has no fixed number of requests; give a duration instead",
             ));
         }
         Ok(LoadModel::Open {
@@ -311,7 +310,7 @@ impl LoadSpec {
         match self.poisson {
             Some(true) => Err(refuse_key(
                 "poisson",
-                "in a closed model answers say when requests leave; give a rate, or leave it out",
+                "in a closed model answers decide when requests are sent; give a rate, or leave it out",
             )),
             _ => Ok(model),
         }
@@ -335,7 +334,7 @@ impl LoadSpec {
             if factor.is_some() {
                 return Err(refuse_key(
                     field,
-                    "it is for the rates of a profile, and none are replayed; name a profile with \
+                    "it is for the rates of a profile, but no rates are replayed; name a profile with \
                      rates (--profile FILE) and give neither rate nor closed",
                 ));
             }
@@ -401,9 +400,9 @@ impl LoadSpec {
                 None => refuse_key(
                     "session",
                     &format!(
-                        "users who pause so long need {connections} connections at this rate, and \
-                         10000 are the most; shorten the pause (--think), or say how many users \
-                         there are at most (--connections): their pauses are then cut short"
+                        "users who pause that long need {connections} connections at this rate, \
+                         but at most 10000 are possible; shorten the pause (--think), or limit \
+                         the users (--connections), which cuts pauses short"
                     ),
                 ),
             });

@@ -244,7 +244,7 @@ impl fmt::Display for LoadSummary {
             writeln!(
                 out,
                 "  pauses    {:10}     cut short: a request was due and all {} connections were \
-                 taken by users; --connections is how many there may be",
+                 taken by users; raise --connections",
                 self.cut_pauses, self.connections
             )?;
         }

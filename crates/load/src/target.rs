@@ -30,20 +30,20 @@ impl FromStr for LoadTarget {
         let (is_tls, rest) = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
-            Some(_) => return Err(refuse("is no http URL")),
+            Some(_) => return Err(refuse("is not an http URL")),
             None => (false, url),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
-            return Err(refuse("holds a user name; send it with --header"));
+            return Err(refuse("contains a user name; send it with --header"));
         }
         if path.contains('#') {
-            return Err(refuse("holds a fragment, which is never sent"));
+            return Err(refuse("contains a fragment, which is never sent"));
         }
         if path.bytes().any(|b| b < b' ' || b == 0x7f) || has_blank(path) {
             return Err(refuse(
-                "has a path with blanks or control characters; encode them, as %20",
+                "has a path with blanks or control characters; encode them, for example as %20",
             ));
         }
         let (host, port) = split_port(authority).ok_or_else(|| refuse("has no port number"))?;

@@ -187,7 +187,7 @@ fn parse_variable(
                 (bounds.0 <= bounds.1).then_some(bounds)
             });
             let (low, high) =
-                bounds.ok_or_else(|| refuse("is no range; write {rand:1:100}".to_owned()))?;
+                bounds.ok_or_else(|| refuse("is not a range; write {rand:1:100}".to_owned()))?;
             TemplateSegment::Random { low, high }
         }
         // Written out by the user: never encoded.
@@ -199,7 +199,7 @@ fn parse_variable(
             let values = values.split('|').map(|value| STANDARD.decode(value));
             let values: Result<Vec<_>, _> = values.collect();
             let mut values = values.map_err(|error| {
-                refuse(format!("is no base64: {error}; write {{base64:AAECAw==}}"))
+                refuse(format!("is not base64: {error}; write {{base64:AAECAw==}}"))
             })?;
             match values.len() {
                 1 => TemplateSegment::Text(values.remove(0)),
@@ -263,7 +263,7 @@ fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     let head = split_csv_fields(lines.next().unwrap_or_default());
     let index = head.iter().position(|name| name == column);
     let index =
-        index.ok_or_else(|| format!("names none of its columns; it has {}", head.join(", ")))?;
+        index.ok_or_else(|| format!("names an unknown column; it has {}", head.join(", ")))?;
     let values: Vec<_> = lines
         .filter(|line| !line.is_empty())
         .map(|line| {

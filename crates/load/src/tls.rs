@@ -36,7 +36,7 @@ impl TlsSetup {
     pub(crate) fn new(spec: &TlsSpec, is_http2: bool) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::Plan { field: "TLS", why };
         let name = ServerName::try_from(spec.server_name.clone())
-            .map_err(|_| refuse(format!("`{}` is no host name", spec.server_name)))?;
+            .map_err(|_| refuse(format!("`{}` is not a host name", spec.server_name)))?;
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()

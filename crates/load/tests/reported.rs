@@ -133,7 +133,10 @@ fn sums_with_endless_names_are_neither_kept_nor_read() {
     let statuses: String = (0..400_000).map(|n| format!("\"{n}\":1,")).collect();
     let endless = sample.replace(key, &format!("{key}{statuses}"));
     let refusal = read_reported(endless.as_bytes(), ALWAYS).unwrap_err();
-    assert!(refusal.to_string().contains("no whole JSON"), "{refusal}");
+    assert!(
+        refusal.to_string().contains("not a complete JSON"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -164,17 +167,17 @@ fn what_is_not_read_is_refused_with_a_way_out() {
         Err(error) => error.to_string(),
     });
     insta::assert_snapshot!(why.join("\n"), @r#"
-    results: it is empty; the command must have written it when it ends, which it should by {duration_s}
-    results: it is empty; the command must have written it when it ends, which it should by {duration_s}
+    results: it is empty; the command must write it before it ends, by {duration_s}
+    results: it is empty; the command must write it before it ends, by {duration_s}
     results: it is a log of Gatling "3.15.3", loadline reads 3.14; let the simulation write lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
     results: it is a log of Gatling before 3.12; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
-    results: it is the text of hey, which has no counts; hey -o csv; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
-    results: it is vegeta's report, which has no rows; vegeta attack -output={results}; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
-    results: its format is not known, it begins with "{\"metric\":\"http_reqs\",\"type\":\"Point\"}"; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
-    results: line 2 is no row of its format; has something else written there?
-    results: line 1 is no row of its format; has something else written there?
+    results: it is hey's text, which has no counts; use hey -o csv; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    results: it is vegeta's report, which has no rows; use vegeta attack -output={results}; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    results: its format is unknown, it starts with "{\"metric\":\"http_reqs\",\"type\":\"Point\"}"; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    results: line 2 is not a row of its format; did something else write there?
+    results: line 1 is not a row of its format; did something else write there?
     results: a sample of JMeter's XML has no ts and t; jmeter.save.saveservice.time and timestamp_format=ms write them
-    results: it is no whole JSON document (EOF while parsing a value at line 1 column 62); the command must have ended by {duration_s}
+    results: it is not a complete JSON document (EOF while parsing a value at line 1 column 62); the command must have ended by {duration_s}
     results: line 2 is longer than 4 MiB; leave answers out (vegeta: -max-body=0)
     "#);
 }
@@ -240,12 +243,12 @@ fn recorded_files_of_real_tools_are_read() {
     vegeta/results.gob = vegeta Rows: 100 with 66 failed, ms - - -; "GET /": 67 with 33 failed, ms 16.13 - -; "GET /bad": 33 with 33 failed, ms - - -
     vegeta/results.json = vegeta JSON Rows: 100 with 66 failed, ms - - -; "GET /": 67 with 33 failed, ms 16.13 - -; "GET /bad": 33 with 33 failed, ms - - -
     vegeta/results.csv = vegeta CSV Rows: 100 with 66 failed, ms - - -; "GET /": 67 with 33 failed, ms 16.13 - -; "GET /bad": 33 with 33 failed, ms - - -
-    vegeta/report.json: results: it is vegeta's report, which has no rows; vegeta attack -output={results}; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    vegeta/report.json: results: it is vegeta's report, which has no rows; use vegeta attack -output={results}; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
     gatling/results/sim-20261127002211554/simulation.log = Gatling Rows: 100 with 0 failed, ms 14.00 240.12 682.10; "root": 100 with 0 failed, ms 14.00 240.12 682.10
     gatling/refused/sim-20261127004527784/simulation.log = Gatling Rows: 10 with 10 failed, ms - - -; "root": 10 with 10 failed, ms - - -
     hey/out.csv = hey Rows: 100 with 0 failed, ms 0.30 3.40 11.21
     hey/refused.csv = hey Rows: 0 with 0 failed, ms - - -
-    hey/out.txt: results: it is the text of hey, which has no counts; hey -o csv; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    hey/out.txt: results: it is hey's text, which has no counts; use hey -o csv; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
     oha/out.csv = oha CSV Rows: 20 with 0 failed, ms 0.06 12.20 41.62
     oha/out.json = oha JSON ToolSummary: 100 with 0 failed, ms 1.20 21.75 32.20
     oha/bad.json = oha JSON ToolSummary: 20 with 20 failed, ms - - -
@@ -256,9 +259,9 @@ fn recorded_files_of_real_tools_are_read() {
     wrk/latency.txt = wrk ToolSummary: 46929 with 0 failed, ms 0.02 4.91 16.18
     wrk/lua.txt = wrk ToolSummary: 16531 with 16531 failed, ms - - -
     locust/out_stats.csv = Locust ToolSummary: 82 with 4 failed, ms - - -; "GET /": 78 with 0 failed, ms 11.00 32.00 80.00; "GET /bad": 4 with 4 failed, ms - - -
-    locust/stdout.json: results: its format is not known, it begins with "["; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    locust/stdout.json: results: its format is unknown, it starts with "["; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
     loadline/seconds.hlog = HdrHistogram Intervals: 100 with 0 failed, ms 1.56 16.29 62.39
-    artillery/out.json: results: its format is not known, it begins with "{"; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
-    autocannon/out.json: results: its format is not known, it begins with "{\"url\":\"http://127.0.0.1:18080/\",\"connections\":2,\"sampleInt\""; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    artillery/out.json: results: its format is unknown, it starts with "{"; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
+    autocannon/out.json: results: its format is unknown, it starts with "{\"url\":\"http://127.0.0.1:18080/\",\"connections\":2,\"sampleInt\""; loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {"time": 1795738504.25, "latency": 0.0123, "ok": true}
     "#);
 }

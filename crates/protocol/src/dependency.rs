@@ -31,7 +31,7 @@ impl FromStr for DependencyScope {
         match text {
             "trial" => Ok(Self::Trial),
             "result" => Ok(Self::Result),
-            other => Err(format!("`{other}` is no scope of a dependency")),
+            other => Err(format!("`{other}` is not a scope of a dependency")),
         }
     }
 }

@@ -250,7 +250,7 @@ impl FromStr for EngineKind {
         let found = Self::ALL
             .into_iter()
             .find(|kind| kind.program_name() == text);
-        found.ok_or_else(|| format!("`{text}` is no container engine that loadline knows"))
+        found.ok_or_else(|| format!("`{text}` is not a container engine that loadline knows"))
     }
 }
 

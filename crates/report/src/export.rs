@@ -57,7 +57,7 @@ struct ExportVersion {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    #[error("this is no exported result: {why}")]
+    #[error("this is not an exported result: {why}")]
     Form { why: String },
     #[error("the records have format {found}, this loadline knows {SCHEMA}")]
     Newer { found: u32 },

@@ -116,7 +116,7 @@ impl TrialHost for ApartHost {
             RunRefusal::new(
                 "starting the image",
                 "it was not examined",
-                "call loadline again",
+                "run loadline again",
             )
         })?;
         let (log, reading) = delivery.make_log()?;
@@ -257,10 +257,10 @@ impl ApartFollower {
             }
             match pair.is_running() {
                 Some(false) => {
-                    return Err("loadline's own container ended in the middle of it".to_owned());
+                    return Err("loadline's own container ended midway".to_owned());
                 }
                 None if heard.elapsed() > AWAY => {
-                    return Err("the engine does not answer any more".to_owned());
+                    return Err("the engine no longer answers".to_owned());
                 }
                 _ => std::thread::sleep(POLL * 10),
             }
@@ -293,7 +293,7 @@ impl ApartFollower {
 
     fn explain_unseen_application(&self, pair: &ApartContainers) -> Result<TrialEnding, String> {
         let Some(ended) = pair.container_end() else {
-            let why = "it runs, and a second container of the same user cannot look at it: a security module, user namespaces or a virtual machine for each container stand between them";
+            let why = "it runs, but a second container of the same user cannot inspect it: a security module, user namespaces or a virtual machine per container prevents that";
             let hint = "measure it where the engine runs, as root: docs/guides/images.md";
             let what = "reading the counters of the application's container";
             return Ok(TrialEnding::Refused(RunRefusal::new(what, why, hint)));

@@ -117,21 +117,25 @@ fn read_baseline(path: &Path) -> Result<Option<Baseline>, RunRefusal> {
             return Err(RunRefusal::new(
                 what,
                 error,
-                "give a file that you may read: --baseline FILE",
+                "give a readable file: --baseline FILE",
             ));
         }
         Ok(file) => {
             let read = file.take(LARGEST).read_to_string(&mut text);
             read.map_err(|e| {
-                RunRefusal::new(&what, e, "give a file of `loadline verify --accept`")
+                RunRefusal::new(
+                    &what,
+                    e,
+                    "give a file written by `loadline verify --accept`",
+                )
             })?;
         }
     }
     let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
         RunRefusal::new(
             &what,
-            format!("it is none: {error}"),
-            "give a file of `loadline verify --accept`, or write a new one: --accept",
+            format!("it is not a baseline: {error}"),
+            "give a file written by `loadline verify --accept`, or write a new one: --accept",
         )
     })?;
     match baseline.schema > SCHEMA {

@@ -144,7 +144,7 @@ fn in_image(
         .map(|o| o.text.clone())
         .collect();
     if let (Some(first), None) = (ordered.first(), &found.jdk) {
-        let why = format!("there is no JVM in it that would take {first}");
+        let why = format!("it has no JVM that could take {first}");
         let hint = "leave the JVM options out, or measure an image with a JVM";
         return Err(RunRefusal::new(what(), why, hint).into());
     }
@@ -283,7 +283,7 @@ fn add_options(
     let words: Vec<&str> = options.iter().map(String::as_str).collect();
     let own = env.get(variable).map(String::as_str);
     let text = join_environment(variable, own, &words).ok_or_else(|| {
-        let why = "its reader splits it at blanks, and one of the JVM options has blanks or quotes";
+        let why = "it is split at blanks, but a JVM option has blanks or quotes";
         let hint = "leave that option out, or give it to every JVM: --options-to all";
         RunRefusal::new(variable, why, hint)
     })?;
@@ -470,9 +470,9 @@ mod tests {
             &DetectedJdks::scan_places(&places),
             &places,
         );
-        let refusal = refused.expect_err("there is no JVM").to_string();
+        let refusal = refused.expect_err("it has no JVM").to_string();
         assert!(
-            refusal.contains("no JVM in it that would take -Xmx64m"),
+            refusal.contains("no JVM that could take -Xmx64m"),
             "{refusal}"
         );
         configuration.jvm_options.clear();

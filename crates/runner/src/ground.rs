@@ -100,11 +100,11 @@ pub fn explain_change(
         && is_same_node(was, is);
     if !is_same_machine {
         return Some(
-            "this machine is not as it was when the result was begun (kernel, CPUs, memory, JDKs or the runtime of its containers differ); trials of two machines are not mixed",
+            "this machine has changed since the result was started (kernel, CPUs, memory, JDKs or container runtime); trials of two machines are not mixed",
         );
     }
     (then.is_some() && then != now).then_some(
-        "something that trials depend on has changed since the result was begun (a file of the application, or loadline itself); trials of both are not mixed",
+        "something that trials depend on has changed since the result was started (a file of the application, or loadline itself); old and new trials are not mixed",
     )
 }
 

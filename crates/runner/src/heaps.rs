@@ -96,7 +96,7 @@ pub fn check_heaps(
         let largest: Vec<&str> = heap_words(&words, &SIZES[..1]).collect();
         if let [first, .., last] = largest.as_slice() {
             let why = format!("the largest heap is given twice: {first} and {last}");
-            return Err(RunRefusal::new("the heap", why, "leave one of them out"));
+            return Err(RunRefusal::new("the heap", why, "leave one out"));
         }
         let share = heap_words(&words, &SHARES[..1]).next();
         if let (Some(size), Some(share)) = (largest.first(), share) {
@@ -141,7 +141,7 @@ pub fn check_heaps(
             let name = name
                 .or(app.command.first().map(Cow::from))
                 .unwrap_or_default();
-            let why = format!("{name} runs no JVM that loadline knows, and only a JVM has a heap");
+            let why = format!("{name} runs no JVM that loadline knows, so there is no heap to set");
             return Err(RunRefusal::new(
                 format!("--heap {wanted}"),
                 why,

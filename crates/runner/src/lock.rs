@@ -210,7 +210,7 @@ fn open_plain(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
         .open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is no file; remove it")),
+        false => Err(io::Error::other("it is not a file; remove it")),
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
         let ended = ended.recv_timeout(Duration::from_secs(20));
         let (held, locked) = ended.expect("it waits for nobody");
         assert_eq!(held, "another loadline is measuring on this machine");
-        assert!(locked.is_err_and(|why| why.contains("it is no file")));
+        assert!(locked.is_err_and(|why| why.contains("it is not a file")));
         fs::remove_file(&path).expect("its own");
         fs::write(directory.path().join("secret"), "hunter2").expect("a file");
         std::os::unix::fs::symlink(directory.path().join("secret"), &path).expect("a link");

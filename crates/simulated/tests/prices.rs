@@ -183,7 +183,7 @@ fn what_means_nothing_is_refused() {
     test.toml:8:19: `fargate` sells nothing that holds 32 vCPU, 8Gi
         sizes = ["1/2Gi", "32/8Gi"]
     "#);
-    insta::assert_snapshot!(refuse("replicas = \"2..3\"", rate), @"test.toml: replicas (--replicas) is given without prices, and means nothing without them");
+    insta::assert_snapshot!(refuse("replicas = \"2..3\"", rate), @"test.toml: replicas (--replicas) needs prices");
     insta::assert_snapshot!(refuse("prices = \"fargate\"", "closed = true"), @r#"
     test.toml:7:10: the cheapest deployment needs a rate to carry
         prices = "fargate"

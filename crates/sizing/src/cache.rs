@@ -58,7 +58,7 @@ pub struct UnknownKind(String);
 
 impl fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no cache: write appcds, aot or scc", self.0)
+        write!(f, "`{}` is not a cache: write appcds, aot or scc", self.0)
     }
 }
 

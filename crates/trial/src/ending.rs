@@ -38,7 +38,7 @@ const READ: Duration = Duration::from_secs(5);
 /// Most that is taken over of a file of the application, in bytes: a start-up cache has some 100 MB.
 const HANDED_OVER: u64 = 4 << 30;
 
-const NOT_TOLD: &str = "its own process ended when it was told to (SIGTERM), and what it had started did not: that was killed, as in a container; a start script must `exec` its JVM";
+const NOT_TOLD: &str = "its own process exited on SIGTERM, but its children did not and were killed, as in a container; a start script must `exec` its JVM";
 
 /// How long a container may take to say how a killed application ended; milliseconds as a rule.
 const TOLD: Duration = Duration::from_secs(2);

@@ -53,11 +53,11 @@ pub fn step_out() -> Result<Infallible, RunRefusal> {
         RunRefusal::new(
             "running from loadline's own image",
             why,
-            format!("it needs the machine around it: {LINE}"),
+            format!("it needs access to the host: {LINE}"),
         )
     };
     let holder =
-        find_holder().ok_or_else(|| refused("it sees no process of the machine".to_owned()))?;
+        find_holder().ok_or_else(|| refused("it sees no process of the host".to_owned()))?;
     let program = File::open("/proc/self/exe").and_then(|mut program| in_memory(&mut program));
     let program = program.map_err(|e| refused(format!("its own program: {e}")))?;
     enter_namespaces(&holder).map_err(|e| refused(format!("entering the machine: {e}")))?;

@@ -304,8 +304,8 @@ impl GeneratorProcess {
                 InvalidReason::GeneratorSaturated,
                 format!(
                     "the load generator took more memory than it may have ({} for this load) and was \
-                     killed; try fewer connections or streams (--connections, --streams), and please \
-                     report it: no server should bring it there",
+                     killed; try fewer connections or streams (--connections, --streams), and \
+                     please report it: no server should be able to cause this",
                     self.memory
                 ),
             ));

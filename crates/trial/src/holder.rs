@@ -44,7 +44,7 @@ impl ContainedProgram<'_> {
                     refusal_halt(
                         "starting the application",
                         "its order is for a pod, and this is none".to_owned(),
-                        "see `loadline --help` for the commands for people",
+                        "see `loadline --help` for the commands to use",
                     )
                 })?;
                 if self.as_shipped {

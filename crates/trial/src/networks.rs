@@ -65,8 +65,8 @@ fn join_network(
 pub(crate) fn docker_cannot() -> RunRefusal {
     RunRefusal::new(
         "joining the network of the dependencies",
-        "docker puts a container only into the network of another container that it runs",
-        "make the first dependency an image of docker's too and give it no toxics, or let podman start all: engine = \"podman\"",
+        "docker can only put a container into the network of another of its containers",
+        "make the first dependency a docker image too, without toxics, or let podman start all: engine = \"podman\"",
     )
 }
 

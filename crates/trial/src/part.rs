@@ -40,9 +40,9 @@ impl TrialProcessError {
     pub fn recovery_hint(&self) -> &'static str {
         match self {
             Self::Parent(ParentError::NotForPeople) => {
-                "see `loadline --help` for the commands for people"
+                "see `loadline --help` for the commands to use"
             }
-            Self::Parent(_) => "loadline resume goes on with what it was doing",
+            Self::Parent(_) => "continue with loadline resume",
             Self::Log(_) => "free some space in the state directory",
             Self::Thread(_) => "look at ulimit -u and pids.max",
         }

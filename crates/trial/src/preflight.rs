@@ -49,7 +49,8 @@ fn broken_check(name: &'static str, detail: String) -> PreflightCheck {
 
 fn check_spare_cpu() -> PreflightCheck {
     let count = cpus::available_cpus().map_or(0, |cpus| cpus.len());
-    let fix = "use a machine with two CPUs: with one, the load generator takes what it measures";
+    let fix =
+        "use a machine with two CPUs: with one, the load generator takes CPU from the application";
     PreflightCheck {
         name: "a CPU for the load generator",
         status: if count > 1 {

@@ -84,7 +84,7 @@ impl StudyCourse {
                 aged: None,
                 burst_requests: 0,
                 steps: Vec::new(),
-                end: SqueezeEnd::NotPossible("the application did not get so far".to_owned()),
+                end: SqueezeEnd::NotPossible("the application did not get that far".to_owned()),
                 read_ahead: None,
                 limit_after: None,
             },

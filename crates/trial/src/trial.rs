@@ -410,7 +410,7 @@ impl OngoingTrial<'_> {
             if load.phase == TrialPhase::Measure && cut_pauses > 0 {
                 state.warnings.push(format!(
                     "{cut_pauses} pauses of users were cut short: a request was due and all {} \
-                     connections were taken; say more of them (--connections)",
+                     connections were taken; allow more (--connections)",
                     load.plan.connections
                 ));
             }

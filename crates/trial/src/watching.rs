@@ -132,7 +132,7 @@ fn unplaced_warning(
     let throttled = end?.saturating_sub(begin?);
     (throttled > 0).then(|| {
         format!(
-            "it was throttled for {:.1} ms, summed over its CPUs, but when is not known: the samples did not find the boundary of the CFS period, so no pause is told as throttled; samples = \"1ms\" finds such spans without it",
+            "it was throttled for {:.1} ms, summed over its CPUs, but it is not known when: the samples did not find the boundary of the CFS period, so no pause counts as throttled; samples = \"1ms\" finds such spans without it",
             throttled as f64 / 1e6
         )
     })
@@ -249,7 +249,7 @@ mod tests {
         let locked = Pace::PhaseLocked(Duration::from_millis(100));
         let all = told(locked, None);
         assert!(all.starts_with("it was throttled for 40.0 ms"), "{all}");
-        assert!(all.contains("when is not known"), "{all}");
+        assert!(all.contains("it is not known when"), "{all}");
         assert_eq!(told(locked, Some((5, 9))), all);
         assert_eq!(told(locked, Some((2, 5))), "", "not in the measure phase");
         assert_eq!(told(Pace::Every(INTERVAL), None), "");

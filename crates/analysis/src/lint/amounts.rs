@@ -19,7 +19,7 @@ const MANY_CPUS: u32 = 100;
 pub(super) fn check_quantities(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
     container.unreadable.iter().map(|text| {
         if text.contains(['$', '{']) {
-            let problem = format!("{text} is a placeholder, and not looked at");
+            let problem = format!("{text} is a placeholder and was not checked");
             let hint = "fill it in first: envsubst < FILE | loadline lint -; of a Template: oc process -f FILE -p NAME=VALUE -o yaml | loadline lint -";
             return finding(Severity::Warning, problem, hint);
         }

@@ -155,7 +155,7 @@ pub(super) fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {
     (!container.unseen.is_empty()).then(|| {
         finding(
             Severity::Note,
-            format!("not looked at: {}", container.unseen.join(", ")),
+            format!("not checked: {}", container.unseen.join(", ")),
             "JVM options in it count too: give it with the manifest, such as by kubectl get -o yaml",
         )
     })

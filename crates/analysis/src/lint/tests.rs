@@ -223,7 +223,7 @@ fn a_heap_without_a_limit_is_what_its_options_say() {
     Error: QoS class BestEffort: the pod has no requests and no limits
     Error: QoS class BestEffort: the pod has no requests and no limits
     Warning: no memory limit: whether an option bounds the heap is not to be seen here
-    Note: not looked at: ConfigMap env
+    Note: not checked: ConfigMap env
     ");
 }
 
@@ -290,7 +290,7 @@ fn quantities_and_heaps_that_cannot_be_meant_are_named() {
         jvm: vec!["-Xmx{{".to_owned()],
         ..container()
     };
-    insta::assert_snapshot!(text(&placeholder, MeasuredNeeds::default()), @"Warning: limits.memory `${MEMORY}` is a placeholder, and not looked at");
+    insta::assert_snapshot!(text(&placeholder, MeasuredNeeds::default()), @"Warning: limits.memory `${MEMORY}` is a placeholder and was not checked");
     let unknown = LintedContainer {
         unreadable: vec!["limits.memory `512MB`".to_owned()],
         ..container()

@@ -35,7 +35,9 @@ impl JvmObjective {
         let bound = percent
             .filter(|percent| *percent > 0.0 && *percent <= 100.0)
             .map(|percent| round_printed(percent) / 100.0)
-            .ok_or_else(|| "the bound is no percentage above 0 and at most 100 (80%)".to_owned());
+            .ok_or_else(|| {
+                "the bound is not a percentage above 0 and at most 100 (80%)".to_owned()
+            });
         match name.trim() {
             "heap" => Some(bound.map(|bound| Self::Heap { bound })),
             "gc" => Some(bound.map(|bound| Self::Gc { bound })),
@@ -83,7 +85,11 @@ mod tests {
         );
         for text in ["heap<64Mi", "heap<0%", "gc<101%", "gc<x%"] {
             let error = text.parse::<Slo>().expect_err(text);
-            assert!(error.why.contains("no percentage above 0"), "{}", error.why);
+            assert!(
+                error.why.contains("not a percentage above 0"),
+                "{}",
+                error.why
+            );
         }
     }
 }

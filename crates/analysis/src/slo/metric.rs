@@ -113,9 +113,9 @@ impl MetricObjective {
             }
             MetricWord::Drains => parse_duration(bound)
                 .map(|bound| bound.as_secs_f64())
-                .ok_or("the bound is no duration (60s)"),
+                .ok_or("the bound is not a duration (60s)"),
             _ if number.is_none() && is_latency => return None,
-            _ => number.ok_or("the bound is no number (1000)"),
+            _ => number.ok_or("the bound is not a number (1000)"),
         };
         let objective = bound.map(|bound| Self {
             word,

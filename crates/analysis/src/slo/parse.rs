@@ -82,7 +82,7 @@ fn parse_outage_objective(text: &str) -> Result<Option<OutageObjective>, ParseSl
     match text.split_once('<') {
         Some((name, bound)) if name.trim() == "recovers" => {
             let bound = parse_duration(bound.trim().trim_start_matches('='));
-            let bound = bound.ok_or_else(|| error("the bound is no duration (10s)"))?;
+            let bound = bound.ok_or_else(|| error("the bound is not a duration (10s)"))?;
             Ok(Some(OutageObjective::Recovers { bound }))
         }
         _ => Ok(None),
@@ -207,7 +207,7 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
     let time = || match parse_duration(bound) {
         Some(Duration::ZERO) => Err(error("the bound is not above 0")),
         Some(bound) => Ok(bound),
-        None => Err(error("the bound is no duration (50ms, 1.5s)")),
+        None => Err(error("the bound is not a duration (50ms, 1.5s)")),
     };
     match name {
         "max" => Ok(Objective::MaxLatency { bound: time()? }),
@@ -217,7 +217,7 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
                 .strip_suffix('%')
                 .and_then(|p| p.trim().parse::<f64>().ok())
                 .map(round_printed);
-            let percent = percent.ok_or_else(|| error("the bound is no percentage (0.1%)"))?;
+            let percent = percent.ok_or_else(|| error("the bound is not a percentage (0.1%)"))?;
             if !(percent > 0.0 && percent <= 100.0) {
                 return Err(error(
                     "the percentage is not above 0 and at most 100; for no error at all: errors<0.001%",
@@ -312,7 +312,7 @@ mod tests {
         for text in ["lag: p50<1000", "lag: mx<1000", "lag: max<1k"] {
             assert!(why(text).is_some_and(|why| why.ends_with(metric::FORM)));
         }
-        let wanted = "the bound is no duration (50ms, 1.5s)";
+        let wanted = "the bound is not a duration (50ms, 1.5s)";
         assert_eq!(why("p99<fast").as_deref(), Some(wanted));
         assert_eq!(why("p99 < 250ms, errors < 1 %"), None);
         for text in ["errors<0%", "errors<100.1%"] {

@@ -49,7 +49,7 @@ impl RunObjective {
         let is_equal = text[at..].starts_with('=');
         let time = || match parse_duration(bound) {
             Some(bound) if !bound.is_zero() && !is_equal => Ok(bound),
-            _ => Err("the bound is no duration (60s, 10m)".to_owned()),
+            _ => Err("the bound is not a duration (60s, 10m)".to_owned()),
         };
         Some(match name {
             "time" => time().map(|bound| Self::Time { bound }),
@@ -109,7 +109,7 @@ fn slower_bound(text: &str) -> Result<f64, String> {
     percent
         .filter(|percent| *percent >= 1.0 && *percent <= 1000.0)
         .map(|percent| round_printed(percent) / 100.0)
-        .ok_or_else(|| "the bound is no percentage from 1 to 1000 (10%)".to_owned())
+        .ok_or_else(|| "the bound is not a percentage from 1 to 1000 (10%)".to_owned())
 }
 
 impl fmt::Display for RunObjective {
@@ -154,7 +154,7 @@ mod tests {
     fn what_is_no_bound_of_a_run_is_told() {
         let why = |text: &str| text.parse::<Slo>().expect_err(text).why;
         assert!(why("time<soon").contains("no duration"));
-        assert!(why("slower<0.1%").contains("no percentage"));
+        assert!(why("slower<0.1%").contains("not a percentage"));
         assert!(why("exit=boom").contains("0 to 255"));
         assert!(why("GET /: time<60s").contains("not of a request"));
     }

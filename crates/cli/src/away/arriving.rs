@@ -104,7 +104,7 @@ fn refuse_files(file: &ExperimentFile, text: &str) -> Result<(), Error> {
 
 fn not_accepted(problem: &str) -> Error {
     Error::new(FailureKind::Environment, format!("{SOURCE} {problem}")).with_hint(
-        "loadline sends no such experiment: it was changed there. Nothing was taken; kubectl get job -o yaml shows who made it",
+        "loadline never sends such an experiment: it was changed there. Nothing was fetched; kubectl get job -o yaml shows who made it",
     )
 }
 

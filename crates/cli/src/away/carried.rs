@@ -26,28 +26,28 @@ pub fn checked_cluster(
 ) -> Result<ClusterSettings, Error> {
     let Some(cluster) = &given.experiment.cluster else {
         return Err(flag_error(
-            "--in-cluster: its trials run on this machine, and so does loadline",
+            "--in-cluster: its trials run on this machine, so loadline must too",
         )
-        .with_hint("let them be pods: --kubernetes"));
+        .with_hint("run them as pods: --kubernetes"));
     };
     if flags.reuse {
         return Err(
-            flag_error("--in-cluster and --reuse: earlier results are here")
-                .with_hint("leave one of them out"),
+            flag_error("--in-cluster and --reuse: earlier results are on this machine")
+                .with_hint("leave one out"),
         );
     }
     if output.report.is_some() || output.json {
         return Err(
-            flag_error("--in-cluster: there is no result yet when this returns")
-                .with_hint("give --report and --json to `loadline resume`, which fetches it"),
+            flag_error("--in-cluster: this returns before there is a result")
+                .with_hint("pass --report and --json to `loadline resume`, which fetches it"),
         );
     }
     let dependencies = given.experiment.dependencies.len() + given.experiment.stubs.len();
     if dependencies > 0 {
-        return Err(
-            flag_error("--in-cluster: trials as pods have no dependencies and stubs yet")
-                .with_hint("measure it on a machine: without --kubernetes"),
-        );
+        return Err(flag_error(
+            "--in-cluster: trials as pods cannot have dependencies or stubs yet",
+        )
+        .with_hint("measure on this machine, without --kubernetes"));
     }
     Ok(cluster.clone())
 }
@@ -64,9 +64,7 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
             "--in-cluster: the load reads the file {} of this machine while it runs",
             file.display()
         ))
-        .with_hint(
-            "a profile goes along, and a body that stands in the request itself: --body TEXT",
-        ));
+        .with_hint("only a profile and an inline body are sent along: --body TEXT"));
     }
     let spec = &given.experiment.load.spec;
     let mut credentials = [&spec.basic, &spec.bearer].into_iter().flatten();
@@ -74,14 +72,15 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
         return Err(flag_error(format!(
             "--in-cluster: the load reads a credential from a file of this machine: {file}"
         ))
-        .with_hint("let it be a variable, which goes along: {env:NAME}"));
+        .with_hint("use a variable, which is sent along: {env:NAME}"));
     }
     if !given.experiment.app.volumes.is_empty() {
-        return Err(
-            flag_error("--in-cluster: trials as pods have no volumes of this machine").with_hint(
-                "measure it on a machine: without --kubernetes; or put the files into the image",
-            ),
-        );
+        return Err(flag_error(
+            "--in-cluster: trials as pods cannot mount volumes of this machine",
+        )
+        .with_hint(
+            "measure on this machine, without --kubernetes; or put the files into the image",
+        ));
     }
     let parsed = given.text.parse::<toml::Table>();
     let table = parsed.map_err(|e| Error::new(FailureKind::Internal, e))?;
@@ -94,14 +93,14 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
             return Err(flag_error(format!(
                 "--in-cluster: the experiment refers to a file of this machine: {text}"
             ))
-            .with_hint("let it be a variable, which goes along: --env NAME, or {env:NAME}"));
+            .with_hint("use a variable, which is sent along: --env NAME, or {env:NAME}"));
         }
         for name in variable_names(text) {
             let value = std::env::var(name).map_err(|_| {
                 flag_error(format!(
                     "the experiment refers to the variable `{name}`, which is not set"
                 ))
-                .with_hint("set it where loadline is called; it goes along as a Secret")
+                .with_hint("set it in loadline's environment; it is sent along as a Secret")
             })?;
             all.insert(name.to_owned(), value);
         }

@@ -99,14 +99,14 @@ fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, Strin
     };
     let name: workload::WorkloadName = from.workload.parse().map_err(|why: String| {
         Error::new(FailureKind::Environment, one_line(&why)).with_hint(
-            "the experiment in the cluster names no workload that can be read: begin a new result",
+            "the experiment in the cluster names no workload that can be read: start a new result",
         )
     })?;
     let object = workload::read(cluster, &name)?;
     let template = workload::extract_template(&name, &object, &from.container)?;
     let own = template.pod.get("serviceAccountName");
     let own = own.and_then(|name| name.as_str()).unwrap_or("default");
-    let mut all = vec![(account, format!("{own}, as {name} has it"))];
+    let mut all = vec![(account, format!("{own}, as in {name}"))];
     let images = template
         .before
         .iter()
@@ -123,9 +123,10 @@ fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
         return Ok(());
     }
     if !stdin().is_terminal() || !stderr().is_terminal() {
-        let problem = "an experiment from a cluster runs only after a confirmation, and there is no terminal to ask on";
+        let problem =
+            "an experiment from a cluster needs confirmation, and there is no terminal to ask on";
         return Err(Error::new(FailureKind::Usage, problem)
-            .with_hint("if the lines above are what you expect: the same command with --yes"));
+            .with_hint("if the lines above are as expected, repeat the command with --yes"));
     }
     write_stderr(format_args!("run it? [y/N] "));
     let mut answer = String::new();
@@ -135,7 +136,7 @@ fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
         "y" | "Y" | "yes" => Ok(()),
         _ => Err(
             Error::new(FailureKind::Usage, "not confirmed: nothing was run").with_hint(
-                "the Job in the cluster is as it was; `kubectl describe job` shows more of it",
+                "the Job in the cluster is unchanged; `kubectl describe job` shows more",
             ),
         ),
     }

@@ -249,9 +249,9 @@ fn subject(experiment: &Experiment) -> Result<(InstalledJdk, JavaApplication), E
     let base = configurations.first().unwrap_or(&experiment.base);
     let assembled = assemble(experiment, base, &jdks, &places)?;
     if let (Some(image), None) = (&experiment.app.image, &assembled.jdk) {
-        let what = format!("the image {}: there is no JVM in it", image.reference);
+        let what = format!("the image {} has no JVM", image.reference);
         return Err(Error::new(FailureKind::Usage, what)
-            .with_hint("a start-up cache is a JVM's: name an image with one. Where the engine has no overlay driver (`info` says which), loadline sees no files of an image"));
+            .with_hint("name an image with a JVM. If the engine has no overlay driver (see its `info`), loadline cannot see the files of an image"));
     }
     let no_jdk = || CacheError::NoJdk {
         program: experiment.app.command.first().cloned().unwrap_or_default(),
@@ -495,7 +495,7 @@ fn limits_and_layers(made: &SharedCacheInfo) -> String {
     if let Some(directory) = &made.directory {
         let below: Vec<&str> = made.below.iter().map(|layer| layer.name.as_str()).collect();
         let below = below.join(", ");
-        text += &format!("It is a layer above {below} of the image, of use in {directory} only.\n");
+        text += &format!("It is a layer above {below} of the image, usable only in {directory}.\n");
     }
     text
 }

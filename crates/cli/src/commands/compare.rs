@@ -34,7 +34,7 @@ pub struct CompareArguments {
 pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let state = arguments.state.as_deref();
     if arguments.first == "-" && arguments.second == "-" {
-        let what = "standard input holds one result, and both are named -";
+        let what = "standard input holds one result, but both are named -";
         return Err(
             Error::new(FailureKind::Usage, what).with_hint("name the file or the id of the other")
         );
@@ -51,7 +51,7 @@ pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<Comm
     if let Some(why) = comparison.cannot_say {
         let cannot = format!("not comparable: {why}");
         return Err(Error::new(FailureKind::Invalid, cannot).with_hint(format!(
-            "measure both with one SLO, load and machine, or go on with what was stopped: {}",
+            "measure both with the same SLO, load and machine, or resume the one that was stopped: {}",
             next("resume")
         )));
     }

@@ -47,7 +47,7 @@ pub fn run(arguments: DoctorArguments, out: &mut AnswerPrinter) -> Result<Comman
                 checks.len()
             ),
         )
-        .with_hint("the column `what to do` above says how to mend each")),
+        .with_hint("the column `what to do` above shows how to fix each")),
     }
 }
 
@@ -58,7 +58,7 @@ pub fn in_short() -> String {
     match (are(CheckStatus::Broken), are(CheckStatus::Missing)) {
         (0, 0) => "This machine can measure.".to_owned(),
         (0, missing) => format!(
-            "This machine can measure; {missing} of what results could hold will lack: loadline doctor"
+            "This machine can measure; {missing} kinds of data will be missing: loadline doctor"
         ),
         (broken, _) => format!(
             "This machine cannot measure yet, {broken} of {} things that trials need do not work: loadline doctor",
@@ -107,7 +107,7 @@ fn check_machine() -> PreflightCheck {
 }
 
 fn check_java(found: &DetectedJdks) -> PreflightCheck {
-    let fix = "install one (apt-get install openjdk-17-jdk-headless), or set JAVA_HOME; only applications that are not started by `java` can be measured without";
+    let fix = "install one (apt-get install openjdk-17-jdk-headless), or set JAVA_HOME; without one only applications that `java` does not start can be measured";
     match found.jdks.as_slice() {
         [] => PreflightCheck {
             name: "JDK",

@@ -11,7 +11,7 @@ const HINT: &str = "add [[outage]] with dependency = \"db\", at = \"20s\", for =
 pub fn run(arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let given = arguments.read_experiment()?;
     if !given.experiment.has_outages() {
-        let why = "this experiment has no outage: nothing goes away";
+        let why = "this experiment has no outage to drill";
         return Err(Error::new(FailureKind::Usage, why).with_hint(HINT));
     }
     run::measure(given, &arguments, out)
@@ -21,8 +21,7 @@ pub fn refuse_search(given: &LoadedExperiment) -> Result<(), Error> {
     if !given.experiment.has_outages() {
         return Ok(());
     }
-    let why =
-        "a size is searched under a load that stays as it is, and this experiment has an outage";
-    let hint = "size without it, then: loadline drill";
+    let why = "`size` needs an undisturbed load, but this experiment has an outage";
+    let hint = "size without it, then run: loadline drill";
     Err(Error::new(FailureKind::Usage, why).with_hint(hint))
 }

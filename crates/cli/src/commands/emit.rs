@@ -138,7 +138,7 @@ pub struct EmitArguments {
 fn parse_image_name(text: &str) -> Result<String, String> {
     match is_image_name(text) {
         true => Ok(text.to_owned()),
-        false => Err("it is no name of an image; write registry.example/orders:1.4".to_owned()),
+        false => Err("it is not an image name; write registry.example/orders:1.4".to_owned()),
     }
 }
 
@@ -149,7 +149,7 @@ fn parse_schedule(text: &str) -> Result<String, String> {
     match has_fields && text.chars().all(|c| c == ' ' || is_field(c)) {
         true => Ok(text.to_owned()),
         false => Err(
-            "it is no schedule; write minute, hour, day, month and day of the week: '0 3 * * *'"
+            "it is not a schedule; write minute, hour, day, month and day of the week: '0 3 * * *'"
                 .to_owned(),
         ),
     }
@@ -176,7 +176,7 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
     if let Some(namespace) = &arguments.rbac {
         let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if namespace.is_empty() || !namespace.chars().all(is_part) {
-            let problem = format!("--rbac: `{namespace}` is no name of a namespace");
+            let problem = format!("--rbac: `{namespace}` is not a namespace name");
             return Err(Error::new(FailureKind::Usage, problem).with_hint("--rbac shop"));
         }
         out.print_answer(&rights::role(namespace))?;
@@ -294,15 +294,14 @@ fn build_application(
     let scaling = scaling(arguments, (view, experiment), replicas)?;
     refuse_cache_of_another_jvm(arguments.cache, jdk, jvm.is_openj9)?;
     if command.liberty.is_some() && arguments.cache.is_some() {
-        let refusal =
-            "--cache: the image of an Open Liberty by its start script gets no start-up cache";
+        let refusal = "--cache: an Open Liberty image with its start script gets no start-up cache";
         return Err(Error::new(FailureKind::Usage, refusal).with_hint(
             "leave --cache out; on OpenJ9 its start script makes a shared class cache",
         ));
     }
     let ready = readiness_probe(experiment);
     if ready.is_none() && arguments.cache.is_some() {
-        let refusal = "--cache: the application has no port that could answer and end the start that fills the cache";
+        let refusal = "--cache: the application has no port to tell when the start that fills the cache is done";
         return Err(Error::new(FailureKind::Usage, refusal)
             .with_hint("leave --cache out, or measure with an address: --metrics URL"));
     }
@@ -315,10 +314,10 @@ fn build_application(
     let image = arguments.image.clone().or_else(named);
     let is_pinned = image.as_deref().is_some_and(is_pinned);
     if arguments.name.is_some() && slug(&name) != name {
-        say!("warning: --name {name}: the files call it {}", slug(&name));
+        say!("warning: --name {name}: the files use {}", slug(&name));
     }
     if image.as_deref().is_none_or(is_latest) {
-        say!("warning: :latest is another image tomorrow: give --image NAME:VERSION, or a digest");
+        say!("warning: :latest changes over time: give --image NAME:VERSION or a digest");
     }
     Ok(ProductionApplication {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
@@ -375,10 +374,11 @@ fn scaling(
 ) -> Result<Option<AutoscalerNeeds>, Error> {
     let Some(max_replicas) = arguments.max_replicas else {
         return match arguments.purposes.contains(&EmitTarget::Keda) {
-            true => Err(
-                Error::new(FailureKind::Usage, "--for keda: how many pods at most?")
-                    .with_hint("add --max-replicas 10"),
-            ),
+            true => Err(Error::new(
+                FailureKind::Usage,
+                "--for keda needs a maximum number of pods",
+            )
+            .with_hint("add --max-replicas 10")),
             false => Ok(None),
         };
     };
@@ -447,11 +447,11 @@ fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
     }
     if let Some(name) = command.beside.iter().find(|n| has_word(OURS, n)) {
         let refusal = format!(
-            "{} needs {name}, which is a file of loadline's",
+            "{} needs {name}, but loadline writes a file of that name",
             jar.display()
         );
         return Err(Error::new(FailureKind::Usage, refusal)
-            .with_hint("give it another name, also in the jar's manifest, and measure it so"));
+            .with_hint("rename it, also in the jar's manifest, and measure again"));
     }
     Ok(command)
 }
@@ -537,7 +537,7 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
     if !there.is_empty() && !force {
         return Err(Error::new(
             FailureKind::Usage,
-            format!("files are already there: {}", there.join(", ")),
+            format!("files already exist: {}", there.join(", ")),
         )
         .with_hint("give another directory, or --force to overwrite them"));
     }

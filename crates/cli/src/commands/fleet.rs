@@ -167,7 +167,7 @@ pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
         let unknown = fleet.add_declared(declared);
         if unknown > 0 {
             talk!(
-                "{} of the cluster not known to Prometheus: no series in {}",
+                "{} of the cluster unknown to Prometheus: no series in {}",
                 format::count_of(unknown, "container"),
                 window.length
             );
@@ -250,7 +250,7 @@ fn write_experiments<'a>(
 ) -> Result<Vec<String>, Error> {
     std::fs::create_dir_all(directory).map_err(|e| {
         let what = format!("--toml-dir: cannot make {}: {e}", directory.display());
-        Error::new(FailureKind::Environment, what).with_hint("name a directory that you may write")
+        Error::new(FailureKind::Environment, what).with_hint("name a writable directory")
     })?;
     let mut written = Vec::new();
     for workload in workloads {
@@ -258,7 +258,10 @@ fn write_experiments<'a>(
         let name = workload.name.to_string().replace(|c| !is_plain(c), "-");
         let path = directory.join(format!("{name}.toml"));
         if path.exists() {
-            say!("warning: {} is there, and stays as it is", path.display());
+            say!(
+                "warning: {} already exists and stays unchanged",
+                path.display()
+            );
         } else {
             files::write(&path, &experiment_toml(workload, window))?;
         }
@@ -287,11 +290,11 @@ fn no_container_error(arguments: &FleetArguments, window: &QueryWindow) -> Error
         names => format!(" in {}", names.join(", ")),
     };
     let what = format!(
-        "{} knows no container that runs{place}: it has no series container_memory_working_set_bytes",
+        "{} knows no running container{place}: it has no series container_memory_working_set_bytes",
         arguments.prometheus
     );
     Error::new(FailureKind::Environment, what)
-        .with_hint("it must scrape the kubelet's cAdvisor (/metrics/cadvisor); a time in the past is given with --at")
+        .with_hint("it must scrape the kubelet's cAdvisor (/metrics/cadvisor); for a time in the past use --at")
 }
 
 fn write_output(arguments: &FleetArguments, text: &str) -> Result<(), Error> {

@@ -38,7 +38,7 @@ pub struct FootprintArguments {
 
 fn process(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|pid| *pid > 0);
-    number.ok_or_else(|| "it is no number of a process; `pgrep -a java` lists them".to_owned())
+    number.ok_or_else(|| "it is not a process id; `pgrep -a java` lists them".to_owned())
 }
 
 pub fn run(arguments: &FootprintArguments) -> Result<CommandOutcome, Error> {
@@ -108,7 +108,7 @@ fn smaps(pid: u32) -> Result<String, Error> {
             FailureKind::Environment,
             format!("process {pid}: {path}: {e}"),
         )
-        .with_hint("it has ended, or loadline may not look at it (run as root or as its user)")
+        .with_hint("it has exited, or loadline may not inspect it (run as root or as its user)")
     })
 }
 
@@ -177,10 +177,10 @@ fn footprint_text(seen: &FootprintReading) -> String {
             peak.as_mib(),
             footprint.tracking.as_mib(),
         ),
-        None => format!("\n{classes} classes, {threads} Java threads; by a Java dump, for which all threads stood"),
+        None => format!("\n{classes} classes, {threads} Java threads; from a Java dump, which stopped all threads"),
     });
     if let Some(live) = seen.live_heap {
-        lines.push(format!("{:.1} MiB of the heap are alive", live.as_mib()));
+        lines.push(format!("{:.1} MiB of the heap are live", live.as_mib()));
     }
     lines.join("\n")
 }
@@ -259,12 +259,12 @@ mod tests {
         resident           60.0 MiB  all of it
 
         9000 classes, 31 threads; the compilers' arenas peaked at 0.0 MiB; native memory tracking takes 0.0 MiB
-        12.0 MiB of the heap are alive
+        12.0 MiB of the heap are live
         ");
         seen.footprint.compiler_peak = None;
         let openj9 = footprint_text(&seen);
         assert!(
-            openj9.contains("\n9000 classes, 31 Java threads; by a Java dump"),
+            openj9.contains("\n9000 classes, 31 Java threads; from a Java dump"),
             "{openj9}"
         );
         let document = serde_json::to_value(footprint_document(&seen)).unwrap();

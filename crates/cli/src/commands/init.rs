@@ -75,7 +75,7 @@ pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
         None => directory.join(FILE),
     };
     if !is_printed && path.symlink_metadata().is_ok() && !arguments.force {
-        let what = format!("{} is already there", path.display());
+        let what = format!("{} already exists", path.display());
         return Err(Error::new(FailureKind::Usage, what)
             .with_hint("--force overwrites it, --dry-run shows what would be written"));
     }

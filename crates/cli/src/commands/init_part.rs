@@ -14,7 +14,7 @@ pub fn run() -> Result<CommandOutcome, Error> {
                 FailureKind::Environment
             }
         };
-        let hint = "see `loadline --help` for the commands for people";
+        let hint = "see `loadline --help` for the commands to use";
         let hint = matches!(error, InitError::NotForPeople).then_some(hint);
         Error::new(kind, error).with_hint_if(hint)
     })

@@ -133,7 +133,7 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
     if !arguments.advice.is_empty() {
         return Err(Error::new(
             FailureKind::Usage,
-            "advice is judged by running it, and the application's command is missing",
+            "advice is judged by running it, but the application's command is missing",
         )
         .with_hint("put it last, after --, as you would start it: -- java -jar app.jar"));
     }

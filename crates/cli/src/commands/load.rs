@@ -126,7 +126,7 @@ fn in_one_line(line: &str) -> &str {
 
 fn interrupted_error(signals: &Signals) -> Error {
     Error::new(signals.interrupt_kind(), "interrupted")
-        .with_hint("the result is of the time until then")
+        .with_hint("the result covers the time until then")
 }
 
 pub(super) fn print_summary(
@@ -146,7 +146,7 @@ pub(super) fn print_summary(
             FailureKind::Invalid,
             format!("the generator was itself the bottleneck: {reason}"),
         )
-        .with_hint("reserve CPUs for it with --cpus, or a lower rate")),
+        .with_hint("reserve CPUs for it with --cpus, or lower the rate")),
         _ => Ok(CommandOutcome::Done),
     }
 }
@@ -168,8 +168,8 @@ fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {
             return Err(LoadError::Plan {
                 field: "URL",
                 why: format!(
-                    "`{url}` is no other instance of `{}`: scheme and path must be the same; \
-                     several paths are a --profile",
+                    "`{url}` is not another instance of `{}`: scheme and path must match; for \
+                     several paths use --profile",
                     urls[0]
                 ),
             });

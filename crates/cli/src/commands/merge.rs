@@ -35,7 +35,7 @@ fn read(path: &Path) -> Result<PartFile, Error> {
             Error::new(FailureKind::of_unreadable(&e), problem)
         })
         .map_err(|e| {
-            e.with_hint("give the files that `loadline load --part I/N --out FILE` wrote")
+            e.with_hint("give the files written by `loadline load --part I/N --out FILE`")
         })?;
     PartFile::parse_part_file(&text).map_err(|e| {
         Error::new(FailureKind::Usage, format!("{name}: {e}")).with_hint_if(e.load_hint())

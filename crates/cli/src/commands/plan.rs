@@ -115,9 +115,7 @@ fn beyond_this_machine(experiment: &Experiment) -> Vec<String> {
         .filter(|(most, total)| most > total)
         .map(|(most, total)| {
             let total = measured_bytes(total);
-            format!(
-                "{most} is more than the {total} of this machine: a trial with so much is refused"
-            )
+            format!("{most} is more than the {total} of this machine: such a trial is refused")
         });
     cpus.into_iter().chain(memory).collect()
 }

@@ -64,7 +64,7 @@ fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
     let cpu: Cpus = text.parse().map_err(|e| format!("{e}"))?;
     match cpu < LEAST {
         true => Err(format!(
-            "`{text}` is too little CPU: the kernel takes no quota below {}m",
+            "`{text}` is too little CPU: the kernel accepts no quota below {}m",
             LEAST.as_millis()
         )),
         false => Ok(cpu),
@@ -79,7 +79,7 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
     if let Some(word) = words.iter().find(|word| !word.starts_with('-')) {
         return Err(Error::new(
             FailureKind::Usage,
-            format!("--jvm: `{word}` is no option: it does not begin with -"),
+            format!("--jvm: `{word}` is not an option: it does not start with -"),
         )
         .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'"));
     }
@@ -134,7 +134,7 @@ fn of_hotspot(
     }
     if let Some((idle, other)) = idle_percentage(jdk, machine.memory, &limited) {
         say!(
-            "warning: {idle} is not the share of a heap in {}: {other} counts there",
+            "warning: {idle} has no effect in {}: {other} applies there",
             machine.memory.to_short()
         );
     }
@@ -149,7 +149,7 @@ fn of_hotspot(
     let unknown = hotspot::refusal::unknown_flags(options).join(" ");
     if !unknown.is_empty() {
         talk!(
-            "note: not looked at: {unknown}; whether a JVM starts with it says `java OPTIONS -version`"
+            "note: not checked: {unknown}; `java OPTIONS -version` shows whether a JVM accepts it"
         );
     }
     Ok((

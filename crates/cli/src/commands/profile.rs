@@ -73,7 +73,8 @@ pub struct ProfileArguments {
 type Answers = (Vec<ClassAnswers>, u64);
 
 fn parse_length(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "it is no length; write for example 1h or 15m".to_owned())
+    parse_duration(text)
+        .ok_or_else(|| "it is not a length of time; write for example 1h or 15m".to_owned())
 }
 
 /// A server that writes access logs.
@@ -113,7 +114,7 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     let mut logs: Vec<_> = logs.collect::<Result<_, _>>()?;
     if let (Some(_), Some(log)) = (intervals, logs.iter().find(|log| !log.can_reread())) {
         let problem = format!(
-            "--busiest reads logs twice, and {} is no file",
+            "--busiest reads logs twice, but {} is not a file",
             log.path.display()
         );
         return Err(
@@ -176,13 +177,14 @@ fn replay_recording(
         ("--stub", arguments.stub),
     ];
     let [log] = logs else {
-        let problem = "a HAR file is read alone, and there are more files";
-        return Err(Error::new(FailureKind::Usage, problem)
-            .with_hint("record all in one, or join the profiles: each [[request]] stands alone"));
+        let problem = "a HAR file cannot be combined with other files";
+        return Err(Error::new(FailureKind::Usage, problem).with_hint(
+            "record everything in one file, or merge the profiles: each [[request]] is independent",
+        ));
     };
     if let Some((flag, _)) = of_logs.iter().find(|(_, is_given)| *is_given) {
         let problem = format!(
-            "{flag} is for access logs, and {} is a HAR file",
+            "{flag} is for access logs, but {} is a HAR file",
             log.path.display()
         );
         return Err(Error::new(FailureKind::Usage, problem).with_hint(format!("leave out {flag}")));
@@ -249,14 +251,14 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         return format_by_name(text, source).map_err(|error| {
             let problem = match text.contains(['%', '$']) {
                 true => error.to_string(),
-                false => format!("--format: `{text}` is no format that is known here"),
+                false => format!("--format: `{text}` is not a known format"),
             };
             Error::new(FailureKind::Usage, problem)
                 .with_hint(format!("--format also takes {}", NAMES.join(", ")))
         });
     }
     let Some(log) = logs.iter().find(|log| !log.head.trim_ascii().is_empty()) else {
-        return Err(Error::new(FailureKind::Usage, "the logs have no line").with_hint(input::LOGS));
+        return Err(Error::new(FailureKind::Usage, "the logs are empty").with_hint(input::LOGS));
     };
     let found = detect_format(&log.head, source).map_err(|unknown| {
         // Lines of JSON may be a log with unknown fields, others almost of a known format.
@@ -279,7 +281,7 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
     Ok(found.format)
 }
 
-const HOW: &str = "say how the server writes its log with --format, in its own words: for example \
+const HOW: &str = "give the server's own log format with --format, for example \
                    '%h %l %u %t \"%r\" %s %b %D' or '$remote_addr [$time_local] \"$request\" \
                    $status'";
 
@@ -313,10 +315,8 @@ fn read(
         .as_ref()
         .is_none_or(|seen| seen.requests == 0)
     {
-        let shown = place.map_or(String::new(), |place| {
-            format!("; the first one is\n  {place}")
-        });
-        let problem = format!("no line is of this format{shown}");
+        let shown = place.map_or(String::new(), |place| format!("; the first is\n  {place}"));
+        let problem = format!("no line has this format{shown}");
         return Err(Error::new(FailureKind::Usage, problem).with_hint(HOW));
     }
     if let Some(place) = place {

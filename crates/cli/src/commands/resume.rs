@@ -67,7 +67,7 @@ pub fn run(
     let row = looked.result_by_prefix(&arguments.id)?;
     drop(looked);
     if row.kind == ResultKind::Verify {
-        let what = "a verify takes a few starts and begins again";
+        let what = "a verify cannot be resumed; it takes only a few starts";
         return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
     }
     let store = open_store(arguments.state.as_deref())?;
@@ -81,7 +81,7 @@ pub fn run(
     } else if arguments.fetch {
         let what = format!("the result {} is not in a cluster", short(&row.id));
         return Err(Error::new(FailureKind::Usage, what)
-            .with_hint("without --fetch what is left of it is run from here"));
+            .with_hint("without --fetch the rest runs from here"));
     } else {
         away::confirm_run(&store, &row, arguments.consent)?;
     }

@@ -80,7 +80,7 @@ pub fn run_matrix(
     if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";
         return Err(Error::new(FailureKind::Environment, why)
-            .with_hint("give smaller limits; `loadline doctor` says what this machine has"));
+            .with_hint("give smaller limits; `loadline doctor` shows what this machine has"));
     }
     let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
     measuring.note_done(None)?;

@@ -42,7 +42,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| match text.trim_start_matches(':').parse::<u16>() {
             Ok(port) => format!("an address is missing; write 127.0.0.1:{port}"),
-            Err(_) => "it is no address with a port; write 127.0.0.1:7007".to_owned(),
+            Err(_) => "it is not an address with a port; write 127.0.0.1:7007".to_owned(),
         })
 }
 
@@ -70,10 +70,14 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     };
     let server = StateServer::listen_on(arguments.listen, directory.clone(), reading, access);
     let server = server.map_err(|e| {
-        Error::new(FailureKind::Environment, e).with_hint("another port: --listen 127.0.0.1:7008")
+        Error::new(FailureKind::Environment, e)
+            .with_hint("choose another port: --listen 127.0.0.1:7008")
     })?;
     let address = server.listen_address().unwrap_or(arguments.listen);
-    say!("results of {}; Ctrl-C ends it", directory.display());
+    say!(
+        "serving results of {}; stop with Ctrl-C",
+        directory.display()
+    );
     print_data(&format!("http://{address}/{query}"))?;
     let served = server.run(|| signals.has_come());
     served.map_err(|e| Error::new(FailureKind::Environment, e))?;

@@ -40,7 +40,7 @@ const MOST_RAISES: u32 = 2;
 
 fn remedy(last: Option<TrialVerdict>) -> String {
     let resume = crate::ui::next::next_command("resume");
-    remedy_for_invalid(last, &format!("go on: {resume}"))
+    remedy_for_invalid(last, &format!("continue: {resume}"))
 }
 
 /// What becomes of percentiles that rest on few requests.
@@ -169,7 +169,7 @@ fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion,
         let Some(raised) = raised.filter(|_| raises < MOST_RAISES) else {
             return Ok(concluded);
         };
-        talk!("the soak refutes this size: going on with at least {raised}");
+        talk!("the soak refutes this size: continuing with at least {raised}");
         search.raise_to(raised);
         raises += 1;
     }

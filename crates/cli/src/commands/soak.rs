@@ -115,7 +115,7 @@ pub fn soak_configuration(
             let trials = measuring.store.finished_trials(&measuring.result)?;
             let seen = trials.into_iter().rev().find(|t| t.evidence.soak.is_some());
             let Some(seen) = seen else { return Err(error) };
-            talk!("stopped: what the soak has seen until now is kept and judged");
+            talk!("stopped: the soak's data so far are kept and judged");
             Ok(Some(Arc::new(seen)))
         }
     }
@@ -125,7 +125,7 @@ pub fn salvage_records(store: &Store, row: &ResultRow) -> Result<(), Error> {
     let experiment = experiment_of(row)?;
     let saved = soak::salvage(store, &row.id, &experiment)?;
     if saved > 0 {
-        talk!("the soak was killed: what it had written is kept and judged");
+        talk!("the soak was killed: its data so far are kept and judged");
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ fn outcome(record: Option<&TrialRecord>) -> Result<CommandOutcome, Error> {
     };
     let Some(growth) = loadline_report::growth_of(record) else {
         return Err(not_measured(Some(record))
-            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "the soak saw nothing")));
+            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "the soak recorded nothing")));
     };
     let missed = record.verdict.is_evidence() && record.verdict != Kept::Pass;
     match growth.verdict {

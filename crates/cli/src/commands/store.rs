@@ -129,7 +129,7 @@ pub fn list_results(
     let left_out = store.unreadable_results()?;
     if left_out > 0 {
         say!(
-            "left out: {} of another version of loadline",
+            "left out: {} from another version of loadline",
             count_of(left_out, "result")
         );
     }
@@ -137,7 +137,7 @@ pub fn list_results(
     rows.retain(|row| arguments.filter.fits(row, now));
     if rows.is_empty() && all > 0 {
         let place = store.state_directory().display();
-        talk!("no result in {place} fits these flags; without them there are {all}");
+        talk!("no result in {place} matches these flags; without them there are {all}");
     }
     let rows = rows.into_iter().map(|row| {
         let away = store.away_location(&row.id)?;

@@ -71,7 +71,7 @@ pub fn run(
     if !file.exists() {
         let what = format!("there is no {}", file.display());
         return Err(Error::new(FailureKind::Usage, what).with_hint(
-            "in the service's directory `loadline init` writes it; or name the experiment file",
+            "write it with `loadline init` in the service's directory, or name the experiment file",
         ));
     }
     arguments.flags.experiment = Some(file.clone());
@@ -118,9 +118,9 @@ fn shipped_configuration(given: &LoadedExperiment) -> Result<Configuration, Erro
         (1, Some(one)) => Ok(one),
         (n, _) => Err(Error::new(
             FailureKind::Usage,
-            format!("{} has {n} configurations, and one is shipped", given.title),
+            format!("{} has {n} configurations, but only one is shipped", given.title),
         )
-        .with_hint("leave the factors out: limits stand in [limits] or in the manifest; `loadline run` measures several")),
+        .with_hint("leave the factors out: limits belong in [limits] or the manifest; `loadline run` measures several")),
     }
 }
 
@@ -147,7 +147,7 @@ fn verify_shipped(
     if baseline.is_none() && !arguments.accept {
         let (BaselineLocation::File(path) | BaselineLocation::Directory(path)) = place;
         talk!(
-            "there is no baseline in {}: only the SLO is looked at; `loadline verify --accept` makes one",
+            "there is no baseline in {}: only the SLO is checked; `loadline verify --accept` makes one",
             path.display()
         );
     }
@@ -205,7 +205,7 @@ fn print_statement(
     if statement.answer == VerifyAnswer::Worse && !arguments.accept {
         let file = place.file_for_ground(&seen.ground);
         talk!(
-            "if that is what the change is worth: loadline verify --accept rewrites {}",
+            "if the change is worth that, loadline verify --accept rewrites {}",
             file.display()
         );
     }
@@ -218,15 +218,14 @@ fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error
         VerifyAnswer::Holds | VerifyAnswer::Worse
     );
     if !is_kept {
-        say!("not accepted: what does not keep the SLO is no baseline");
+        say!("not accepted: a baseline must keep the SLO");
         return Ok(());
     }
     let file = place.file_for_ground(&seen.ground);
     if let BaselineLocation::Directory(directory) = place {
         std::fs::create_dir_all(directory).map_err(|e| {
             let what = format!("cannot make {}: {e}", directory.display());
-            Error::new(FailureKind::Environment, what)
-                .with_hint("give a directory that you may write")
+            Error::new(FailureKind::Environment, what).with_hint("give a writable directory")
         })?;
     }
     let baseline = Baseline {
@@ -242,7 +241,7 @@ fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error
         None => "for the first time",
     };
     talk!(
-        "accepted {how}: {}; keep it in the repository",
+        "accepted {how}: {}; commit it to the repository",
         file.display()
     );
     Ok(())

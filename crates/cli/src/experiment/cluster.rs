@@ -95,13 +95,13 @@ pub struct PodFlags {
 
 fn parse_label(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = pair.ok_or_else(|| "it is LABEL=VALUE".to_owned())?;
+    let (name, value) = pair.ok_or_else(|| "write LABEL=VALUE".to_owned())?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
 fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
     text.parse()
-        .map_err(|_| "it is a whole number from 1".to_owned())
+        .map_err(|_| "it must be a whole number from 1".to_owned())
 }
 
 impl ClusterFlags {
@@ -135,7 +135,7 @@ impl PodFlags {
             (Some(_), None) => {
                 let problem = "--slots: trials on this machine run one after the other";
                 return Err(Error::new(FailureKind::Usage, problem)
-                    .with_hint("leave --slots out, or let trials be pods: --kubernetes"));
+                    .with_hint("leave --slots out, or run trials as pods: --kubernetes"));
             }
         }
         Ok(true)

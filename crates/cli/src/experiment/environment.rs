@@ -36,9 +36,11 @@ pub fn read_environment(
         let (name, value) = variables::parse_variable(text).ok_or_else(|| {
             Error::new(
                 FailureKind::Usage,
-                format!("--env `{text}`: that is no variable"),
+                format!("--env `{text}`: that is not a variable"),
             )
-            .with_hint("write --env NAME=VALUE, or --env NAME for that of the caller")
+            .with_hint(
+                "write --env NAME=VALUE, or --env NAME to pass it from loadline's environment",
+            )
         })?;
         let value = match value {
             None => references::to_variable(&name),
@@ -59,11 +61,11 @@ fn is_secret(name: &str, value: &str) -> bool {
 
 fn credential(name: &str) -> Error {
     let what = format!(
-        "--env {name}: its value is a credential, would be stored with the result and is seen in \
-         the list of processes"
+        "--env {name}: its value is a credential; it would be stored with the result and appear \
+         in the process list"
     );
     Error::new(FailureKind::Usage, what).with_hint(format!(
-        "set {name} where loadline is called and give --env {name}, or put it into a file: --env-file FILE"
+        "set {name} in loadline's environment and give --env {name}, or put it into a file: --env-file FILE"
     ))
 }
 

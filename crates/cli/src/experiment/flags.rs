@@ -29,7 +29,7 @@ fn split_command(text: &str) -> Result<CommandWords, String> {
         return Err("it is empty; write 'k6 run checkout.js'".to_owned());
     }
     let words = split_words(text).ok_or_else(|| {
-        format!("`{text}` is no command; close its quotes, as 'k6 run checkout.js'")
+        format!("`{text}` is not a command; close its quotes: 'k6 run checkout.js'")
     })?;
     let is_for_shell = |word: &&String| has_word(SHELL_WORDS, word) || word.starts_with('$');
     let program = words.first().and_then(|word| word.rsplit('/').next());
@@ -37,7 +37,7 @@ fn split_command(text: &str) -> Result<CommandWords, String> {
     match words.iter().find(is_for_shell).filter(|_| !is_shell) {
         None => Ok(CommandWords(words)),
         Some(word) => Err(format!(
-            "`{word}` is for a shell, and no shell starts the command; start one, as \"sh -c './a.sh | tail -1'\""
+            "`{word}` needs a shell, but the command runs without one; start one, e.g. \"sh -c './a.sh | tail -1'\""
         )),
     }
 }
@@ -47,7 +47,7 @@ fn split_named(text: &str) -> Result<(String, String), String> {
         .split_once('=')
         .map(|(name, rest)| (name.trim(), rest.trim()));
     if let Some((name, "")) = parts {
-        return Err(format!("there is nothing behind the `=`; write {name}=..."));
+        return Err(format!("there is nothing after the `=`; write {name}=..."));
     }
     let named = parts.filter(|(name, _)| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -79,7 +79,7 @@ pub fn split_ready(text: &str) -> Result<ReadyTable, String> {
 
 fn ready_port(kind: &str, port: &str) -> Result<u16, String> {
     let number = port.parse().ok().filter(|port| *port > 0);
-    number.ok_or_else(|| format!("`{port}` is no port; write {kind}:9090"))
+    number.ok_or_else(|| format!("`{port}` is not a port; write {kind}:9090"))
 }
 
 fn split_probe(text: &str) -> Result<(String, CommandWords), String> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Error, FailureKind};
 use crate::files;
 
-const FORMAT: &str = "the experiments that come with loadline are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)";
+const FORMAT: &str = "examples are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)";
 
 pub(super) fn read_experiment(path: &Path) -> Result<String, Error> {
     if let Some(other) = files::other_kind(path, "an experiment") {

@@ -152,7 +152,7 @@ fn ask(call: &Caller, version: &str, question: Question) -> Result<Option<Reply>
 }
 
 fn refuse_silent() -> String {
-    "it has no reflection (grpc.reflection.v1 or v1alpha); name its .proto file, or switch reflection on".to_owned()
+    "it has no reflection (grpc.reflection.v1 or v1alpha); name its .proto file, or enable reflection".to_owned()
 }
 
 fn damaged(error: impl std::fmt::Display) -> String {
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(calls, 2);
         assert_eq!(
             pool.unwrap_err(),
-            "it has no reflection (grpc.reflection.v1 or v1alpha); name its .proto file, or switch reflection on"
+            "it has no reflection (grpc.reflection.v1 or v1alpha); name its .proto file, or enable reflection"
         );
     }
 

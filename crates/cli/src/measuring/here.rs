@@ -44,7 +44,7 @@ pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
         Some(fix) => error.with_hint(fix),
         None => error,
     };
-    Err(error.with_hint("`loadline doctor` shows everything that was tried"))
+    Err(error.with_hint("`loadline doctor` shows all checks"))
 }
 
 pub(super) fn prepare_host(
@@ -98,8 +98,7 @@ pub(super) fn lock_machine(wait: bool, signals: &Signals) -> Result<MachineLock,
         ),
         held @ LockError::Held { .. } => Error::new(FailureKind::Environment, held)
             .with_hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(FailureKind::Environment, io).with_hint(
-            "its directory must be writable, on a disk with space; then go on as before",
-        ),
+        io @ LockError::Io { .. } => Error::new(FailureKind::Environment, io)
+            .with_hint("its directory must be writable, on a disk with space; then try again"),
     })
 }

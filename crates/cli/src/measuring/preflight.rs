@@ -20,7 +20,7 @@ pub(super) fn preflight(
     let is_program = |c: &Configuration| experiment.app_of(c).image.is_none();
     if configurations.iter().any(is_program) && !experiment.app.directory.is_dir() {
         return Err(Error::new(FailureKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
-            .with_hint("app.directory is relative to the experiment file; without it the application runs where loadline is called"));
+            .with_hint("app.directory is relative to the experiment file; without it the application runs in loadline's working directory"));
     }
     // What the load names must be there, too: bodies, credentials.
     let first = Configuration::default();
@@ -59,12 +59,12 @@ fn nested_jars(experiment: &Experiment, jdks: &DetectedJdks, places: &JdkPlaces)
         ),
         Some(image) => (
             format!("the jar of {}", image.reference),
-            "extract it where the image is built: RUN java -Djarmode=tools -jar app.jar extract --destination extracted".to_owned(),
+            "extract it while building the image: RUN java -Djarmode=tools -jar app.jar extract --destination extracted".to_owned(),
         ),
     };
     application.has_nested_jars.then(|| {
         format!(
-            "{whose} holds the jars of its libraries, and no cache can serve classes from jars inside a jar\nhint: {way}"
+            "{whose} contains the jars of its libraries, and no cache can hold classes from jars inside a jar\nhint: {way}"
         )
     })
 }

@@ -178,9 +178,9 @@ fn it_runs_in_the_cluster_and_namespace_that_the_user_named() {
       loadline's image  attacker.example/anything:1
       namespace         sizing (context staging)
       service account   default, without a token
-    warning: the Job in the cluster ended without having said how: BackoffLimitExceeded
+    warning: the Job in the cluster ended without a report: BackoffLimitExceeded
     loadline: error: making a Job in the cluster: as far as this test goes
-    hint: `kubectl get events` in the namespace says more
+    hint: `kubectl get events` in the namespace shows more
     ");
 }
 
@@ -357,7 +357,7 @@ fn nothing_runs_before_somebody_has_looked_at_it() {
     let output = lab.resume(&[]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let shown = said(&output);
-    assert!(shown.contains("the same command with --yes"), "{shown}");
+    assert!(shown.contains("repeat the command with --yes"), "{shown}");
     for line in [
         "attacker.example/evil:1",
         "sizing (context staging)",
@@ -405,7 +405,7 @@ fn to_fetch_it_asks_nothing_and_runs_nothing() {
     let output = lab.loadline(&["resume", "last"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
-        said(&output).contains("the same command with --yes"),
+        said(&output).contains("repeat the command with --yes"),
         "{output:?}"
     );
 }
@@ -436,7 +436,7 @@ fn an_answer_that_was_fetched_is_not_soaked_before_somebody_has_looked_at_it() {
     let output = lab.loadline(&["soak", "last"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
-        said(&output).contains("the same command with --yes"),
+        said(&output).contains("repeat the command with --yes"),
         "{output:?}"
     );
     assert_eq!(lab.staging.changes(), before);
@@ -492,7 +492,7 @@ fn the_controller_checks_what_it_runs() {
     assert_eq!(lab.staging.changes(), [""; 0]);
     let variable = "[app.env]\nX = \"{env:HOME}\"\n[app.ready]";
     let (lab, said) = controller(&EXPERIMENT.replace("[app.ready]", variable));
-    assert!(said.contains("variables that it reads: HOME"), "{said}");
+    assert!(said.contains("it reads the variables HOME"), "{said}");
     assert_eq!(lab.prod.requests(), [""; 0], "{said}");
     let made = lab.staging.changes();
     let is_there = |request: &String| request.contains("/namespaces/sizing/");

@@ -175,7 +175,7 @@ fn an_experiment(served: &Served) {
             );
         }
         assert!(said.contains("loadline size "), "{said}");
-        assert_eq!(said.contains("stays as it is"), warns, "{said}");
+        assert_eq!(said.contains("stays unchanged"), warns, "{said}");
     }
     let none = loadline(served, &["--toml", "shop/nothing"]);
     assert_eq!(none.status.code(), Some(2));
@@ -197,7 +197,7 @@ fn manifests(served: &Served) {
     let output = with(&["--json"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("1 container of the cluster not known"),
+        said.contains("1 container of the cluster unknown"),
         "{said}"
     );
     let read = json(&output);

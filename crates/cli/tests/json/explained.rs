@@ -176,7 +176,7 @@ fn what_cannot_be_tried_is_refused_with_what_can() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).expect("text");
     let expected = "\
-loadline: error: `magic` is no kind of advice (quota, cpuset, period, gc-threads, burst, collector, heap)
+loadline: error: `magic` is not a kind of advice (quota, cpuset, period, gc-threads, burst, collector, heap)
 hint: it can try: quota, period
 ";
     assert_eq!(said, expected);

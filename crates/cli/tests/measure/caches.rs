@@ -259,14 +259,14 @@ fn jars_inside_a_jar_are_told_before_a_training_and_extracted() -> Outcome {
     let ended = cache(&lab, &["--start-deadline=10s"], 8080).into_end();
     ended.says(&[
         "warning: ",
-        "ping.jar holds the jars of its libraries",
+        "ping.jar contains the jars of its libraries",
         "hint: `loadline cache --extract`",
         "the training run was never ready",
     ]);
     let extract = ["--extract", "--kind=appcds"];
     let ended = cache(&lab, &extract, 8080).into_end().expect_code(0);
     let ended = ended
-        .says(&["extracted ping.jar: ping/ping.jar and what it needs in lib next to it, 1 files"]);
+        .says(&["extracted ping.jar: ping/ping.jar and its libraries in lib next to it, 1 files"]);
     ended.prints(&[
         "ping/ping.jsa",
         "and the 2 files of the class path",

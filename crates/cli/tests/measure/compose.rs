@@ -106,7 +106,10 @@ fn refused() -> Outcome {
         "hint: give one of them",
     ]);
     let own = good.replace("    mem_limit: 64m", "    privileged: true");
-    with(&own, "orders").says(&["it has `privileged`, which loadline cannot do", "hint: "]);
+    with(&own, "orders").says(&[
+        "it has `privileged`, which loadline does not support",
+        "hint: ",
+    ]);
     with("a: [", "orders").says(&["compose.yaml", "hint: write it as YAML"]);
     let alone = lab.measure("size").arg("--compose=compose.yaml");
     alone.into_end().expect_code(2).says(&["--service"]);

@@ -97,7 +97,7 @@ fn closed_socket() -> Outcome {
     let texts = [
         "starting containers with docker",
         "permission denied",
-        "hint: root without all of its rights",
+        "hint: root without full capabilities",
         "--engine podman",
     ];
     refused(&lab, ended, 3, &texts);
@@ -250,7 +250,7 @@ fn foreign() -> Outcome {
     let ended = call(plain, &["--jvm=small: -Xmx64m"]);
     podman(&["rmi", plain]);
     ended.expect_code(3).says(&[
-        "there is no JVM in it that would take -Xmx64m",
+        "it has no JVM that could take -Xmx64m",
         "hint: leave the JVM options out",
     ]);
     None

@@ -401,12 +401,12 @@ fn refused() -> Outcome {
         ),
         (
             with("ready = { port = 9000 }"),
-            "ready of `db` does not say one thing",
+            "ready of `db` needs exactly one check",
         ),
         (with(""), "`db` does not say when it is ready"),
         (
             with("ready = { tcp = 9000 }\nvolumes = [\"a:/b\"]"),
-            "`db` is a program of this machine, and sees its files",
+            "`db` is a program of this machine and already sees its files",
         ),
         (
             with("ready = { tcp = 9000 }\nengine = \"podman\""),
@@ -414,7 +414,7 @@ fn refused() -> Outcome {
         ),
         (
             with("ready = { tcp = 9000 }\nimage = \"a:1\"\nvolumes = [\"schema.sql\"]"),
-            "`schema.sql` is no volume",
+            "`schema.sql` is not a volume",
         ),
         (
             with("ready = { tcp = 9000 }\nimage = \"a:1\"\ndirectories = [\"/var/lib/a\"]"),
@@ -422,7 +422,7 @@ fn refused() -> Outcome {
         ),
         (
             one.replace("\"db\"", "\"a b\""),
-            "`a b` is no name of a dependency",
+            "`a b` is not a dependency name",
         ),
         (
             with("ready = { tcp = 9000 }\nuser = \"0\""),
@@ -446,7 +446,7 @@ fn refused() -> Outcome {
         ),
         (
             with("ready = { tcp = 9000 }\nscope = \"forever\""),
-            "`forever` is no scope of a dependency",
+            "`forever` is not a scope of a dependency",
         ),
         (
             with("ready = { tcp = 9000 }\nreset = [\"true\"]"),

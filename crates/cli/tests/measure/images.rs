@@ -44,7 +44,7 @@ fn images_that_cannot_start_are_refused() -> Outcome {
         (
             &["--image=--privileged"],
             2,
-            &["no name of an image", "hint: write it as"],
+            &["not an image name", "hint: write it as"],
         ),
         (
             &["--engine=podman"],
@@ -55,7 +55,7 @@ fn images_that_cannot_start_are_refused() -> Outcome {
             &["--image=a:1", "--engine=rkt"],
             2,
             &[
-                "`rkt` is no container engine",
+                "`rkt` is not a container engine",
                 "hint: write podman or docker",
             ],
         ),
@@ -462,7 +462,7 @@ fn has_toxics_before_a_dependency(engine: &Engine) {
             &lab,
             ended,
             3,
-            &["docker puts a container only into the network of another"],
+            &["docker can only put a container into the network of another"],
         );
     }
 }
@@ -476,8 +476,8 @@ fn has_a_program_for_a_dependency(engine: &Engine) {
         "podman" => ended.expect_code(0).says(&["PASS"]),
         _ => {
             let texts = [
-                "docker puts a container only into the network of another container that it runs",
-                "hint: make the first dependency an image",
+                "docker can only put a container into the network of another of its containers",
+                "hint: make the first dependency a docker image",
             ];
             refused(&lab, ended, 3, &texts);
             return;
@@ -500,9 +500,9 @@ fn loadline_runs_from_its_own_image() -> Outcome {
     let state = lab.state().display().to_string();
     let refused = own.run(&["--network=none"], &["doctor"]);
     let said = refused.expect_err("it is alone");
-    assert!(said.contains("it sees no process of the machine"), "{said}");
+    assert!(said.contains("it sees no process of the host"), "{said}");
     assert!(
-        said.contains("hint: it needs the machine around it: podman run"),
+        said.contains("hint: it needs access to the host: podman run"),
         "{said}"
     );
     let around = [

@@ -73,7 +73,7 @@ fn trials_of_two_builds_are_not_mixed() -> Outcome {
     let refused = lab.call("resume").arg("--wait").into_end().expect_code(3);
     refused.says(&[
         "a file of the application, or loadline itself",
-        "hint: begin a new result",
+        "hint: start a new result",
     ]);
     assert_eq!(lab.results()[0]["status"], "interrupted");
     write("one");

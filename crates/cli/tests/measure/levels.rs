@@ -203,7 +203,7 @@ fn what_won_among_several_applications_is_shipped() -> Outcome {
     let ended = call.arg(won).into_end().expect_code(2);
     ended.says(&[
         "cannot tell the jar of the command",
-        "hint: a program that is no java is shipped as an image",
+        "hint: a program other than java is shipped as an image",
     ]);
     assert_nothing_left(&lab, &[], &Default::default());
     None

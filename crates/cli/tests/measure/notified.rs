@@ -66,6 +66,6 @@ fn a_webhook_hears_how_a_run_ended() -> Outcome {
     let kept = lab.result(id).to_string();
     assert!(!kept.contains("s3cret"), "{kept}");
     // The webhook's listener has gone; the measurement stands.
-    run(&url).says(&["warning: --notify: the webhook was not told (3 tries)"]);
+    run(&url).says(&["warning: --notify: the webhook was not reached (3 tries)"]);
     None
 }

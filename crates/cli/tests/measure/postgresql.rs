@@ -113,7 +113,7 @@ fn sized() -> Outcome {
     let db = format!("scope = \"result\"\n{reset}\n{toxic}");
     write(&lab, &db, "rate = \"40/s\"\nduration = \"3s\"");
     call(&lab, "size").into_end().expect_code(0).prints(&[
-        "On the way to db (latency 20ms downstream), as the experiment wants it.",
+        "On the way to db (latency 20ms downstream), as the experiment sets it.",
         "The trials share db: seeded once, reset between two of them",
         "What was wrong on the way",
         "What it depended on",

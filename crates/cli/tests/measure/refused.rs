@@ -84,7 +84,10 @@ fn wrong_flags_are_refused() -> Outcome {
         ),
         (
             &["--slo=p99<1s", "--rate=50/s", "--url=https://localhost/"],
-            &["which certificate to trust", "hint: name the roots: cacert"],
+            &[
+                "no certificate is trusted",
+                "hint: name the root certificates: cacert",
+            ],
         ),
         (
             &["--slo=p99<1s", "--rate=50/s"],
@@ -146,7 +149,7 @@ fn wrong_loads_are_refused() -> Outcome {
         ),
         (
             &["--rate=50/s", "--slo=POST /x: p99<1s"],
-            &["`POST /x`, which is no request of the load", "hint: "],
+            &["`POST /x`, which is not a request of the load", "hint: "],
         ),
         (
             &["--rate=50/s", "--measure=4s", "--prove=3"],
@@ -224,7 +227,10 @@ fn unknown_results_are_refused() -> Outcome {
             .arg("0123-nosuch")
             .into_end()
             .expect_code(2)
-            .says(&["there is no result `0123-nosuch`", "hint: loadline list"]);
+            .says(&[
+                "there is no result `0123-nosuch`",
+                "hint: list the results: loadline list",
+            ]);
     }
     lab.call("list")
         .into_end()

@@ -27,7 +27,7 @@ fn a_run_is_followed_and_stopped_from_its_page() -> Outcome {
         .call("serve")
         .arg("--listen=127.0.0.1:0")
         .start_with(stdout);
-    server.until("it serves", |text| text.contains("Ctrl-C ends it"));
+    server.until("it serves", |text| text.contains("stop with Ctrl-C"));
     let link = loop {
         let text = std::fs::read_to_string(&said).expect("a file");
         if let Some(link) = text.strip_suffix("\n") {

@@ -105,7 +105,7 @@ fn an_image_gets_a_shared_class_cache_and_a_layer_above_it() -> Outcome {
     // Its own cache is the layer below the next one.
     let ended = cache(&lab, &engine, CACHED).into_end().expect_code(0);
     ended.prints(&[
-        &format!("It is a layer above {name} of the image, of use in /opt/scc only."),
+        &format!("It is a layer above {name} of the image, usable only in /opt/scc."),
         "come from it.",
     ]);
     let (directory, above, manifest) = written(&lab, "loadline-openj9-cached.scc");
@@ -220,7 +220,7 @@ fn a_shared_class_cache_that_cannot_be_written_is_told() -> Outcome {
     // OpenJ9 checks the space for the whole cache before it begins.
     let ended = of_jar(&lab, &["--state", &state.0.display().to_string()]);
     ended.expect_code(4).says(&[
-        "no scc cache: its disk has less room",
+        "no scc cache: its disk has less space",
         "JVMSHRC561E",
         "hint: free some space on the disk of the state directory",
     ]);

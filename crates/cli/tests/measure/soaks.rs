@@ -124,7 +124,7 @@ fn a_soak_that_is_cut_is_judged() -> Outcome {
     let resume = lab.call("resume").args(&["--wait", "--full"]);
     let ended = resume.into_end().expect_code(4);
     ended
-        .says(&["the soak was killed: what it had written is kept and judged"])
+        .says(&["the soak was killed: its data so far are kept and judged"])
         .prints(&["it was killed"]);
     assert!(points(&lab.result("last")) >= 2);
     None

@@ -101,10 +101,10 @@ fn wrong_verifies_are_refused() -> Outcome {
     write(&lab, 34);
     let two = lab.call("verify").args(&["--cpu", "1,2"]).into_end();
     two.expect_code(2)
-        .says(&["2 configurations, and one is shipped"]);
+        .says(&["2 configurations, but only one is shipped"]);
     let nameless = lab.call("verify").arg("--app-version=").into_end();
     let nameless = nameless.expect_code(2);
-    nameless.says(&["--app-version", "no name of a version", "1.4.2"]);
+    nameless.says(&["--app-version", "not a version", "1.4.2"]);
     fs::write(lab.path().join("loadline.baseline.json"), "{}").expect("a file");
     let broken = lab.call("verify").arg("--wait").into_end().expect_code(2);
     broken.says(&["the baseline loadline.baseline.json", "--accept"]);

@@ -15,7 +15,7 @@ pub const EXPERIMENTS: &[Row] = &[
         "plan utf16.toml",
         USAGE,
         &[
-            "utf16.toml is no UTF-8 text, not an experiment",
+            "utf16.toml is non-UTF-8 text, not an experiment",
             "save it as UTF-8",
         ],
     ),
@@ -74,7 +74,7 @@ pub const EXPERIMENTS: &[Row] = &[
         USAGE,
         &[
             "empty.toml:1:1: missing field `slo`",
-            "hint: an experiment says what must hold: slo = \"p99<50ms",
+            "hint: an experiment needs an SLO: slo = \"p99<50ms",
             "loadline init",
         ],
     ),
@@ -114,7 +114,7 @@ pub const EXPERIMENTS: &[Row] = &[
         USAGE,
         &[
             "there is no loadline.toml",
-            "hint: in the service's directory `loadline init`",
+            "hint: write it with `loadline init`",
         ],
     ),
     (
@@ -192,7 +192,7 @@ pub const EXPERIMENTS: &[Row] = &[
         "run --image 'Bad Image' --slo p99<5ms --rate 1/s --url http://localhost:1/",
         USAGE,
         &[
-            "the image `Bad Image`: that is no name of an image",
+            "the image `Bad Image`: that is not an image name",
             "hint: write it as the engine lists it",
         ],
     ),
@@ -225,7 +225,7 @@ pub const EXPERIMENTS: &[Row] = &[
         USAGE,
         &[
             "app.jar is a jar, not an experiment",
-            "hint: the application's command stands last, after --",
+            "hint: put the application's command last, after --",
         ],
     ),
     (
@@ -233,7 +233,7 @@ pub const EXPERIMENTS: &[Row] = &[
         USAGE,
         &[
             "unexpected argument",
-            "hint: the application's command stands last",
+            "hint: put the application's command last",
         ],
     ),
     (
@@ -291,17 +291,14 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "run -",
         USAGE,
-        &[
-            "missing field `slo`",
-            "hint: an experiment says what must hold",
-        ],
+        &["missing field `slo`", "hint: an experiment needs an SLO"],
     ),
     (
         "cache build",
         USAGE,
         &[
             "unexpected argument 'build'",
-            "hint: the application's command stands last",
+            "hint: put the application's command last",
         ],
     ),
     (

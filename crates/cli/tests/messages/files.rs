@@ -64,7 +64,7 @@ const MISTAKES: &[Mistake] = &[
     (
         "http://localhost",
         "ftp://localhost",
-        &["`ftp://localhost:8080/` is no http URL", "hint: "],
+        &["`ftp://localhost:8080/` is not an http URL", "hint: "],
     ),
     (
         "rate = \"100/s\"\n",
@@ -101,7 +101,7 @@ const MISTAKES: &[Mistake] = &[
     (
         "command = [\"java\", \"-jar\", \"none.jar\"]",
         "image = \"A b\"",
-        &["the image `A b`: that is no name of an image", "hint: "],
+        &["the image `A b`: that is not an image name", "hint: "],
     ),
     (
         "[load]",
@@ -173,7 +173,10 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[load]\nrate = \"6/s\"\n",
-        &["duplicate key", "hint: a table or a key stands once"],
+        &[
+            "duplicate key",
+            "hint: a table or a key may appear only once",
+        ],
     ),
     (
         END,
@@ -224,7 +227,7 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[[factor]]\nname = \"cpu\"\nlevels = [\"1\", \"1\"]\n",
-        &["`1` is there twice", "hint: give it once"],
+        &["`1` is given twice", "hint: give it once"],
     ),
     (
         END,
@@ -240,8 +243,8 @@ const MISTAKES: &[Mistake] = &[
         END,
         "rate = \"100/s\"\n[search]\nmin-memory = \"1Gi\"\nmax-memory = \"512Mi\"\n",
         &[
-            "the search has no room: from 1Gi to 512Mi",
-            "hint: give more room: --max-memory 2Gi",
+            "the search range is empty: from 1Gi to 512Mi",
+            "hint: raise it with --max-memory 2Gi",
         ],
     ),
     (
@@ -252,10 +255,7 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[search]\nregion = \"us-east-1\"\n",
-        &[
-            "region (--region) is given without prices",
-            "hint: add prices",
-        ],
+        &["region (--region) needs prices", "hint: add prices"],
     ),
     (
         END,

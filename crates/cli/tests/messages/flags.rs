@@ -45,7 +45,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "--start-cpu auto choose the CPU, and only `size` does that",
-            "hint: give the CPU that it gets",
+            "hint: give a CPU limit",
         ],
     ),
     (
@@ -69,7 +69,7 @@ const WRONG: &[Wrong] = &[
         ENVIRONMENT,
         &[
             "the CPU limit of 4096 is more than the",
-            "hint: give it at most",
+            "hint: allow at most",
         ],
     ),
     (
@@ -115,7 +115,7 @@ const WRONG: &[Wrong] = &[
         "run",
         "--peak 2x:0s",
         USAGE,
-        &["`0s` is no time at all", "500ms, 10s, 2m or 1.5h"],
+        &["`0s` is zero", "500ms, 10s, 2m or 1.5h"],
     ),
     (
         "run",
@@ -148,7 +148,10 @@ const WRONG: &[Wrong] = &[
         "run",
         "--cpu 1,x",
         USAGE,
-        &["--cpu: `x` is not an amount of CPU", "hint: CPUs as 1.5"],
+        &[
+            "--cpu: `x` is not an amount of CPU",
+            "hint: CPUs such as 1.5",
+        ],
     ),
     (
         "run",
@@ -182,7 +185,7 @@ const WRONG: &[Wrong] = &[
         "--ready tcp:http",
         USAGE,
         &[
-            "'--ready <WHEN>': `http` is no port",
+            "'--ready <WHEN>': `http` is not a port",
             "hint: write tcp:9090",
         ],
     ),
@@ -224,7 +227,7 @@ const WRONG: &[Wrong] = &[
         "--engine lxc --image a",
         USAGE,
         &[
-            "--engine: `lxc` is no container engine",
+            "--engine: `lxc` is not a container engine",
             "hint: write podman or docker",
         ],
     ),
@@ -241,7 +244,7 @@ const WRONG: &[Wrong] = &[
         &[
             "environment variables",
             "No such file",
-            "hint: it holds NAME=VALUE a line",
+            "hint: it has one NAME=VALUE per line",
         ],
     ),
     (
@@ -249,7 +252,7 @@ const WRONG: &[Wrong] = &[
         "--env =x",
         USAGE,
         &[
-            "--env `=x`: that is no variable",
+            "--env `=x`: that is not a variable",
             "hint: write --env NAME=VALUE",
         ],
     ),
@@ -274,7 +277,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "unexpected argument '--memory'",
-            "hint: `size` finds the memory itself",
+            "hint: `size` finds the memory",
             "loadline run --memory",
         ],
     ),
@@ -282,7 +285,7 @@ const WRONG: &[Wrong] = &[
         "size",
         "--min-memory 2Gi --max-memory 1Gi",
         USAGE,
-        &["the search has no room: from 2Gi to 1Gi", "hint: "],
+        &["the search range is empty: from 2Gi to 1Gi", "hint: "],
     ),
     (
         "size",
@@ -354,17 +357,14 @@ const WRONG: &[Wrong] = &[
         "size",
         "--replicas 5",
         USAGE,
-        &[
-            "replicas (--replicas) is given without prices",
-            "hint: add prices",
-        ],
+        &["replicas (--replicas) needs prices", "hint: add prices"],
     ),
     (
         "size",
         "--budget 5m",
         USAGE,
         &[
-            "budget (--budget) is given without prices",
+            "budget (--budget) needs prices",
             "With prices: --prices fargate",
         ],
     ),
@@ -416,7 +416,7 @@ const WRONG: &[Wrong] = &[
         "--advice nosuch",
         USAGE,
         &[
-            "cannot read nosuch: it is neither a rule nor a file",
+            "cannot read nosuch: it is neither a rule nor an existing file",
             "hint: name a rule (defaults",
         ],
     ),
@@ -442,7 +442,10 @@ const WRONG: &[Wrong] = &[
         "run",
         "--kubernetes --from orders",
         USAGE,
-        &["`orders` is no workload: write deployment/NAME", "hint: "],
+        &[
+            "`orders` is not a workload: write deployment/NAME",
+            "hint: ",
+        ],
     ),
     (
         "size",
@@ -462,14 +465,14 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "trials on this machine run one after the other",
-            "hint: leave --slots out, or let trials be pods: --kubernetes",
+            "hint: leave --slots out, or run trials as pods: --kubernetes",
         ],
     ),
     (
         "run",
         "--kubernetes --slots many",
         USAGE,
-        &["no number of slots: write at least 1, or auto", "hint: "],
+        &["not a number of slots: write at least 1, or auto", "hint: "],
     ),
     (
         "run",
@@ -483,22 +486,22 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "--in-cluster: its trials run on this machine",
-            "hint: let them be pods: --kubernetes",
+            "hint: run them as pods: --kubernetes",
         ],
     ),
     (
         "size",
         "--kubernetes --in-cluster --reuse",
         USAGE,
-        &["earlier results are here", "hint: leave one of them out"],
+        &["earlier results are on this machine", "hint: leave one out"],
     ),
     (
         "run",
         "--kubernetes --in-cluster --json",
         USAGE,
         &[
-            "there is no result yet when this returns",
-            "hint: give --report and --json to `loadline resume`",
+            "this returns before there is a result",
+            "hint: pass --report and --json to `loadline resume`",
         ],
     ),
     (
@@ -507,7 +510,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "refers to the variable `NOT_SET_ANYWHERE`, which is not set",
-            "hint: set it where loadline is called; it goes along as a Secret",
+            "hint: set it in loadline's environment; it is sent along as a Secret",
         ],
     ),
     (
@@ -516,7 +519,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "--in-cluster: the experiment refers to a file of this machine: {file:/etc/hostname}",
-            "hint: let it be a variable, which goes along: --env NAME",
+            "hint: use a variable, which is sent along: --env NAME",
         ],
     ),
     (
@@ -525,14 +528,17 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &[
             "--in-cluster: the load reads the file ",
-            "hint: a profile goes along",
+            "hint: only a profile",
         ],
     ),
     (
         "run",
         "--kubernetes --in-cluster",
         USAGE,
-        &["a cluster runs images, no commands", "hint: build an image"],
+        &[
+            "a cluster runs images, not commands",
+            "hint: build an image",
+        ],
     ),
     (
         "run",

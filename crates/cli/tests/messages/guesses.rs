@@ -8,7 +8,7 @@ pub const GUESSES: &[Row] = &[
         USAGE,
         &[
             "the largest heap is given twice: -Xmx1g and -Xmx2g",
-            "leave one of them out",
+            "leave one out",
         ],
     ),
     (
@@ -67,25 +67,25 @@ pub const GUESSES: &[Row] = &[
     (
         "plan --slo 'lag: max<9' --probe lag= -- sh -c true",
         USAGE,
-        &["there is nothing behind the `=`", "hint: write lag=..."],
+        &["there is nothing after the `=`", "hint: write lag=..."],
     ),
     (
         "plan --slo 'lag: max<9' --probe 'lag=./lag.sh | tail -1' -- sh -c true",
         USAGE,
         &[
-            "`|` is for a shell, and no shell starts the command",
+            "`|` needs a shell, but the command runs without one",
             "sh -c './a.sh | tail -1'",
         ],
     ),
     (
         "plan --job --reset 'rm -rf x && mkdir x' -- sh -c true",
         USAGE,
-        &["`&&` is for a shell"],
+        &["`&&` needs a shell"],
     ),
     (
         "plan --slo p99<1s --load './attack.sh $RATE' --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["`$RATE` is for a shell"],
+        &["`$RATE` needs a shell"],
     ),
     (
         "plan --slo 'lag: max<9' --probe lag=true --drive '' -- sh -c true",
@@ -139,19 +139,22 @@ pub const GUESSES: &[Row] = &[
         "plan --slo p99<1s --rate 5/s --metrics http://localhost:1/m --url http://localhost:1/ -- sh -c true",
         USAGE,
         &[
-            "--metrics: no metric is named that is read there",
+            "--metrics: no metric to read there is named",
             "--metric 'lag=records_lag'",
         ],
     ),
     (
         "plan --slo p99<1s --rate 5/s -X 'BAD METHOD' --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["`BAD METHOD` is no HTTP method", "hint: write GET or POST"],
+        &[
+            "`BAD METHOD` is not an HTTP method",
+            "hint: write GET or POST",
+        ],
     ),
     (
         "plan --slo p99<1s --rate 5/s -H 'a b: c' --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["`a b` is no header name", "'Accept: text/html'"],
+        &["`a b` is not a header name", "'Accept: text/html'"],
     ),
     (
         "plan --slo p99<1s --load true -H 'a: c' --url http://localhost:1/ -- sh -c true",
@@ -170,19 +173,19 @@ pub const GUESSES: &[Row] = &[
         "plan --slo p99<1s --rate 5/s --jvm Xmx1g --url http://localhost:1/ -- sh -c true",
         USAGE,
         &[
-            "--jvm: `Xmx1g` is no JVM option",
+            "--jvm: `Xmx1g` is not a JVM option",
             "--jvm '-Xmx256m -XX:+UseSerialGC'",
         ],
     ),
     (
         "plan --slo p99<1s --rate 5/s --cpu Auto --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["auto stands alone: --cpu auto"],
+        &["auto has to be alone: --cpu auto"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --min-memory 2Gi --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["hint: give more room: --max-memory 4Gi"],
+        &["hint: raise it with --max-memory 4Gi"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --ready 9092 --url http://localhost:1/ -- sh -c true",
@@ -202,17 +205,17 @@ pub const GUESSES: &[Row] = &[
     (
         "plan text.toml other.toml",
         USAGE,
-        &["several are sized one after the other: loadline size A.toml B.toml"],
+        &["to size several in turn: loadline size A.toml B.toml"],
     ),
     (
         "emit result.json.gz --rbac 'Bad NS'",
         USAGE,
-        &["--rbac: `Bad NS` is no name of a namespace"],
+        &["--rbac: `Bad NS` is not a namespace name"],
     ),
     (
         "plan misplaced.toml",
         USAGE,
-        &["unknown field `headroom`", "hint: it belongs into [search]"],
+        &["unknown field `headroom`", "hint: it belongs in [search]"],
     ),
     (
         "plan jvm.toml",
@@ -230,7 +233,7 @@ pub const GUESSES: &[Row] = &[
     (
         "plan variable.toml",
         USAGE,
-        &["`A B` in env is no name of a variable"],
+        &["`A B` in env is not a variable name"],
     ),
     ("plan negative.toml", USAGE, &["expected a whole number"]),
     (

@@ -8,7 +8,7 @@ pub const LOADS: &[Row] = &[
         "load ftp://localhost --rate 5/s",
         USAGE,
         &[
-            "`ftp://localhost` is no http URL",
+            "`ftp://localhost` is not an http URL",
             "write for example http://",
         ],
     ),
@@ -16,7 +16,7 @@ pub const LOADS: &[Row] = &[
         "load http://no-such-host.invalid/ --rate 1/s",
         ENVIRONMENT,
         &[
-            "no-such-host.invalid: the name of the host is not known here",
+            "no-such-host.invalid: unknown host",
             "hint: check the spelling",
         ],
     ),
@@ -39,7 +39,7 @@ pub const LOADS: &[Row] = &[
     (
         "load http://localhost:2/a.B/C --rate 1/s --proto localhost:1",
         USAGE,
-        &["localhost:1: No such file", "begins with http://"],
+        &["localhost:1: No such file", "starts with http://"],
     ),
     (
         "load http://localhost:1/ --rate 5/q",
@@ -94,7 +94,7 @@ pub const LOADS: &[Row] = &[
         USAGE,
         &[
             "cannot read none: No such file",
-            "hint: give the files that `loadline load --part",
+            "hint: give the files written by `loadline load --part",
         ],
     ),
     (
@@ -119,7 +119,7 @@ pub const LOADS: &[Row] = &[
         USAGE,
         &[
             "cannot read none.log: No such file",
-            "hint: give the access logs",
+            "hint: give a server's access logs",
         ],
     ),
     (
@@ -127,7 +127,7 @@ pub const LOADS: &[Row] = &[
         USAGE,
         &[
             "cannot read directory: Is a directory",
-            "hint: give the access logs",
+            "hint: give a server's access logs",
         ],
     ),
     (
@@ -135,7 +135,7 @@ pub const LOADS: &[Row] = &[
         USAGE,
         &[
             "unknown access-log format",
-            "hint: say how the server writes its log",
+            "hint: give the server's own log format",
         ],
     ),
     (
@@ -169,7 +169,7 @@ pub const LOADS: &[Row] = &[
     (
         "load http://user:pw@localhost/ --rate 5/s",
         USAGE,
-        &["holds a user name", "hint: "],
+        &["contains a user name", "hint: "],
     ),
     (
         "load http://localhost:1/ --rate 5/s --cacert text",
@@ -183,7 +183,7 @@ pub const LOADS: &[Row] = &[
         "load http://localhost:1/ --rate 5/s --timeout 0s",
         USAGE,
         &[
-            "`0s` is no time at all",
+            "`0s` is zero",
             "hint: write 500ms",
             "run `loadline load --help` for all options",
         ],
@@ -215,7 +215,7 @@ pub const LOADS: &[Row] = &[
         "load http://localhost:1/ --rate 5/s --cpus x",
         USAGE,
         &[
-            "it is no list of CPUs",
+            "it is not a list of CPUs",
             "hint: write for example 1",
             "hint: ",
         ],
@@ -224,8 +224,8 @@ pub const LOADS: &[Row] = &[
         "load http://localhost:1/a http://localhost:1/b --rate 5/s",
         USAGE,
         &[
-            "is no other instance",
-            "hint: several paths are a --profile",
+            "is not another instance",
+            "hint: for several paths use --profile",
         ],
     ),
     (
@@ -244,13 +244,13 @@ pub const LOADS: &[Row] = &[
     (
         "profile -",
         USAGE,
-        &["the logs have no line", "hint: give the access logs"],
+        &["the logs are empty", "hint: give a server's access logs"],
     ),
     (
         "profile text --format nosuch",
         USAGE,
         &[
-            "`nosuch` is no format that is known here",
+            "`nosuch` is not a known format",
             "hint: --format also takes common",
         ],
     ),
@@ -267,7 +267,7 @@ pub const LOADS: &[Row] = &[
         USAGE,
         &[
             "unknown access-log format",
-            "hint: say how the server writes its log",
+            "hint: give the server's own log format",
         ],
     ),
 ];

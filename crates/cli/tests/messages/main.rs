@@ -369,7 +369,7 @@ fn an_exported_file_is_explained_and_packed_again() {
     let explained = loadline(place.path(), "explain watched.json.gz");
     let said = String::from_utf8_lossy(&explained.stderr);
     assert_eq!(explained.status.code(), Some(0), "{said}");
-    assert!(said.contains("the trial that paused most"), "{said}");
+    assert!(said.contains("that paused most"), "{said}");
     let written = loadline(place.path(), "export result.json.gz -o again.json.gz");
     assert_eq!(written.status.code(), Some(0));
     let packed = fs::read(place.path().join("again.json.gz")).expect("it is written");

@@ -34,8 +34,8 @@ pub const MANIFESTS: &[Row] = &[
         "judge --manifest empty.yaml",
         USAGE,
         &[
-            "empty.yaml: there is no document in it",
-            "hint: comments alone",
+            "empty.yaml: it has no document",
+            "hint: it has only comments",
         ],
     ),
     (
@@ -56,14 +56,14 @@ pub const MANIFESTS: &[Row] = &[
     (
         "judge --manifest service.yaml --measured text",
         USAGE,
-        &["text: this is no exported result", "hint: "],
+        &["text: this is not an exported result", "hint: "],
     ),
     ("lint", USAGE, &["<FILE>...", "hint: usage: loadline lint"]),
     (
         "lint gradle.properties",
         USAGE,
         &[
-            "gradle.properties: how much memory the build has is not said",
+            "gradle.properties: the memory of the build is unknown",
             "hint: give the memory of its runner or container: loadline lint --memory 7Gi FILE",
         ],
     ),
@@ -85,7 +85,7 @@ pub const MANIFESTS: &[Row] = &[
         USAGE,
         &[
             "brace.json is JSON, not a Kubernetes manifest",
-            "hint: a result is shown by: loadline show brace.json",
+            "hint: show a result with: loadline show brace.json",
         ],
     ),
     (
@@ -98,7 +98,7 @@ pub const MANIFESTS: &[Row] = &[
         USAGE,
         &[
             "result.json.gz: it is a packed file",
-            "hint: a result is shown by",
+            "hint: show a result with",
         ],
     ),
 ];

@@ -16,7 +16,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --cpu auto,1 --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
         USAGE,
-        &["`auto` is not an amount", "CPUs as 1.5 or 250m"],
+        &["`auto` is not an amount", "CPUs such as 1.5 or 250m"],
     ),
     (
         "size --job --cpu auto -- sh -c true",
@@ -44,7 +44,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "size --cpu-policy none --slo p99<1s --rate 5/s --url http://localhost:8080/ -- sh -c true",
         USAGE,
-        &["`none` is no policy for CPU", "request gives no limit"],
+        &["`none` is not a CPU policy", "request gives no limit"],
     ),
     // The experiment file is an argument everywhere; other files are named for what they are.
     (
@@ -112,7 +112,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m -- java -jar a.jar",
         USAGE,
-        &["given without prices", "--prove 3", "--prices fargate"],
+        &["needs prices", "--prove 3", "--prices fargate"],
     ),
     (
         "plan quoted.toml",
@@ -155,7 +155,7 @@ pub const NEWCOMERS: &[Row] = &[
         USAGE,
         &[
             "--url is missing",
-            "a program that ends needs none: --job",
+            "a program that ends does not need it: --job",
             "--metric 'lag=records_lag', or --probe",
         ],
     ),
@@ -163,7 +163,7 @@ pub const NEWCOMERS: &[Row] = &[
         "size --probe lag=true --slo p99<50ms -- sh -c true",
         USAGE,
         &[
-            "`p99<50ms` is about requests, and without a URL none are sent",
+            "`p99<50ms` is about requests, but without a URL no requests are sent",
             "hint: write objectives about metrics",
         ],
     ),
@@ -171,15 +171,15 @@ pub const NEWCOMERS: &[Row] = &[
         "run --drive ./attack.sh --slo 'load passes, p99<50ms' -- sh -c true",
         USAGE,
         &[
-            "`p99<50ms` is about requests, and without a URL none are sent",
-            "of a drive command 'load passes'",
+            "`p99<50ms` is about requests, but without a URL no requests are sent",
+            "'load passes' for a drive command",
         ],
     ),
     (
         "run --drive ./attack.sh --slo 'load passes' -- sh -c true",
         USAGE,
         &[
-            "nothing says when the application is ready",
+            "cannot tell when the application is ready",
             "hint: write ready = { log = \"Started\" }",
         ],
     ),
@@ -187,7 +187,7 @@ pub const NEWCOMERS: &[Row] = &[
         "run --slo 'load passes' --rate 5/s --url http://localhost:1/ -- sh -c true",
         USAGE,
         &[
-            "the SLO has `load passes`, the exit code of a load command, and there is none",
+            "the SLO has `load passes`, the exit code of a load command, but there is no such command",
             "--load 'k6 run checkout.js'",
         ],
     ),
@@ -220,7 +220,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "run --slo heap<64Mi --url http://localhost:1/ --rate 1/s -- sh -c true",
         USAGE,
-        &["the bound is no percentage above 0 and at most 100"],
+        &["the bound is not a percentage above 0 and at most 100"],
     ),
     (
         "size --job --slo p99<50ms -- sh -c true",
@@ -264,7 +264,7 @@ pub const NEWCOMERS: &[Row] = &[
         "size --probe lag=true --slo 'lag: max<9' --peak 2x -- sh -c true",
         USAGE,
         &[
-            "--peak: it is about requests, and without a URL none are sent",
+            "--peak: it is about requests, but without a URL no requests are sent",
             "hint: leave it out",
         ],
     ),
@@ -285,8 +285,8 @@ pub const NEWCOMERS: &[Row] = &[
         "run --slo 'p99<50ms,peak p99<1s' --rate 5/s --url http://localhost:8080/ -- sh -c true",
         USAGE,
         &[
-            "--slo: `peak p99<1s` is about a peak, and the load has none",
-            "hint: say how high it is: peak = \"2x\" in [load] (--peak 2x)",
+            "--slo: `peak p99<1s` is about a peak, but the load has none",
+            "hint: set its height: peak = \"2x\" in [load] (--peak 2x)",
         ],
     ),
     (
@@ -301,7 +301,7 @@ pub const NEWCOMERS: &[Row] = &[
         "size --slo p99<50ms --closed --headroom 20% --url http://localhost:8080/ -- sh -c true",
         USAGE,
         &[
-            "--headroom: headroom is a share of the rate, and the load has no rate",
+            "--headroom: headroom is a share of the rate, but the load has no rate",
             "hint: give one: rate = \"100/s\" (--rate 100/s)",
         ],
     ),
@@ -314,7 +314,7 @@ pub const NEWCOMERS: &[Row] = &[
         "size --job --options-to launcher -- sh -c true",
         USAGE,
         &[
-            "--options-to: `sh` is no launcher that loadline knows",
+            "--options-to: `sh` is not a launcher that loadline knows",
             "hint: known are mvn, gradle, sbt and ant; name the variable that it reads: --options-to JAVA_OPTS",
         ],
     ),
@@ -322,7 +322,7 @@ pub const NEWCOMERS: &[Row] = &[
         "size --job --options-to Launcher -- mvn package",
         USAGE,
         &[
-            "--options-to: `Launcher` is no place for JVM options",
+            "--options-to: `Launcher` is not a place for JVM options",
             "hint: write launcher, all, or a variable in capital letters: MAVEN_OPTS",
         ],
     ),
@@ -471,7 +471,7 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "load --rate 1000000000000/s http://localhost:1/",
         USAGE,
-        &["more than one generator is asked for"],
+        &["more than one generator can send"],
     ),
     (
         "load --rate '50 req/s' http://localhost:1/",
@@ -511,12 +511,12 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "load --rate 5/s --expect-status 2xx http://localhost:1/",
         USAGE,
-        &["it is no status", "--expect-status 200"],
+        &["it is not a status", "--expect-status 200"],
     ),
     (
         "load --rate 5/s --expect-status 9 http://localhost:1/",
         USAGE,
-        &["it is no status"],
+        &["it is not a status"],
     ),
     // Files that cannot be read back.
     (
@@ -544,22 +544,22 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "emit result.json.gz --to x --image 'bad image name'",
         USAGE,
-        &["it is no name of an image", "registry.example/orders:1.4"],
+        &["it is not an image name", "registry.example/orders:1.4"],
     ),
     (
         "emit result.json.gz --to x --image ''",
         USAGE,
-        &["it is no name of an image"],
+        &["it is not an image name"],
     ),
     (
         "emit result.json.gz --to x --image https://registry.example/orders:1",
         USAGE,
-        &["it is no name of an image"],
+        &["it is not an image name"],
     ),
     (
         "emit result.json.gz --to x --image UPPER/case",
         USAGE,
-        &["it is no name of an image"],
+        &["it is not an image name"],
     ),
     (
         "emit result.json.gz --to x --for helm",
@@ -592,7 +592,7 @@ pub const NEWCOMERS: &[Row] = &[
         "predict --memory 1Gi --cpu 1 --jdk 17 --jvm Xmx1g",
         USAGE,
         &[
-            "--jvm: `Xmx1g` is no option",
+            "--jvm: `Xmx1g` is not an option",
             "hint: write options as in JAVA_TOOL_OPTIONS",
         ],
     ),
@@ -625,7 +625,7 @@ pub const NEWCOMERS: &[Row] = &[
         "lint crs.yaml",
         USAGE,
         &[
-            "not looked at: Kafka/k",
+            "not checked: Kafka/k",
             "custom resources",
             "kubectl get pods",
         ],

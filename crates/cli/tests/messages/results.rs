@@ -11,7 +11,10 @@ pub const RESULTS: &[Row] = &[
     (
         "show text",
         USAGE,
-        &["text: this is no exported result", "hint: `loadline export"],
+        &[
+            "text: this is not an exported result",
+            "hint: `loadline export",
+        ],
     ),
     (
         "show brace.json",
@@ -21,7 +24,7 @@ pub const RESULTS: &[Row] = &[
     (
         "show empty.toml",
         USAGE,
-        &["empty.toml: this is no exported result", "hint: "],
+        &["empty.toml: this is not an exported result", "hint: "],
     ),
     (
         "show directory",
@@ -37,13 +40,16 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "there are no results in",
-            "hint: `loadline size` and `loadline run` make one",
+            "hint: create one with `loadline size` or `loadline run`",
         ],
     ),
     (
         "show 0199",
         USAGE,
-        &["there is no result `0199`", "hint: loadline list"],
+        &[
+            "there is no result `0199`",
+            "hint: list the results: loadline list",
+        ],
     ),
     (
         "report none.json",
@@ -113,7 +119,7 @@ pub const RESULTS: &[Row] = &[
     (
         "emit text --to deploy",
         USAGE,
-        &["text: this is no exported result", "hint: "],
+        &["text: this is not an exported result", "hint: "],
     ),
     (
         "emit result.json.gz --to text",
@@ -138,7 +144,7 @@ pub const RESULTS: &[Row] = &[
     (
         "compare text text",
         USAGE,
-        &["text: this is no exported result", "hint: "],
+        &["text: this is not an exported result", "hint: "],
     ),
     (
         "explain none.json",
@@ -148,7 +154,7 @@ pub const RESULTS: &[Row] = &[
     (
         "explain text",
         USAGE,
-        &["text: this is no exported result", "hint: "],
+        &["text: this is not an exported result", "hint: "],
     ),
     (
         "explain result.json.gz",
@@ -161,14 +167,17 @@ pub const RESULTS: &[Row] = &[
     (
         "explain nosuch",
         USAGE,
-        &["there is no result `nosuch`", "hint: loadline list"],
+        &[
+            "there is no result `nosuch`",
+            "hint: list the results: loadline list",
+        ],
     ),
     (
         "explain result.json.gz --try",
         USAGE,
         &[
             "result.json.gz is a file",
-            "only to results of this machine",
+            "can only be added to results of this machine",
             "hint: give an id",
         ],
     ),
@@ -177,7 +186,7 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "result.json.gz is a file",
-            "hint: give an id that `loadline list` shows",
+            "hint: give an id from `loadline list`",
         ],
     ),
     (
@@ -185,13 +194,16 @@ pub const RESULTS: &[Row] = &[
         USAGE,
         &[
             "result.json.gz is a file",
-            "hint: give an id that `loadline list` shows",
+            "hint: give an id from `loadline list`",
         ],
     ),
     (
         "resume nosuch",
         USAGE,
-        &["there is no result `nosuch`", "hint: loadline list"],
+        &[
+            "there is no result `nosuch`",
+            "hint: list the results: loadline list",
+        ],
     ),
     (
         "list x",
@@ -322,13 +334,13 @@ pub const RESULTS: &[Row] = &[
     (
         "compare result.json.gz brace.json",
         USAGE,
-        &["brace.json: this is no exported result", "hint: "],
+        &["brace.json: this is not an exported result", "hint: "],
     ),
     (
         "show -",
         USAGE,
         &[
-            "standard input: this is no exported result",
+            "standard input: this is not an exported result",
             "hint: `loadline export",
         ],
     ),
@@ -343,12 +355,18 @@ pub const RESULTS: &[Row] = &[
     (
         "soak",
         USAGE,
-        &["there are no results in", "hint: `loadline size`"],
+        &[
+            "there are no results in",
+            "hint: create one with `loadline size`",
+        ],
     ),
     (
         "soak nosuch --for 5m",
         USAGE,
-        &["there is no result `nosuch`", "hint: loadline list"],
+        &[
+            "there is no result `nosuch`",
+            "hint: list the results: loadline list",
+        ],
     ),
     (
         "soak --for x",
@@ -378,7 +396,7 @@ pub const RESULTS: &[Row] = &[
         "list --since yesterday",
         USAGE,
         &[
-            "`yesterday` is neither a time ago nor a day",
+            "`yesterday` is neither an age nor a date",
             "hint: write 12h",
             "hint: ",
         ],
@@ -386,13 +404,13 @@ pub const RESULTS: &[Row] = &[
     (
         "list --before 2026-02-30",
         USAGE,
-        &["`2026-02-30` is neither a time ago nor a day", "hint: "],
+        &["`2026-02-30` is neither an age nor a date", "hint: "],
     ),
     (
         "clean --older x",
         USAGE,
         &[
-            "`x` is neither a time ago nor a day",
+            "`x` is neither an age nor a date",
             "hint: write 12h",
             "hint: ",
         ],

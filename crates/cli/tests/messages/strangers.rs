@@ -34,7 +34,7 @@ pub const STRANGERS: &[Row] = &[
     (
         "lint utf16.toml",
         USAGE,
-        &["it is no UTF-8 text", "save it as UTF-8"],
+        &["it is non-UTF-8 text", "save it as UTF-8"],
     ),
     (
         "lint result.json.gz",
@@ -86,7 +86,7 @@ pub const STRANGERS: &[Row] = &[
     (
         "lint comments.yaml",
         USAGE,
-        &["comments.yaml: there is no document in it", "hint: "],
+        &["comments.yaml: it has no document", "hint: "],
     ),
     (
         "lint vpa.yaml",
@@ -172,7 +172,7 @@ pub const STRANGERS: &[Row] = &[
         &[
             "it is a Kubernetes manifest, not a compose file",
             "hint: check it: loadline lint ",
-            "/deploy.yaml; or begin with it: loadline init --manifest ",
+            "/deploy.yaml; or start from it: loadline init --manifest ",
         ],
     ),
     (
@@ -183,7 +183,7 @@ pub const STRANGERS: &[Row] = &[
     (
         "plan --compose listed.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
         USAGE,
-        &["its service `a` is no table of keys", "image: NAME:TAG"],
+        &["its service `a` is not a table of keys", "image: NAME:TAG"],
     ),
     (
         "plan --compose extended.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
@@ -199,7 +199,7 @@ pub const STRANGERS: &[Row] = &[
     (
         "show utf16.toml",
         USAGE,
-        &["is no UTF-8 text, not a result", "save it as UTF-8"],
+        &["is non-UTF-8 text, not a result", "save it as UTF-8"],
     ),
     ("show x.har", USAGE, &["is a HAR file, not a result"]),
     (
@@ -280,12 +280,12 @@ pub const STRANGERS: &[Row] = &[
     (
         "emit result.json.gz --to x --replicas two",
         USAGE,
-        &["it is no whole number"],
+        &["it is not a whole number"],
     ),
     (
         "fleet --prometheus http://localhost:1 --top x",
         USAGE,
-        &["it is no whole number"],
+        &["it is not a whole number"],
     ),
     // Logs and loads.
     (
@@ -303,7 +303,7 @@ pub const STRANGERS: &[Row] = &[
         USAGE,
         &[
             "is a Postman collection, not an access log",
-            "it says no rates",
+            "it has no rates",
         ],
     ),
     (
@@ -319,12 +319,12 @@ pub const STRANGERS: &[Row] = &[
     (
         "profile --format apache access.log",
         USAGE,
-        &["`apache` is no format", "common, combined"],
+        &["`apache` is not a known format", "common, combined"],
     ),
     (
         "profile --interval 0s access.log",
         USAGE,
-        &["it is no number", "hint: "],
+        &["it is not a number", "hint: "],
     ),
     (
         "profile --interval 0 access.log",
@@ -490,7 +490,7 @@ pub const STRANGERS: &[Row] = &[
     (
         "predict --jdk 17 --memory 1Gi -Xmx1g",
         USAGE,
-        &["JVM options are one text: --jvm '-Xmx1g'"],
+        &["give JVM options as one argument: --jvm '-Xmx1g'"],
     ),
     // The rest.
     (
@@ -527,12 +527,12 @@ pub const STRANGERS: &[Row] = &[
     (
         "serve --listen localhost",
         USAGE,
-        &["it is no address", "127.0.0.1:7007"],
+        &["it is not an address", "127.0.0.1:7007"],
     ),
     (
         "clean --older yesterday",
         USAGE,
-        &["is neither a time ago nor a day", "7d"],
+        &["is neither an age nor a date", "7d"],
     ),
     (
         "completion tcsh",
@@ -542,7 +542,7 @@ pub const STRANGERS: &[Row] = &[
     (
         "footprint abc",
         USAGE,
-        &["it is no number of a process", "pgrep -a java"],
+        &["it is not a process id", "pgrep -a java"],
     ),
     (
         "fleet --prometheus http://localhost:1",

@@ -44,7 +44,7 @@ pub const TOOLS: &[Row] = &[
     (
         "footprint 999999999",
         ENVIRONMENT,
-        &["process 999999999", "hint: it has ended"],
+        &["process 999999999", "hint: it has exited"],
     ),
     ("predict", USAGE, &["--memory <SIZE>", "--jdk <VERSION>"]),
     (
@@ -125,16 +125,12 @@ pub const TOOLS: &[Row] = &[
         "footprint text",
         USAGE,
         &[
-            "invalid value 'text' for '<PID>': it is no number of a process",
+            "invalid value 'text' for '<PID>': it is not a process id",
             "`pgrep -a java`",
             "hint: ",
         ],
     ),
-    (
-        "footprint 0",
-        USAGE,
-        &["it is no number of a process", "hint: "],
-    ),
+    ("footprint 0", USAGE, &["it is not a process id", "hint: "]),
     (
         "predict --memory 1Gi --cpu 0 --jdk 17",
         USAGE,
@@ -181,17 +177,14 @@ pub const TOOLS: &[Row] = &[
         "fleet --prometheus http://p --window week",
         USAGE,
         &[
-            "--window week: it is no length of time",
+            "--window week: it is not a length of time",
             "hint: give 1h, 7d",
         ],
     ),
     (
         "fleet --prometheus http://no-such-host.invalid",
         ENVIRONMENT,
-        &[
-            "the name of the host is not known here",
-            "hint: is it the cluster's own?",
-        ],
+        &["unknown host", "hint: is it the cluster's own?"],
     ),
     (
         "fleet --prometheus http://127.0.0.1:9",

@@ -22,7 +22,7 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
         .iter()
         .filter(|key| has(container, key))
     {
-        all.push((format!("`{key}` stands outside `resources`"), RESOURCES));
+        all.push((format!("`{key}` is outside `resources`"), RESOURCES));
     }
     let resources = &container["resources"];
     for key in ["cpu", "memory"].iter().filter(|key| has(resources, key)) {
@@ -32,11 +32,11 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     let words = ["command", "args"];
     for key in words.iter().filter(|key| container[**key].is_string()) {
         let hint = "write a list: [sh, -c, \"exec java -jar app.jar\"]";
-        all.push((format!("`{key}` is one text and no list"), hint));
+        all.push((format!("`{key}` is a string, not a list"), hint));
     }
     if container["env"].is_object() {
         let hint = "write a list: - {name: JAVA_TOOL_OPTIONS, value: -Xmx512m}";
-        all.push(("`env` is no list".to_owned(), hint));
+        all.push(("`env` is not a list".to_owned(), hint));
     }
     let values = list_items(container, "env");
     let values = values.map(|v| (v["name"].as_str().unwrap_or("env"), &v["value"]));
@@ -46,11 +46,11 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     // `8080` and `true` without quotes are a number and a switch.
     let is_text = |value: &Value| value.is_string() || value.is_null();
     for (place, value) in values.chain(words).filter(|(_, value)| !is_text(value)) {
-        let problem = format!("{place}: {value} is no text");
+        let problem = format!("{place}: {value} is not a string");
         all.push((problem, "write it in quotes: \"8080\", \"true\""));
     }
     for (problem, _) in &mut all {
-        problem.push_str(": the API server does not take it");
+        problem.push_str(": the API server rejects it");
     }
     for (name, value) in variables(container) {
         if let Some((what, hint)) = value.and_then(|value| unstartable_value(name, &value)) {
@@ -59,7 +59,7 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     }
     let image = container["image"].as_str().unwrap_or("image");
     if !image.contains(['$', '{']) && !is_image_name(image) {
-        let problem = format!("`{image}` is no name of an image, and the kubelet does not pull it");
+        let problem = format!("`{image}` is not an image name; the kubelet cannot pull it");
         all.push((problem, "write registry.example/orders:1.4"));
     }
     let finding = |(problem, hint): (String, &str)| LintFinding {
@@ -133,11 +133,11 @@ mod tests {
         });
         let said = found(container);
         for part in [
-            "`limits` stands outside",
+            "`limits` is outside",
             "`resources.memory` is neither",
-            "`command` is one text",
-            "`env` is no list",
-            "`R/o:1 ` is no name of an image",
+            "`command` is a string",
+            "`env` is not a list",
+            "`R/o:1 ` is not an image name",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
@@ -147,7 +147,7 @@ mod tests {
         });
         assert_eq!(
             found(plain),
-            "A: 8080 is no text: the API server does not take it; args: true is no text: the API server does not take it"
+            "A: 8080 is not a string: the API server rejects it; args: true is not a string: the API server rejects it"
         );
         let sound = serde_json::json!({
             "resources": {"limits": {"memory": "1Gi"}}, "command": ["a"], "env": [],

@@ -178,7 +178,7 @@ fn skip_others(all: &mut [ManifestContainer]) {
         found.skipped = match sign {
             ContainerSign::Other(image) => Some(format!("{image} has no JVM")),
             ContainerSign::Unknown if has_jvm && !is_main => {
-                Some("nothing in it says JVM, and another container does".to_owned())
+                Some("nothing in it suggests a JVM, but another container does".to_owned())
             }
             _ => None,
         };

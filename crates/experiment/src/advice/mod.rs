@@ -123,7 +123,7 @@ pub fn read(named: &str, given: &RuleInput) -> Result<ContainerAdvice, AdviceErr
         "rightsize" => rightsize_rule(given),
         path if !Path::new(path).exists() => Err(AdviceError::Unreadable {
             path: path.into(),
-            why: "it is neither a rule nor a file that is there".to_owned(),
+            why: "it is neither a rule nor an existing file".to_owned(),
         }),
         path => reports::read(Path::new(path)),
     }

@@ -79,11 +79,11 @@ pub fn service_variable(path: &Path, service: &str, name: &str) -> Result<String
     )?;
     let found = all.into_iter().find(|(known, _)| known == name);
     found.map(|(_, value)| value.text).ok_or_else(|| {
-        let why = format!("its service {service} has no variable {name} any more");
+        let why = format!("its service {service} no longer has a variable {name}");
         RunRefusal::new(
             file.shown_path(),
             why,
-            "begin a new result with the file as it is",
+            "start a new result with the current file",
         )
     })
 }
@@ -116,7 +116,7 @@ impl<'a> ComposeFile<'a> {
         if !path.exists() {
             return Err(RunRefusal::new(
                 format!("the compose file {}", path.display()),
-                "it is not there",
+                "it does not exist",
                 "name the file that has your services: --compose compose.yaml",
             ));
         }
@@ -180,7 +180,7 @@ impl<'a> ComposeFile<'a> {
         match self.services.get(name) {
             Some(Value::Object(table)) => Ok(table),
             Some(_) => Err(self.refuse_file(
-                format!("its service `{name}` is no table of keys"),
+                format!("its service `{name}` is not a table of keys"),
                 "write its keys below it: image: NAME:TAG",
             )),
             None => Err(self.refuse_file(
@@ -254,7 +254,7 @@ impl<'a> ComposeFile<'a> {
             None => Ok(()),
             Some(name) => Err(self.refuse_file(
                 format!("the volume `{name}` is `external`: no trial can start with a fresh copy"),
-                "let the service begin empty, and fill it: [[dependency]] with a `seed` in an experiment file",
+                "start the service empty and fill it: [[dependency]] with a `seed` in an experiment file",
             )),
         }
     }
@@ -271,13 +271,12 @@ impl<'a> ComposeFile<'a> {
             let is_same = |p: &ServicePort| p.published.as_ref() == published;
             if let Some(number) = published.filter(|_| others.any(is_same)) {
                 let why = format!("{names} publish port {number}");
-                let hint = "give one of them another port: nothing is published in a trial, but they share one network";
+                let hint = "change one of the ports: nothing is published in a trial, but they share one network";
                 return Err(self.refuse_file(why, hint));
             }
             if other.ports.iter().any(|p| p.target == port.target) {
                 let why = format!("{names} listen on port {}", port.target);
-                let hint =
-                    "they share one network in a trial: have one of them listen on another port";
+                let hint = "they share one network in a trial: have one listen on another port";
                 return Err(self.refuse_file(why, hint));
             }
         }

@@ -34,7 +34,10 @@ pub(super) fn ports(
         }
     }
     if !wrong.is_empty() {
-        let why = format!("{} is no port that loadline understands", wrong.join(", "));
+        let why = format!(
+            "{} is not a port that loadline understands",
+            wrong.join(", ")
+        );
         return Err(at.refuse_service(why, "write \"5432:5432\" or \"5432\""));
     }
     let mut seen = BTreeSet::new();

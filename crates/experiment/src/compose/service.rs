@@ -82,8 +82,8 @@ impl ServiceLocation<'_> {
     }
 
     fn refuse_unsupported(&self, what: impl std::fmt::Display) -> RunRefusal {
-        let why = format!("it has {what}, which loadline cannot do");
-        self.refuse_service(why, "take it out in a file for loadline, or write the service as a [[dependency]] of an experiment: docs/guides/dependencies.md")
+        let why = format!("it has {what}, which loadline does not support");
+        self.refuse_service(why, "remove it in a copy for loadline, or write the service as a [[dependency]] of an experiment: docs/guides/dependencies.md")
     }
 
     fn fill_key(&self, key: &str, text: &str) -> Result<FilledText, RunRefusal> {
@@ -98,14 +98,14 @@ impl ServiceLocation<'_> {
         filled.map_err(|why| {
             self.refuse_service(
                 format!("{key}: {why}"),
-                "set it where loadline is called, or in the file .env next to the compose file",
+                "set it in loadline's environment, or in the file .env next to the compose file",
             )
         })
     }
 
     pub(super) fn check_plain_text(&self, key: &str, value: &Value) -> Result<String, RunRefusal> {
         let text = scalar(value)
-            .ok_or_else(|| self.refuse_service(format!("{key} is no text"), "write one"))?;
+            .ok_or_else(|| self.refuse_service(format!("{key} is not a string"), "write one"))?;
         let filled = self.fill_key(key, &text)?;
         match filled.is_secret {
             false => Ok(filled.text),
@@ -184,7 +184,7 @@ pub(super) fn join_refusals(file: &Path, mut all: Vec<RunRefusal>) -> Option<Run
         .map(|one| format!("\n  {one}\n    hint: {}", one.hint));
     let what = format!("the compose file {}", file.display());
     let why = format!("{} problems:{}", all.len(), texts.collect::<String>());
-    Some(RunRefusal::new(what, why, "mend them all, then try again"))
+    Some(RunRefusal::new(what, why, "fix them all, then try again"))
 }
 
 fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefusal> {
@@ -236,7 +236,7 @@ pub(super) fn depends_on(
             if let Some((name, _)) = all.iter().find(|(_, how)| is_job(how)) {
                 let why = format!("it waits for `{name}` to end");
                 let hint =
-                    "what fills a dependency is its `seed`: [[dependency]] in an experiment file";
+                    "fill a dependency with its `seed`: [[dependency]] in an experiment file";
                 return Err(at.refuse_service(why, hint));
             }
             let is_needed = |(name, how): &(&String, &Value)| {
@@ -245,7 +245,7 @@ pub(super) fn depends_on(
             let needed = all.iter().filter(is_needed);
             Ok(needed.map(|(name, _)| name.clone()).collect())
         }
-        Some(_) => Err(at.refuse_unsupported("`depends_on` that is no list")),
+        Some(_) => Err(at.refuse_unsupported("`depends_on` that is not a list")),
     }
 }
 
@@ -365,9 +365,8 @@ fn volumes(
         }
         let path = path_beside_compose(at, &source);
         if source.starts_with('~') || (path.is_dir() && !is_read_only) {
-            let why =
-                format!("it may change {source} of this machine, and a trial changes nothing");
-            let hint = "write :ro behind it where it is only read; where it is data of the service, leave it out: each trial begins with an empty one";
+            let why = format!("it may change {source} of this machine, which a trial must not");
+            let hint = "append :ro if it is only read; if it is data of the service, leave it out: each trial starts with an empty one";
             return Err(at.refuse_service(why, hint));
         }
         files.push(format!("{}:{target}", path.display()));
@@ -441,7 +440,7 @@ fn service_readiness(
         _ if test.is_string() => Some(ServiceReadiness::Command(all)),
         _ => {
             return Err(at.refuse_service(
-                "its health check says nothing to run",
+                "its health check has nothing to run",
                 "test: [\"CMD\", \"pg_isready\"]",
             ));
         }
@@ -464,7 +463,10 @@ fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Dura
         let parse = |text: String| {
             let time = parse_chained_duration(&text);
             time.ok_or_else(|| {
-                at.refuse_service(format!("{key}: `{text}` is no time"), "write 90s or 1m30s")
+                at.refuse_service(
+                    format!("{key}: `{text}` is not a time"),
+                    "write 90s or 1m30s",
+                )
             })
         };
         text.map(parse).transpose()

@@ -94,10 +94,10 @@ fn one_run_names_all_problems_and_their_services() {
         .to_string();
     for part in [
         "`a` of",
-        "`x` is no port",
+        "`x` is not a port",
         "`pid`, `privileged`",
         "`b` of",
-        "`soon` is no time",
+        "`soon` is not a time",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -106,7 +106,7 @@ fn one_run_names_all_problems_and_their_services() {
     let (_directory, path) = file(text);
     let refused = take_services(&path, Some("a"), &[]).unwrap_err();
     let named = [
-        "`x`, `80:90000` is no port",
+        "`x`, `80:90000` is not a port",
         "`pid`",
         "waits for `j` to end",
         "no service `gone`",
@@ -232,11 +232,11 @@ fn a_service_that_does_not_exist_is_refused_with_those_that_do() {
 fn services_that_share_a_port_or_a_volume_are_refused() {
     assert_snapshot!(told("name: shop", "name: shop", &["admin"]), @"
     the compose file compose.yaml: `orders` and `admin` publish port 80
-    hint: give one of them another port: nothing is published in a trial, but they share one network
+    hint: change one of the ports: nothing is published in a trial, but they share one network
     ");
     assert_snapshot!(told("expose: [6379]", "expose: [8080]", &[]), @"
     the compose file compose.yaml: `orders` and `cache` listen on port 8080
-    hint: they share one network in a trial: have one of them listen on another port
+    hint: they share one network in a trial: have one listen on another port
     ");
     assert_snapshot!(told("expose: [6379]", "expose: [6379]\n    volumes: [\"data:/x\"]", &[]), @"
     the compose file compose.yaml: `cache` and `db` share the volume `data`
@@ -262,7 +262,7 @@ fn what_cannot_be_done_is_refused_by_its_name() {
             "volumes: [{ type: tmpfs, target: /x }]",
             "a volume in memory",
         ),
-        ("ports: [\"3-1:3-1\"]", "`3-1:3-1` is no port"),
+        ("ports: [\"3-1:3-1\"]", "`3-1:3-1` is not a port"),
         (
             "environment: { A: \"${LOADLINE_UNSET}\" }",
             "A: the variable LOADLINE_UNSET is not set",
@@ -326,6 +326,9 @@ fn an_endless_chain_of_services_is_refused() {
 fn a_file_that_is_not_there_is_named() {
     let refusal = take_services(Path::new("/x/compose.yaml"), Some("orders"), &[]).unwrap_err();
     let said = refusal.to_string();
-    assert!(said.contains("/x/compose.yaml: it is not there"), "{said}");
+    assert!(
+        said.contains("/x/compose.yaml: it does not exist"),
+        "{said}"
+    );
     assert!(refusal.hint.contains("--compose"), "{}", refusal.hint);
 }

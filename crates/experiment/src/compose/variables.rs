@@ -125,7 +125,7 @@ impl ComposeVariables {
             } else {
                 let length = name_length(rest);
                 if length == 0 {
-                    return Err("a `$` that begins no variable is written `$$`".to_owned());
+                    return Err("write a `$` that starts no variable as `$$`".to_owned());
                 }
                 self.fill_one(&rest[..length], &mut filled)?;
                 rest = &rest[length..];
@@ -155,11 +155,11 @@ impl ComposeVariables {
             (None, None) => {
                 return Err(format!("the variable {name} is not set, here or in .env"));
             }
-            _ => return Err(format!("`${{{inner}}}` is no variable of compose's")),
+            _ => return Err(format!("`${{{inner}}}` is not a compose variable")),
         };
         let bytes = self.filled_bytes.get().saturating_add(text.len());
         if bytes > MOST_FILLED {
-            return Err("variables fill in more than 16 MiB".to_owned());
+            return Err("variables expand to more than 16 MiB".to_owned());
         }
         self.filled_bytes.set(bytes);
         filled.text.push_str(&text);
@@ -214,8 +214,8 @@ mod tests {
             ("${LOADLINE_UNSET}", "is not set"),
             ("${LOADLINE_UNSET:?say it}", "LOADLINE_UNSET: say it"),
             ("${SET", "is not closed"),
-            ("5$ ", "written `$$`"),
-            ("${SET%x}", "no variable of compose's"),
+            ("5$ ", "as `$$`"),
+            ("${SET%x}", "not a compose variable"),
         ] {
             let error = fill(text).expect_err(text);
             assert!(error.contains(problem), "{text}: {error}");
@@ -263,7 +263,7 @@ mod tests {
         let refused = read.iter().find_map(|(_, value)| value.as_ref().err());
         assert_eq!(
             refused.map(String::as_str),
-            Some("variables fill in more than 16 MiB")
+            Some("variables expand to more than 16 MiB")
         );
         let none = directory.path().join("none");
         let gone = variables.read_pairs(&none).expect_err("it is not there");

@@ -88,7 +88,7 @@ pub(super) fn find_jar(
                 return Err(RunRefusal::new(
                     place.directory_name(),
                     format!(
-                        "it has several jars that may start it: {}",
+                        "it has several jars that may be the application: {}",
                         several.join(", ")
                     ),
                     format!("say which: loadline init -- java -jar {}", several[0]),

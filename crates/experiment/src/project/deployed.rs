@@ -71,10 +71,10 @@ pub(super) fn find_manifest(
             [one] if is_job(one) => Err(RunRefusal::new(
                 file.display().to_string(),
                 format!(
-                    "{} runs to its end, and init writes an experiment for a service",
+                    "{} runs to its end, but init writes an experiment for a service",
                     one.workload
                 ),
-                "size a run that ends with: loadline size --job --image NAME",
+                "size it with: loadline size --job --image NAME",
             )),
             [one] => Ok(Some(ProjectGuess::new(
                 to_deployed_manifest(place, one, false),
@@ -83,7 +83,7 @@ pub(super) fn find_manifest(
             several => Err(RunRefusal::new(
                 file.display().to_string(),
                 format!("it has several containers: {}", container_names(several)),
-                "keep one workload a file, or write workload and container into loadline.toml by hand",
+                "keep one workload per file, or set workload and container in loadline.toml",
             )),
         };
     }
@@ -191,7 +191,7 @@ pub(super) fn read_compose(
         .collect();
     if !unused.is_empty() {
         left_out.push(format!(
-            "services of {file} on which nothing that it builds depends: {}; write [compose] services = [..] for those that the application needs",
+            "services of {file} that nothing it builds depends on: {}; list the ones the application needs in [compose] services = [..]",
             unused.join(", ")
         ));
     }

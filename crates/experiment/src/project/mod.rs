@@ -158,7 +158,7 @@ fn guess_start(
     if place.has_file("Dockerfile") && tool.is_none() {
         return Err(RunRefusal::new(
             place.directory_name(),
-            "its Dockerfile says how an image is built, and nothing says its name",
+            "it has a Dockerfile, but nothing names the image",
             "build it and name it: docker build -t NAME . && loadline init --image NAME",
         ));
     }
@@ -240,7 +240,7 @@ fn guess_url(told: &ProjectOverrides, served: &served::ServedEndpoint) -> Projec
             ProjectGuess::new(
                 format!("http://localhost:{port}{path}"),
                 format!(
-                    "port {port}: {from}; the path is no request of your users: give theirs, or a profile of your access log"
+                    "port {port}: {from}; the path is not a request of your users: give theirs, or a profile of your access log"
                 ),
             )
         }
@@ -270,11 +270,8 @@ fn guess_limits(
     match shipped {
         Some(manifest) if is_given => Err(RunRefusal::new(
             place.directory_name(),
-            format!(
-                "limits are given, and {} says what is shipped",
-                manifest.from
-            ),
-            "leave out --cpu and --memory: one of two would be wrong some day",
+            format!("limits are given, but {} already sets them", manifest.from),
+            "leave out --cpu and --memory: two copies would drift apart",
         )),
         Some(_) => Ok(None),
         None => Ok(Some((
@@ -477,7 +474,7 @@ mod tests {
             ..ProjectOverrides::default()
         };
         let refused = looked(&place, &twice).expect_err("two sizes");
-        assert!(refused.why.contains("says what is shipped"), "{refused}");
+        assert!(refused.why.contains("already sets them"), "{refused}");
         let found = looked(&place, &ProjectOverrides::default()).expect("a project");
         let (text, experiment) = written(&place, &found);
         insta::assert_snapshot!(text, @r#"
@@ -494,7 +491,7 @@ mod tests {
         directory = "." # where this file lies
 
         [load]
-        url = "http://localhost:9090/ready" # port 9090: the probe in k8s/deploy.yaml; the path is no request of your users: give theirs, or a profile of your access log
+        url = "http://localhost:9090/ready" # port 9090: the probe in k8s/deploy.yaml; the path is not a request of your users: give theirs, or a profile of your access log
         rate = "50/s" # default: write what your users send
         "#);
         assert_eq!(

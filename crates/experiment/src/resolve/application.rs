@@ -18,7 +18,7 @@ pub(super) fn check_version(
     };
     let Some(name) = version_name(said.inner_value()) else {
         let problem = format!(
-            "that is no name of a version: it has 1 to {LONGEST_VERSION} characters and no control characters"
+            "that is not a version: write 1 to {LONGEST_VERSION} characters without control characters"
         );
         return Err(source.error_at(said.origin(), problem, "write version = \"1.4.2\""));
     };

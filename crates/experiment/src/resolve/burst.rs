@@ -81,7 +81,7 @@ fn start_refusal(
         Some(cpu) if start <= cpu => Some((
             format!("start-cpu of `{label}` is {start}, which is not above its CPU limit, {cpu}"),
             format!(
-                "start-cpu is what the start gets in addition: --start-cpu {}, or leave it out",
+                "the start needs more than the limit: --start-cpu {}, or leave it out",
                 Cpus::from_millis(cpu.as_millis() * 2)
             ),
         )),

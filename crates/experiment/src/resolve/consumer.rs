@@ -21,8 +21,8 @@ pub(super) fn refuse_request_objectives(
     };
     Err(source.error_at(
         text.origin(),
-        format!("`{objective}` is about requests, and without a URL none are sent"),
-        "write objectives about metrics, as 'lag: max<1000', start<20s, and of a drive command 'load passes'; or name the URL that takes requests: url of [load] (--url)",
+        format!("`{objective}` is about requests, but without a URL no requests are sent"),
+        "write objectives about metrics such as 'lag: max<1000', start<20s, or 'load passes' for a drive command; or name the URL that takes requests: url of [load] (--url)",
     ))
 }
 
@@ -32,7 +32,7 @@ pub(super) fn first_sample(
 ) -> Checked<Readiness> {
     let Some(metrics) = metrics else {
         return Err(source.experiment_error(
-            "nothing says when the application is ready: it has no URL and no metrics",
+            "cannot tell when the application is ready: it has no URL and no metrics",
             "write ready = { log = \"Started\" }, or tcp = 9000, in [app]; or a path that answers: --ready :9001/health",
         ));
     };

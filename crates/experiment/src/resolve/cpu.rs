@@ -49,7 +49,7 @@ impl Experiment {
             ),
             (
                 self.cluster.is_some(),
-                "the CPUs of the cluster's nodes are not known before",
+                "the CPUs of the cluster's nodes are not known in advance",
                 "give a limit, or several to compare: --cpu 500m,1",
             ),
             (

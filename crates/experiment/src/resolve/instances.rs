@@ -15,7 +15,7 @@ use crate::{Experiment, ExperimentError};
 const RANGE: Range<u32> = 1..65;
 
 pub(super) fn plain_instances(text: &Text, source: &ExperimentSource<'_>) -> Checked<u32> {
-    let number = source.parse_text(text, "a whole number of instances, as 4")?;
+    let number = source.parse_text(text, "a whole number of instances, such as 4")?;
     check_instance_count(&text.with_same_origin(number), source)
 }
 

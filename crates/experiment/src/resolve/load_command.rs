@@ -65,7 +65,7 @@ pub(super) fn check_load_command(
     let command = &spec.command;
     if command.is_empty() && spec.drive.is_empty() && experiment.slo.failing_exit().is_some() {
         return Err(source.experiment_error(
-            "the SLO has `load passes`, the exit code of a load command, and there is none",
+            "the SLO has `load passes`, the exit code of a load command, but there is no such command",
             "let a program make the load: --load 'k6 run checkout.js' (command of [load]), or without a URL --drive (drive)",
         ));
     }

@@ -31,7 +31,7 @@ pub(super) fn check_metrics(
     if let (Some(text), true) = (&table.url, table.series.is_empty()) {
         return Err(source.error_at(
             text.origin(),
-            "no metric is named that is read there",
+            "no metric to read there is named",
             "name one: --metric 'lag=records_lag' (series of [metrics]), or leave the address out",
         ));
     }
@@ -65,7 +65,7 @@ pub(super) fn check_metrics(
                 names(&known)
             ),
         };
-        let problem = format!("the SLO has `{name}: {objective}`, and no metric is called {name}");
+        let problem = format!("the SLO has `{name}: {objective}`, but no metric is called {name}");
         return Err(source.error_at(file.slo.origin(), problem, hint));
     }
     for named in &slo.by_request {

@@ -19,8 +19,8 @@ pub(super) fn check_peak(
         return unmeasured.map_or(Ok(()), |objective| {
             Err(source.error_at(
                 slo.origin(),
-                format!("`{objective}` is about a peak, and the load has none"),
-                "say how high it is: peak = \"2x\" in [load] (--peak 2x), or leave the objective out",
+                format!("`{objective}` is about a peak, but the load has none"),
+                "set its height: peak = \"2x\" in [load] (--peak 2x), or leave the objective out",
             ))
         });
     };

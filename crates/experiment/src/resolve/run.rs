@@ -69,7 +69,7 @@ pub(super) fn check_run(
     if app.image.is_some() && !(copies.is_empty() && app.reset.is_empty() && expect.file.is_none())
     {
         return Err(source.experiment_error(
-            "fresh, reset and expect.file are about files of this machine, and an image has its own",
+            "fresh, reset and expect.file are for files of this machine, but an image has its own",
             "each trial of an image starts from the image's files; leave these out",
         ));
     }
@@ -110,7 +110,7 @@ pub(super) fn options_variable(
         "launcher" => match build_tool(&app.command).and_then(|tool| tool.options_variable) {
             Some(variable) => Ok(Some(variable.to_owned())),
             None => refuse(
-                format!("`{program}` is no launcher that loadline knows"),
+                format!("`{program}` is not a launcher that loadline knows"),
                 "known are mvn, gradle, sbt and ant; name the variable that it reads: --options-to JAVA_OPTS, or --options-to all for every JVM",
             ),
         },
@@ -118,7 +118,7 @@ pub(super) fn options_variable(
             Ok(Some(name.to_owned()))
         }
         other => refuse(
-            format!("`{other}` is no place for JVM options"),
+            format!("`{other}` is not a place for JVM options"),
             "write launcher, all, or a variable in capital letters: MAVEN_OPTS",
         ),
     }
@@ -162,7 +162,7 @@ pub(super) fn refuse_beside_run(
     let refused = [
         (
             experiment.cluster.is_some(),
-            "trials in a cluster, whose pods are judged by their answers",
+            "trials in a cluster, which are judged by their answers",
             "measure the run on this machine: leave out the cluster (--kubernetes)",
         ),
         (
@@ -173,7 +173,7 @@ pub(super) fn refuse_beside_run(
         (
             experiment.search.soak.is_some(),
             "a soak",
-            "leave it out: a run is measured from begin to end already",
+            "leave it out: a run is always measured from start to end",
         ),
         (
             experiment.has_outages(),

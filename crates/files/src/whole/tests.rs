@@ -138,11 +138,11 @@ fn a_planted_link_is_not_followed_on_the_way_or_at_its_end() {
             create(&theirs.join(name)).expect_err("a planted link");
             let refused = write(&theirs.join(name), b"x").expect_err("a planted link");
             assert!(
-                refused.why.contains("it is a link, and others"),
+                refused.why.contains("it is a link that users other"),
                 "{refused}"
             );
             assert!(refused.path.starts_with(&theirs), "{refused}");
-            assert!(refused.hint.contains("give the path that is meant"));
+            assert!(refused.hint.contains("give its target"));
         }
         assert_eq!(fs::read(&victim).expect("a file"), b"root's");
         assert_eq!(names(place.path()), ["theirs", "victim"]);

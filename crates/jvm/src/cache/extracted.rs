@@ -52,7 +52,7 @@ pub struct ExtractedJar {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
-    #[error("{path} is no Spring Boot jar: it holds no BOOT-INF/lib/*.jar")]
+    #[error("{path} is not a Spring Boot jar: it holds no BOOT-INF/lib/*.jar")]
     NoLibraries { path: String },
     #[error("the manifest of {path} has no Start-Class")]
     NoStartClass { path: String },

@@ -194,7 +194,7 @@ fn no_room(halt: PodHalt) -> PodHalt {
         PodHalt::NoRoom(refusal) => PodHalt::NoRoom(RunRefusal::new(
             "finding a node for a generator",
             refusal.why,
-            "a generator runs on a node without a trial: fewer --slots, more nodes, or --share-nodes 2 lets both share one, where its CPU is noise for the trial",
+            "a generator needs a node without a trial: use fewer --slots or more nodes, or let both share one with --share-nodes 2, where its CPU disturbs the trial",
         )),
         halt => halt,
     }

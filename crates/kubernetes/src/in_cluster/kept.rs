@@ -73,7 +73,7 @@ impl PieceStore {
             RunRefusal::new(
                 format!("reading the stored pieces of the result {}", self.result),
                 "the Job of this pod is gone",
-                "the result was taken over; that one goes on",
+                "the result was taken over and continues elsewhere",
             )
         })?;
         pieces::pieces_of_result(&self.result, chunks, job.first_piece.as_deref())
@@ -266,8 +266,8 @@ pub(crate) const ASK: Duration = Duration::from_secs(1);
 fn another_controller_refusal(result: &str) -> RunRefusal {
     RunRefusal::new(
         format!("keeping a piece of the result {result}"),
-        "another loadline works on it: it has written the next piece",
-        "that one goes on; `kubectl get pods -l loadline.dev/result` shows which",
+        "another loadline is working on it: it has written the next piece",
+        "that one continues; `kubectl get pods -l loadline.dev/result` shows it",
     )
 }
 

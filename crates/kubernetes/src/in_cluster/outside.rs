@@ -107,7 +107,7 @@ impl ClusterResult {
         Err(match ids.is_empty() {
             true => RunRefusal::new(
                 what,
-                "no loadline works there, and none left a result",
+                "no loadline works there, and no result is stored",
                 "is it the right --context and --namespace? `loadline list` shows the fetched part",
             ),
             false => RunRefusal::new(
@@ -238,7 +238,7 @@ impl ClusterResult {
         let job = job.ok_or_else(|| {
             RunRefusal::new(
                 format!("the Job {}", self.job_name()),
-                "it is gone, and with it what it kept",
+                "it is gone, with everything it stored",
                 "it was deleted, or taken over; `loadline list` has the local results",
             )
         })?;
@@ -283,11 +283,11 @@ impl ClusterResult {
         Err(RunRefusal::new(
             format!("ending the Job {}", self.job_name()),
             format!(
-                "its pod did not go within {} s: its node may be away",
+                "its pod did not stop within {} s: its node may be down",
                 ENDS.as_secs()
             ),
             format!(
-                "when that pod surely runs no more: kubectl --context {context} -n {namespace} delete pods --force -l {RESULT}={}; then again",
+                "once that pod has certainly stopped: kubectl --context {context} -n {namespace} delete pods --force -l {RESULT}={}; then again",
                 self.result
             ),
         ))
@@ -315,14 +315,14 @@ fn not_begun(halt: PodHalt) -> RunRefusal {
     match halt {
         PodHalt::Refused(refusal) => refusal,
         PodHalt::NoRoom(refusal) if refusal.what == NO_NODE => {
-            let hint = "it waited two minutes; loadline's own pod needs 200m CPU and 256Mi on any node of the cluster: smaller trials, or a larger node";
+            let hint = "it waited two minutes; loadline's own pod needs 200m CPU and 256Mi on any node of the cluster: use smaller trials, or a larger node";
             RunRefusal::new("finding a node for loadline", refusal.why, hint)
         }
         PodHalt::NoRoom(refusal) => refusal,
         PodHalt::Lost(why) => RunRefusal::new(
             "starting loadline in the cluster",
             why,
-            "try again; `kubectl get events` says more",
+            "try again; `kubectl get events` shows more",
         ),
     }
 }

@@ -105,7 +105,7 @@ pub fn pieces_of_result(
     let Some(digest) = first_piece else {
         return Err(wrong_chunk(
             0,
-            "its Job has no digest of it, as every Job of this version has",
+            "its Job lacks the digest that every Job of this version has",
         ));
     };
     if digest_of_bytes(first) != digest {
@@ -125,7 +125,7 @@ pub fn pieces_of_result(
                 format!("it is of the result {}", row.id.escape_debug())
             }
             (0, _) => "it is not the result as it was begun".to_owned(),
-            (_, ResultPiece::Begun(_)) => "it begins the result once more".to_owned(),
+            (_, ResultPiece::Begun(_)) => "it starts the result once more".to_owned(),
             (_, ResultPiece::Trial(finished)) => match &finished.record {
                 record if record.result != result => {
                     format!(
@@ -189,7 +189,7 @@ fn wrong_chunk(number: u32, why: &str) -> RunRefusal {
     RunRefusal::new(
         format!("piece {number} of what the cluster kept of the result"),
         why,
-        "it was changed there; the other pieces are not used without it. `loadline size` begins again",
+        "it was changed there; the other pieces are not used without it. `loadline size` starts again",
     )
 }
 

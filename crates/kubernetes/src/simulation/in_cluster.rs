@@ -247,7 +247,7 @@ fn of_two_that_work_on_one_result_the_second_ends() {
     let refusal = other.stand_on(&MachineDescription::default(), Some("x"));
     let refusal = refusal.unwrap_err().to_string();
     assert!(
-        refusal.contains("another loadline works on it"),
+        refusal.contains("another loadline is working on it"),
         "{refusal}"
     );
     one.stand_on(&MachineDescription::default(), None).unwrap();
@@ -307,7 +307,7 @@ fn what_cannot_begin_is_told_and_leaves_nothing() {
     let none =
         ClusterResult::for_cluster(cluster_of_server(&server, None), "last").find_by_prefix();
     let why = none.map(|_| ()).unwrap_err().to_string();
-    assert!(why.contains("none left a result"), "{why}");
+    assert!(why.contains("no result is stored"), "{why}");
 }
 
 /// A Job with a first piece, as a sender makes them, and no pod.
@@ -425,7 +425,7 @@ fn a_first_piece_that_was_not_sent_is_refused() {
     };
     job(&server, serde_json::json!({}));
     let said = said_by_both(&server);
-    assert!(said.contains("its Job has no digest of it"), "{said}");
+    assert!(said.contains("its Job lacks the digest"), "{said}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl LoadGoal {
             return Err(LoadError::Plan {
                 field: "slo",
                 why: format!(
-                    "`{slo}` is about a peak, which is no part of the search; loadline size and run have --peak"
+                    "`{slo}` is about a peak, which the search does not have; loadline size and run have --peak"
                 ),
             });
         }

@@ -47,8 +47,8 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     if plan.think.is_some() && is_open && plan.users.is_none() {
         return refuse(
             "think",
-            "in an open model the schedule says when requests leave; pauses are those of users \
-             with sessions: say how many requests one has (--session 8), or leave it out",
+            "in an open model the schedule decides when requests are sent; pauses need sessions: \
+             give their length (--session 8), or leave it out",
         );
     }
     let firsts = plan.mix.iter().filter(|w| w.is_first).count();
@@ -57,8 +57,7 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
             0 => Ok(()),
             _ => refuse(
                 "request",
-                "`first` is for sessions, and none are made: say how many requests one has \
-                     (--session 8), or leave `first` out",
+                "`first` needs sessions: give their length (--session 8), or leave `first` out",
             ),
         };
     };
@@ -68,8 +67,8 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     if plan.http2.is_some() {
         return refuse(
             "session",
-            "each user has a connection, and requests of HTTP/2 share theirs: sessions are made \
-                 with HTTP/1.1; leave http2 and streams out",
+            "each user has a connection, and requests of HTTP/2 share theirs: sessions need \
+                 HTTP/1.1; leave http2 and streams out",
         );
     }
     if firsts > 0 && firsts == plan.mix.len() {
@@ -85,8 +84,8 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
     if headers.any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
         return refuse(
             "session",
-            "users send the cookies that the server sets, and a request has a Cookie header of \
-                 its own; leave one of them out",
+            "users send the cookies that the server sets, but a request already has a Cookie \
+                 header; leave one out",
         );
     }
     Ok(())

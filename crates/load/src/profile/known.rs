@@ -293,7 +293,9 @@ fn closest_format(candidates: &[FormatCandidate], line: &[u8]) -> Option<String>
         return Some(format!("it is JSON without {}", fields.lacking()));
     }
     if [b"[", b"{", b"[{".as_slice()].contains(&line.get(..2).unwrap_or(line)) {
-        return Some("it is JSON, but not an object a line: jq -c '.[]' makes it one".to_owned());
+        return Some(
+            "it is JSON, but not one object per line: convert it with jq -c '.[]'".to_owned(),
+        );
     }
     let reach = |candidate: &FormatCandidate| candidate.format.read_length(line);
     let best = candidates.iter().max_by_key(|candidate| reach(candidate))?;
@@ -693,11 +695,11 @@ mod tests {
             ),
             (
                 "[\n  {\n".to_owned(),
-                "it is JSON, but not an object a line",
+                "it is JSON, but not one object per line",
             ),
             (
                 "[{\"time\": 1}]".to_owned(),
-                "it is JSON, but not an object a line",
+                "it is JSON, but not one object per line",
             ),
             (
                 "#Fields: time cs-method cs-uri-stem\n13:55:33 GET /a".to_owned(),

@@ -33,7 +33,7 @@ impl FromStr for Pattern {
         match is_one || text.ends_with(" **") {
             true => Ok(Self(text.to_owned())),
             false => Err(format!(
-                "match = \"{text}\" is no method and path, such as \"POST /orders/*\""
+                "match = \"{text}\" is not a method and path, such as \"POST /orders/*\""
             )),
         }
     }
@@ -124,7 +124,7 @@ mod tests {
     fn what_is_no_pattern_is_refused_with_an_example() {
         for text in ["/orders", "POST orders", "", "POST", " /x"] {
             let refused = text.parse::<Pattern>().unwrap_err();
-            assert!(refused.contains("no method and path"), "{refused}");
+            assert!(refused.contains("not a method and path"), "{refused}");
         }
     }
 }

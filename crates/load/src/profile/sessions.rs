@@ -87,7 +87,7 @@ impl LoadProfile {
         let Some(seen) = seen else {
             return Err(LoadError::Plan {
                 field: "sessions",
-                why: "the lines do not say the client; log its address (%h, $remote_addr), or \
+                why: "the lines do not name the client; log its address (%h, $remote_addr), or \
                       write session and think into the profile yourself"
                     .to_owned(),
             });
@@ -265,7 +265,7 @@ mod tests {
             ..observed
         };
         let said = profile(nobody).with_sessions().unwrap_err().to_string();
-        assert!(said.contains("do not say the client"), "{said}");
+        assert!(said.contains("do not name the client"), "{said}");
     }
 
     #[test]

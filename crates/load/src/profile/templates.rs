@@ -114,8 +114,11 @@ mod tests {
     fn what_is_no_template_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "request"),
-            ("[[request]]\nmatch = \"/orders\"", "no method and path"),
-            ("[[request]]\nmatch = \"POST orders\"", "no method and path"),
+            ("[[request]]\nmatch = \"/orders\"", "not a method and path"),
+            (
+                "[[request]]\nmatch = \"POST orders\"",
+                "not a method and path",
+            ),
             ("[[request]]\nmatch = \"POST /a\"\nbdoy = \"x\"", "bdoy"),
             (
                 "[[request]]\nmatch = \"POST /a\"\nbody-file = \"b.json\"",

@@ -61,7 +61,7 @@ pub(super) fn greet(stream: &TcpStream, secret: &str) -> io::Result<Greeting> {
         proof: Some(shown),
     }) = read(&mut timed, MOST_OF_STRANGERS)?
     else {
-        return Err(stranger_error("it is no generator"));
+        return Err(stranger_error("it is not a generator"));
     };
     if version != VERSION {
         return Err(stranger_error("it is of another version of loadline"));
@@ -92,7 +92,7 @@ pub(super) fn receive_client(
         ..
     }) = read(&mut timed, MOST_OF_STRANGERS)?
     else {
-        return Err(stranger_error("it is no client"));
+        return Err(stranger_error("it is not a client"));
     };
     let own = nonce()?;
     let hello = HelloMessage::Hello {

@@ -132,5 +132,5 @@ fn measure_offset(stream: &TcpStream) -> io::Result<ClockOffset> {
 }
 
 pub(super) fn unexpected_message() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "it says something else than asked")
+    io::Error::new(ErrorKind::InvalidData, "it sent an unexpected answer")
 }

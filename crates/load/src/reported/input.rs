@@ -59,7 +59,7 @@ impl<'a> ReportInput<'a> {
         while self.next_line(&mut line)? {
             if !line.trim_ascii().is_empty() && take(&line).is_none() {
                 return Err(
-                    self.damage("is no row of its format; has something else written there?")
+                    self.damage("is not a row of its format; did something else write there?")
                 );
             }
         }

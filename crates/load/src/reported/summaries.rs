@@ -27,7 +27,7 @@ const LONGEST_SUMS: u64 = 4 << 20;
 fn read_document<T: DeserializeOwned>(text: impl Read) -> Result<T, LoadError> {
     serde_json::from_reader(text).map_err(|error| {
         refuse_results(format!(
-            "it is no whole JSON document ({error}); the command must have ended by {{duration_s}}"
+            "it is not a complete JSON document ({error}); the command must have ended by {{duration_s}}"
         ))
     })
 }
@@ -206,7 +206,7 @@ pub(super) fn read_wrk(
         Some(())
     })?;
     let answers = answers.ok_or_else(|| {
-        refuse_results("it is the begin of wrk's text; wrk must have ended by {duration_s}")
+        refuse_results("it is only the start of wrk's text; wrk must end by {duration_s}")
     })?;
     figures.requests = answers.saturating_add(lost);
     figures.failed = figures.failed.saturating_add(lost);

@@ -123,7 +123,7 @@ pub(super) fn read_gob(
     input: &mut ReportInput<'_>,
     book: &mut ReportBook,
 ) -> Result<(), LoadError> {
-    const WHY: &str = "it is no result file of vegeta 12; pipe it through `vegeta encode`";
+    const WHY: &str = "it is not a result file of vegeta 12; pipe it through `vegeta encode`";
     let mut message = Vec::new();
     let mut is_described = false;
     while next_message(input, &mut message)? {

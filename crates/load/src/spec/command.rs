@@ -31,7 +31,7 @@ impl LoadSpec {
         match about_requests.find(self.has_key()) {
             Some(field) => Err(refuse_key(
                 field,
-                "it is about requests, and without a URL none are sent; leave it out, or write url = \"http://localhost:8080/\" (--url)",
+                "it is about requests, but without a URL no requests are sent; leave it out, or write url = \"http://localhost:8080/\" (--url)",
             )),
             None => Ok(()),
         }
@@ -46,7 +46,7 @@ impl LoadSpec {
         let given = self.consumer_commands().into_iter();
         let mut given = given.filter(|(_, words)| !words.is_empty());
         if let (Some((field, _)), Some(_)) = (given.next(), &self.url) {
-            let why = "it is for an application without requests, and there is a URL; leave out the URL, or let a command send requests: command = [...] (--load)";
+            let why = "it is for an application without requests, but there is a URL; leave out the URL, or let a command send requests: command = [...] (--load)";
             return Err(refuse_key(field, why));
         }
         let Some(program) = self.command.first() else {
@@ -57,22 +57,22 @@ impl LoadSpec {
             return Err(refuse_key("command", why));
         }
         if let Some(field) = ITS_OWN.split(' ').find(self.has_key()) {
-            let why = "a command makes the load, and says that itself; leave it out";
+            let why = "a command makes the load and decides this itself; leave it out";
             return Err(refuse_key(field, why));
         }
         if self.url.as_ref().is_some_and(|url| url.is_tls) {
-            let why = "it is https, and exchanges inside TLS cannot be timed from before the service; let the service listen without TLS for the trial: http://localhost:8080";
+            let why = "it is https, but loadline cannot time exchanges inside TLS; let the service listen without TLS for the trial: http://localhost:8080";
             return Err(refuse_key("url", why));
         }
         let names_rate = self.command.iter().any(|word| word.contains("{rate}"));
         match &self.rate {
             None if names_rate => Err(refuse_key(
                 "rate",
-                "the command says {rate}, and there is none; write rate = \"200/s\" (--rate 200/s)",
+                "the command uses {rate}, but there is no rate; write rate = \"200/s\" (--rate 200/s)",
             )),
             Some(RateShape::Ramp(..) | RateShape::Steps(_)) => Err(refuse_key(
                 "rate",
-                "a command takes one rate; write rate = \"200/s\" (--rate 200/s)",
+                "a command takes a single rate; write rate = \"200/s\" (--rate 200/s)",
             )),
             _ => Ok(()),
         }

@@ -80,11 +80,11 @@ fn encode_body(
 ) -> Result<String, LoadError> {
     let body = request.read_body()?;
     let text = String::from_utf8(body).map_err(|_| {
-        let why = "the body of a gRPC call is its message as JSON, and this is no text; write {\"id\": 7}";
+        let why = "the body of a gRPC call is its message as JSON, but this is not text; write {\"id\": 7}";
         refuse_key("body", why)
     })?;
     if text.contains("{env:") {
-        let why = "{env:NAME} has no place in a message, which is stored; send it as metadata: -H 'authorization: Bearer {env:TOKEN}'";
+        let why = "{env:NAME} is not allowed in a message, which is stored; send it as metadata: -H 'authorization: Bearer {env:TOKEN}'";
         return Err(refuse_key("body", why));
     }
     let mut messages = Vec::new();

@@ -57,20 +57,20 @@ impl LoadSpec {
         {
             return Err(refuse_key(
                 "request",
-                "the profile has its own requests; leave one of them out",
+                "the profile has its own requests; leave one out",
             ));
         }
         if self.body.is_some() && self.body_file.is_some() {
             return Err(refuse_key(
                 "body-file",
-                "a body is given too; leave one of them out",
+                "a body is given too; leave one out",
             ));
         }
         let has_own = self.method.is_some() || self.body.is_some() || self.body_file.is_some();
         if has_own && !self.mix().is_empty() {
             return Err(refuse_key(
                 "method",
-                "method and body are those of the URL's request, and a mix is sent instead; write \
+                "method and body belong to the URL's request, but a mix is sent instead; write \
                  them into its requests",
             ));
         }
@@ -172,7 +172,7 @@ impl MixRequest {
 
     fn two_bodies(&self) -> String {
         format!(
-            "`{}` has a body and a body-file; leave one of them out",
+            "`{}` has a body and a body-file; leave one out",
             self.request_name()
         )
     }

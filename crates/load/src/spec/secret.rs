@@ -48,7 +48,7 @@ fn environment_value(name: &str, field: &'static str) -> Result<String, LoadErro
     std::env::var(name).map_err(|_| LoadError::Plan {
         field,
         why: format!(
-            "the environment variable `{name}` is not set; set it where loadline is called \
+            "the environment variable `{name}` is not set; set it in loadline's environment \
              (sudo drops it: sudo {name}=... loadline)"
         ),
     })

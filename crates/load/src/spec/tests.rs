@@ -127,10 +127,10 @@ fn a_profile_gives_requests_and_rates_and_lies_beside_its_bodies() {
 fn what_contradicts_itself_is_refused_with_the_key() {
     let url = "url = \"http://localhost/\"\n";
     let with = |text: &str| refused(&format!("{url}{text}"));
-    assert_snapshot!(with(""), @r#"rate: the load is not clear: say how it is made by rate, closed, requests or the rates of a profile; rate = "300/s" (--rate 300/s) is load as in production, closed (--closed) as fast as it goes, requests (--requests 1000) so many"#);
-    assert_snapshot!(with("rate = \"1/s\"\nclosed = true"), @"closed: a rate is given too; leave one of them out");
-    assert_snapshot!(with("rate = \"1/s\"\nscale = 2"), @"scale: it is for the rates of a profile, and none are replayed; name a profile with rates (--profile FILE) and give neither rate nor closed");
-    assert_snapshot!(with("closed = true\npoisson = true"), @"poisson: in a closed model answers say when requests leave; give a rate, or leave it out");
+    assert_snapshot!(with(""), @r#"rate: the load is not clear: choose rate, closed, requests or the rates of a profile; rate = "300/s" (--rate 300/s) is load as in production, closed (--closed) as fast as possible, requests (--requests 1000) a fixed number"#);
+    assert_snapshot!(with("rate = \"1/s\"\nclosed = true"), @"closed: a rate is given too; leave one out");
+    assert_snapshot!(with("rate = \"1/s\"\nscale = 2"), @"scale: it is for the rates of a profile, but no rates are replayed; name a profile with rates (--profile FILE) and give neither rate nor closed");
+    assert_snapshot!(with("closed = true\npoisson = true"), @"poisson: in a closed model answers decide when requests are sent; give a rate, or leave it out");
     assert_snapshot!(with("rate = \"1/s\"\nconnections = 0"), @"connections: at least 1 is needed; write 1 to 10000");
     assert_snapshot!(with("rate = \"1/s\"\n[profile]\ninterval-seconds = 1\n"), @"profile: it has neither [[request]] nor rates; loadline profile writes one from access logs");
     let zero = "rate = \"1/s\"\n[[request]]\nweight = 0\npath = \"/\"\n";
@@ -152,7 +152,7 @@ fn a_credential_is_read_when_the_plan_is_made_and_kept_out_of_the_load() {
     assert!(!toml::to_string(&with).unwrap().contains(&path));
     let unset = spec(&format!("{text}bearer = \"{{env:LOADLINE_NO_SUCH}}\"\n"));
     unset.check_spec().expect("nothing is read yet");
-    assert_snapshot!(unset.to_plan(targets()).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it where loadline is called (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
+    assert_snapshot!(unset.to_plan(targets()).unwrap_err(), @"bearer: the environment variable `LOADLINE_NO_SUCH` is not set; set it in loadline's environment (sudo drops it: sudo LOADLINE_NO_SUCH=... loadline)");
     let literal = |more: &str| {
         let spec = spec(&format!("{text}{more}\n"));
         spec.refuse_literal_credentials().unwrap_err().to_string()
@@ -237,5 +237,5 @@ fn calls_of_a_mix_are_encoded_one_by_one_and_keep_secrets_out() {
     assert_eq!(request.body, "{base64:AAAAAAA=}");
     assert_eq!(request.method, "POST");
     assert_snapshot!(mixed("x").unwrap_err(), @"proto: it has no method; write one");
-    assert_snapshot!(mixed("{env:T}").unwrap_err(), @"body: {env:NAME} has no place in a message, which is stored; send it as metadata: -H 'authorization: Bearer {env:TOKEN}'");
+    assert_snapshot!(mixed("{env:T}").unwrap_err(), @"body: {env:NAME} is not allowed in a message, which is stored; send it as metadata: -H 'authorization: Bearer {env:TOKEN}'");
 }

@@ -142,9 +142,7 @@ impl FromStr for GrpcCode {
         let found = codes
             .find(|code| text.parse() == Ok(code.0) || text.eq_ignore_ascii_case(&code.name()));
         found.ok_or_else(|| {
-            format!(
-                "`{text}` is no status of a gRPC call; write a name or number, as NOT_FOUND or 5"
-            )
+            format!("`{text}` is not a gRPC status; write a name or number: NOT_FOUND or 5")
         })
     }
 }
@@ -167,9 +165,7 @@ impl FromStr for PositiveTime {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match parse_time(text)? {
-            Duration::ZERO => Err(format!(
-                "`{text}` is no time at all; write 500ms, 10s, 2m or 1.5h"
-            )),
+            Duration::ZERO => Err(format!("`{text}` is zero; write 500ms, 10s, 2m or 1.5h")),
             time => Ok(Self(time)),
         }
     }
@@ -204,7 +200,7 @@ impl FromStr for PositiveFactor {
     fn from_str(text: &str) -> Result<Self, String> {
         let factor = text.parse::<f64>().ok();
         let right = factor.filter(|f| f.is_finite() && *f > 0.0);
-        let right = right.ok_or_else(|| format!("`{text}` is no number above 0; write 1.2"));
+        let right = right.ok_or_else(|| format!("`{text}` is not a number above 0; write 1.2"));
         right.map(Self)
     }
 }
@@ -239,7 +235,7 @@ fn rate_problem(text: &str, number: &str) -> String {
     };
     match digits.parse::<f64>().map(|rate| rate * thousands) {
         Ok(rate) if rate > RATE_MAX => {
-            format!("`{text}` is more than one generator is asked for, {RATE_MAX:.0}/s")
+            format!("`{text}` is more than one generator can send, {RATE_MAX:.0}/s")
         }
         Ok(rate) if rate > 0.0 => format!("`{text}` is not a rate; did you mean {rate}/s?"),
         _ => format!(

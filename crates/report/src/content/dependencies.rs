@@ -211,7 +211,7 @@ fn first_failed(view: &ResultView, all: &[Seen<'_>]) -> Option<(String, String)>
     let how = match &dependency.ended {
         Some(how) => format!("ended before the trial did ({how})"),
         None if dependency.ready.is_none() => "was never ready".to_owned(),
-        None => "was killed in for memory".to_owned(),
+        None => "was killed for lack of memory".to_owned(),
     };
     let lead = format!(
         "In trial {number} {} {how}; its last lines:",

@@ -14,7 +14,7 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-const STATES: &str = "Whether what the outage made grow or fall came back: the most before it, what was furthest from that from its begin on, and from how long after its end on it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
+const STATES: &str = "Whether values recovered from the outage: the largest before it, the furthest from that since its start, and how long after its end it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
 
 pub fn drill_section(view: &ResultView) -> Option<Section> {
     let courses: Vec<(&TrialRecord, OutageCourse)> = (view.trials.iter())
@@ -34,7 +34,7 @@ pub fn drill_section(view: &ResultView) -> Option<Section> {
         )
     });
     let words = format!(
-        "Away or slow: {}. A request belongs to the second in which it was due. Asked is what went to dependencies for each request: round trips, and connections that were refused; more than before is what retries add. It has recovered when from then on every {} s keep the SLO. Latencies in other tables are those before the outage.",
+        "Away or slow: {}. A request belongs to the second in which it was due. Asked counts round trips to dependencies and refused connections per request; retries add to it. It has recovered when from then on every {} s keep the SLO. Latencies in other tables are those before the outage.",
         each.collect::<Vec<_>>().join(", "),
         course.stretch.as_secs()
     );

@@ -126,8 +126,8 @@ fn levers(growth: &SoakGrowth) -> Vec<String> {
         match part.part {
         GrowingPart::Malloc | GrowingPart::Native => {
             let held = part.given_back.map_or_else(String::new, |share| match share >= GIVEN_BACK {
-                true => format!(" When it was asked, malloc gave back {} of what it held: much of it is not in use.", format::as_percent(share)),
-                false => format!(" When it was asked, malloc gave back only {} of what it held: it is in use, most likely a native library's.", format::as_percent(share)),
+                true => format!(" On request, malloc gave back {} of what it held: much of it is not in use.", format::as_percent(share)),
+                false => format!(" On request, malloc gave back only {} of what it held: it is in use, most likely a native library's.", format::as_percent(share)),
             });
             format!("malloc: try MALLOC_ARENA_MAX=2 in the environment, and -XX:TrimNativeHeapInterval=60000 (from JDK 17.0.9): soak each.{held}")
         }

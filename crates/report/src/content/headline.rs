@@ -51,7 +51,7 @@ pub fn headline(view: &ResultView) -> Headline {
         None if view.trials.is_empty() => Headline {
             tone: Tone::Muted,
             badge: "No trial",
-            sentence: "No trial has finished: there is nothing to say yet.".to_owned(),
+            sentence: "No trial has finished yet.".to_owned(),
             details: Vec::new(),
         },
         None if view.trials.iter().all(|t| t.purpose == TrialPurpose::Soak) => soak_headline(view),

@@ -85,11 +85,11 @@ fn sentences(study: &InstanceStudy) -> Vec<String> {
     match &study.scaling {
         Some(scaling) => lines.extend(scaling_sentences(study, scaling)),
         None if study.is_closed => lines.push(
-            "A law of scaling needs six counts of instances; the table says what these did."
+            "A scaling law needs six instance counts; the table shows these."
                 .to_owned(),
         ),
         None => lines.push(
-            "The load was open: the rate was given, so it says nothing about what they could have carried."
+            "The load was open: the rate was given, so it does not show what they could have carried."
                 .to_owned(),
         ),
     }

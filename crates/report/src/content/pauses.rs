@@ -44,7 +44,7 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
 }
 
 fn legend() -> &'static str {
-    "Pauses over 50 ms in the measured phase, as the application saw them where it writes them down, else from the GC log and the cgroup. Each row is the median of its trials, the longest pause the longest of all. Throttled time is a sum over CPUs: it may exceed wall time."
+    "Pauses over 50 ms in the measured phase, as the application saw them if it records them, else from the GC log and the cgroup. Each row is the median of its trials, the longest pause the longest of all. Throttled time is a sum over CPUs: it may exceed wall time."
 }
 
 pub(crate) fn worst_pauses(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {

@@ -85,7 +85,7 @@ fn time_sentence(view: &ResultView, runs: &[&TrialRecord]) -> Option<String> {
         format!("; with {memory} it took {}", format::measured_time(time))
     });
     Some(format!(
-        "A run took {}{of_cpu} (medians of {}){held}, {billed} where runners are billed by the minute{beside}.",
+        "A run took {}{of_cpu} (medians of {}){held}, {billed} if runners are billed by the minute{beside}.",
         format::measured_time(time),
         runs.len(),
     ))

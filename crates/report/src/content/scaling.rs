@@ -129,7 +129,7 @@ pub fn scaling_section(view: &ResultView) -> Option<Section> {
         ]);
         table.add_row(row);
     }
-    let words = "One replica alone. Carried is the highest rate that kept the SLO, too high is the lowest rate above it that did not: what the size can carry lies between. Where carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; where it falls with ever smaller sizes, a replica has costs of its own: its heap, its collector, its compiler.";
+    let words = "One replica alone. Carried is the highest rate that kept the SLO, too high is the lowest rate above it that did not: what the size can carry lies between. If carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; if it falls with ever smaller sizes, each replica has fixed costs: its heap, its collector, its compiler.";
     Some(
         Section::new("scaling", "How much does each size carry?")
             .in_depth()

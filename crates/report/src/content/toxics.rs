@@ -32,7 +32,7 @@ pub(super) fn toxics_sentence(view: &ResultView) -> Option<String> {
         })
         .collect();
     let all = each.join(" and ");
-    (!all.is_empty()).then(|| format!("On the way to {all}, as the experiment wants it."))
+    (!all.is_empty()).then(|| format!("On the way to {all}, as the experiment sets it."))
 }
 
 fn link_names(view: &ResultView) -> Vec<&str> {

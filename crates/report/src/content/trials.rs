@@ -41,7 +41,7 @@ fn early_end_note(view: &ResultView) -> Option<String> {
     let all: Vec<String> = (1..).zip(&view.trials).filter_map(ran).collect();
     (!all.is_empty()).then(|| {
         format!(
-            "Ended early, because they could not pass any more: {}. Peaks and shares of these are of that time, latencies and rates are not shown.",
+            "Ended early, because they could no longer pass: {}. Their peaks and shares cover that time; latencies and rates are not shown.",
             all.join(", ")
         )
     })

@@ -41,7 +41,7 @@ impl EmitError {
             Self::Manifest { hint, .. } => hint.clone(),
             Self::NoTrigger => "measure with --metrics URL --metric 'lag=NAME' --slo 'lag: max<1000'; a --probe runs on this machine only".to_owned(),
             Self::ToolOptions => "let the image's command have them: --for docker,kubernetes".to_owned(),
-            Self::Command { command } if !is_java(command) => "a program that is no java is shipped as an image: measure that one (--image), or make its manifest by hand; `loadline show` has the size of every level".to_owned(),
+            Self::Command { command } if !is_java(command) => "a program other than java is shipped as an image: measure that one (--image), or make its manifest by hand; `loadline show` has the size of every level".to_owned(),
             Self::Command { .. } => "the files are made for `java [options] -jar JAR [arguments]`; measure it in this form: a main class with -cp packed into a jar whose manifest names it, an @file written out, a start script replaced by what it starts".to_owned(),
         }
     }

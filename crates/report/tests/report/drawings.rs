@@ -220,7 +220,7 @@ fn less_memory_than_the_size_on_offer_is_the_recommended_point() {
 fn what_each_size_carries_is_a_table_and_a_drawing() {
     let table = loadline_report::markdown_section(&cheapest(), "scaling").expect("the section");
     insta::assert_snapshot!(table, @"
-    One replica alone. Carried is the highest rate that kept the SLO, too high is the lowest rate above it that did not: what the size can carry lies between. Where carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; where it falls with ever smaller sizes, a replica has costs of its own: its heap, its collector, its compiler.
+    One replica alone. Carried is the highest rate that kept the SLO, too high is the lowest rate above it that did not: what the size can carry lies between. If carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; if it falls with ever smaller sizes, each replica has fixed costs: its heap, its collector, its compiler.
 
     | CPU | Memory | Carried | Too high | Carried per CPU |
     | ---: | ---: | ---: | ---: | ---: |

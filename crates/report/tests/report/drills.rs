@@ -128,7 +128,7 @@ fn the_parts_of_a_drill_and_what_came_back_are_told() {
     insta::assert_snapshot!(section("Around the outage"), @"
     ## Around the outage
 
-    Away or slow: prices (down, 10 s to 15 s). A request belongs to the second in which it was due. Asked is what went to dependencies for each request: round trips, and connections that were refused; more than before is what retries add. It has recovered when from then on every 1 s keep the SLO. Latencies in other tables are those before the outage.
+    Away or slow: prices (down, 10 s to 15 s). A request belongs to the second in which it was due. Asked counts round trips to dependencies and refused connections per request; retries add to it. It has recovered when from then on every 1 s keep the SLO. Latencies in other tables are those before the outage.
 
     | Trial | Part | Requests | Errors | p50 | p99 | Asked | Against before | Memory | Recovered |
     | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
@@ -136,7 +136,7 @@ fn the_parts_of_a_drill_and_what_came_back_are_told() {
     | 1 | during | 500 | 50 % | 20.0ms | – | 3.00 | 3.00x | 151Mi |  |
     | 1 | after | 1500 | 0 % | 20.0ms | 20.0ms | 1.00 | 1.00x | 157Mi | after 0 s |
 
-    Whether what the outage made grow or fall came back: the most before it, what was furthest from that from its begin on, and from how long after its end on it stays within 10 % of before. A pool that loses its connections shows in the sockets.
+    Whether values recovered from the outage: the largest before it, the furthest from that since its start, and how long after its end it stays within 10 % of before. A pool that loses its connections shows in the sockets.
 
     | Trial | What | Before | Furthest | At the end | As before |
     | ---: | --- | ---: | ---: | ---: | --- |

@@ -114,7 +114,7 @@ fn growth_is_told_with_its_part_and_what_to_try() {
 
     Anonymous memory: its soak needed 27.6 % more than in its first 20 s (153Mi after 24.0 h, 120Mi before).
 
-    - malloc: try MALLOC\_ARENA\_MAX=2 in the environment, and -XX:TrimNativeHeapInterval=60000 (from JDK 17.0.9): soak each. When it was asked, malloc gave back 70.2 % of what it held: much of it is not in use.
+    - malloc: try MALLOC\_ARENA\_MAX=2 in the environment, and -XX:TrimNativeHeapInterval=60000 (from JDK 17.0.9): soak each. On request, malloc gave back 70.2 % of what it held: much of it is not in use.
 
     | Look | Requests | Live heap | Heap | Direct | Stacks | Metaspace | Code | JVM | malloc | Threads |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

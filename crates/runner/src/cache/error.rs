@@ -39,7 +39,7 @@ impl CacheError {
                 "give the java command itself, not a script: -- java -jar app.jar"
             }
             Self::OwnCache { .. } => {
-                "take the option out of the command; a layer above a cache that is there is made in an image only: --image"
+                "take the option out of the command; only an image can have a layer above an existing cache: --image"
             }
             Self::NeverReady { .. } => {
                 "try the command alone; --ready names the path that answers when it is ready, --start-deadline how long that may take"

@@ -50,7 +50,7 @@ pub(super) fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError
     {
         return CacheError::NotWritten {
             kind: wanted.kind,
-            why: "its disk has less room than the JVM asks for first".to_owned(),
+            why: "its disk has less space than the JVM asks for first".to_owned(),
             output,
             hint: "free some space on the disk of the state directory, or choose another: --state DIR",
         };
@@ -62,7 +62,7 @@ pub(super) fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError
                 kind: wanted.kind,
                 why,
                 output,
-                hint: "let the image's start script put its options behind what JAVA_TOOL_OPTIONS has already",
+                hint: "let the image's start script append its options to JAVA_TOOL_OPTIONS",
             },
             _ => CacheError::NeverReady { why, output },
         };
@@ -82,9 +82,9 @@ pub(super) fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError
     let missing = evidence.warnings.iter().find(|w| w.contains(WRITTEN));
     let why = match (ended, exit.unclean_stop, missing) {
         (Some(how), ..) => how,
-        (None, true, _) => "it did not end when it was told to (SIGTERM)".to_owned(),
+        (None, true, _) => "it did not exit on SIGTERM".to_owned(),
         (None, false, Some(warning)) => warning.clone(),
-        (None, false, None) => "its file is not there".to_owned(),
+        (None, false, None) => "its file is missing".to_owned(),
     };
     CacheError::NotWritten {
         kind: wanted.kind,
@@ -198,7 +198,7 @@ mod tests {
         evidence.exit.unclean_stop = true;
         let text = not_written(APPCDS, &evidence).to_string();
         assert!(
-            text.contains("no appcds cache: it did not end when it was told to"),
+            text.contains("no appcds cache: it did not exit on SIGTERM"),
             "{text}"
         );
     }

@@ -288,6 +288,6 @@ mod tests {
             option: named.to_owned(),
         };
         assert!(error.to_string().ends_with(named), "{error}");
-        assert!(error.cache_hint().contains("in an image only"), "{error:?}");
+        assert!(error.cache_hint().contains("only an image"), "{error:?}");
     }
 }

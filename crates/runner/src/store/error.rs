@@ -22,9 +22,9 @@ pub enum StoreError {
     },
     #[error("there is no result `{id}` in {}", path.display())]
     Unknown { id: String, path: PathBuf },
-    #[error("`{id}` fits {count} results; write more characters")]
+    #[error("`{id}` matches {count} results; write more characters")]
     Ambiguous { id: String, count: usize },
-    #[error("a loadline works on the result `{id}`")]
+    #[error("another loadline is working on the result `{id}`")]
     InUse { id: String },
     #[error("{}: {source}", path.display())]
     Database {

@@ -512,7 +512,7 @@ fn refuse_network_file_system(directory: &Directory) -> Result<(), String> {
     // Other systems have other numbers, all of them smaller.
     let kind = u64::try_from(found.f_type).unwrap_or_default();
     if [NFS, SMB2, CIFS, V9FS].contains(&kind) {
-        return Err("it lies on a network file system, where the database is not safe; give a local one with --state".to_owned());
+        return Err("it is on a network file system, where the database is not safe; choose a local one with --state".to_owned());
     }
     Ok(())
 }

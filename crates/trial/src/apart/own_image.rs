@@ -101,7 +101,7 @@ pub(super) fn ensure_image(engine: &ContainerEngine) -> Result<String, RunRefusa
     let failed = |why: &dyn ToString| {
         let why = why.to_string();
         let hint = engine::full_disk_hint(engine, &why);
-        let alone = "try `import` with the engine alone: what it says there is what it said here";
+        let alone = "try `import` with the engine alone: it will report the same error";
         RunRefusal::new(&what, &why, hint.as_deref().unwrap_or(alone))
     };
     let program = LinkedProgram::of_this_process().map_err(|e| failed(&e))?;

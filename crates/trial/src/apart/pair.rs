@@ -76,8 +76,8 @@ impl ApartContainers {
         seen: &ImageReading,
     ) -> Result<Self, RunRefusal> {
         let AppSpec::Image(image) = &order.app else {
-            let hint = "build an image of it, and name that: --image name:tag";
-            let why = "it runs images, no commands of this machine";
+            let hint = "build an image and name it: --image name:tag";
+            let why = "it runs images, not commands of this machine";
             return Err(RunRefusal::new("an engine apart", why, hint));
         };
         let own_image = own_image::ensure_image(engine)?;
@@ -119,7 +119,7 @@ impl ApartContainers {
     }
 
     fn apart_refusal(&self, why: &dyn ToString) -> RunRefusal {
-        let alone = "try it with the engine alone: what it says there is what it said here";
+        let alone = "try it with the engine alone: it will report the same error";
         let why = why.to_string();
         let full = engine::full_disk_hint(&self.engine, &why);
         RunRefusal::new(

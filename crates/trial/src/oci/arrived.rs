@@ -31,7 +31,7 @@ pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> O
             lacking_reason(wanted, &all, "the image")
         }
         None => Some(format!(
-            "no JVM in the container says that it got `{}`: it keeps no counters and wrote no log",
+            "no JVM in the container confirms that it got `{}`: it keeps no counters and wrote no log",
             wanted.join(" ")
         )),
     }
@@ -66,12 +66,12 @@ fn lacking_reason(wanted: &[String], given: &str, who: &str) -> Option<String> {
             Some(last) if *last == word => {}
             Some(last) => {
                 return Some(format!(
-                    "the JVM runs with {last}, not with {word}, which was ordered: {who} sets it itself"
+                    "the JVM runs with {last}, not with {word}, which was requested: {who} sets it itself"
                 ));
             }
             None => {
                 return Some(format!(
-                    "the JVM runs without {word}, which was ordered: {who} sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
+                    "the JVM runs without {word}, which was requested: {who} sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
                 ));
             }
         }

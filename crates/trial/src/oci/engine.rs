@@ -86,7 +86,7 @@ fn ask_daemon(
         let what = format!("starting containers with {}", engine.kind);
         let hint = match is_elsewhere {
             true => format!(
-                "`{} info` must work first; is the machine there, and the address right?",
+                "`{} info` must work first; is the machine up, and the address right?",
                 engine.kind
             ),
             false => daemon_hint(&error.said, is_root).to_owned(),
@@ -120,7 +120,7 @@ fn daemon_hint(said: &str, is_root: bool) -> &'static str {
     match (said.contains("permission denied"), is_root) {
         (true, false) => "its socket lets only root and the group docker in: run loadline as root",
         (true, true) => {
-            "root without all of its rights (a container, a service with fewer capabilities) is let in by what `ls -lZ` says of the socket only: run loadline with them (sudo on the machine, --privileged in a container); or use podman: --engine podman"
+            "root without full capabilities (in a container or a restricted service) needs access to the socket (see `ls -lZ`): run loadline with all capabilities (sudo on the machine, --privileged in a container); or use podman: --engine podman"
         }
         (false, _) => {
             "start it: systemctl start docker, or dockerd by hand; or use podman: --engine podman"
@@ -145,7 +145,7 @@ pub fn full_disk_hint(engine: &ContainerEngine, said: &str) -> Option<String> {
             EngineKind::Docker | EngineKind::Kubernetes => String::new(),
         };
         format!(
-            "free some space {kept}{through}, then call loadline again; `{} image prune` removes images without a name",
+            "free some space {kept}{through}, then run loadline again; `{} image prune` removes images without a name",
             engine.kind
         )
     })

@@ -279,7 +279,7 @@ fn refuse_reference(reference: &str) -> Result<(), RunRefusal> {
     }
     Err(RunRefusal::new(
         format!("the image `{reference}`"),
-        "that is no name of an image",
+        "that is not an image name",
         "write it as the engine lists it: --image registry/name:tag, name@sha256:DIGEST or an id",
     ))
 }
@@ -307,7 +307,7 @@ fn not_pulled(engine: &ContainerEngine, reference: &str, error: &EngineError) ->
         return ImageNotFound::Wrong(RunRefusal::new(
             format!("the image {reference}"),
             "it is not on this machine, and no registry has an image of localhost's",
-            "check the name and the tag: `podman images` lists those of this machine; root's are others than yours (sudo podman images)",
+            "check the name and the tag: `podman images` lists those of this machine; root has its own images (sudo podman images)",
         ));
     }
     let said = error.said.to_lowercase();
@@ -357,7 +357,7 @@ fn refuse_foreign(what: &str, image: &InspectedImage) -> Result<(), RunRefusal> 
         image.os, image.architecture
     );
     let hint = format!(
-        "build or pull it for this machine: --platform linux/{here}; emulated it would be slower than it is"
+        "build or pull it for this machine: --platform linux/{here}; emulation would slow it down"
     );
     Err(RunRefusal::new(what, why, hint))
 }

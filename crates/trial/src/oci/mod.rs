@@ -281,7 +281,7 @@ pub fn labelled_containers(engine: &ContainerEngine) -> Result<Vec<String>, engi
 
 fn evict_image(image: &ImageSpec, warnings: &mut Vec<String>) {
     if image.layers.is_empty() {
-        let text = "where the image's files lie is not known, so they stayed in the page cache: a trial may need up to some 20 MiB more on a machine that has not read them";
+        let text = "the image's files were not found, so they stayed in the page cache: a trial may need up to some 20 MiB more on a machine that has not read them";
         warnings.push(text.to_owned());
     }
     let layers = image.layers.iter();
@@ -332,7 +332,7 @@ fn make_container(
         is_removed: false,
     };
     let id = engine::run(&image.engine, &arguments).map_err(|error| {
-        let alone = "try it with the engine alone: what it says there is what it said here";
+        let alone = "try it with the engine alone: it will report the same error";
         let full = engine::full_disk_hint(&image.engine, &error.said);
         refusal_halt(
             "making the container",
@@ -451,7 +451,7 @@ pub(crate) fn write_variables(
     for (name, value) in env {
         if value.contains('\n') {
             let problem =
-                format!("the variable {name} has a line break, which no engine takes from a file");
+                format!("the variable {name} has a line break, which no engine accepts in a file");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         writeln!(file, "{name}={value}")?;

@@ -142,7 +142,7 @@ fn in_pod() -> Result<(), RunRefusal> {
         None => Err(RunRefusal::new(
             "looking from inside a pod",
             "this is a part of loadline, which it starts itself",
-            "see `loadline --help` for the commands for people",
+            "see `loadline --help` for the commands to use",
         )),
     }
 }

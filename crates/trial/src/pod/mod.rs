@@ -87,7 +87,7 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
     let is_given = [
         (
             matches!(order.app, AppSpec::Command { .. }),
-            "an application that is no image",
+            "an application that is not an image",
         ),
         (
             !order.dependencies.is_empty(),
@@ -148,7 +148,7 @@ impl PodContainer {
         if AppProcess::already_runs(trial) {
             return Err(HaltReason::Failed(MeasurementFailure::new(
                 InvalidReason::RuntimeLost,
-                "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was started again between them",
+                "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was restarted between them",
             )));
         }
         fs::write(place.armed_file(), "")

@@ -90,7 +90,7 @@ pub fn append_line(
     }
     let behind = usize::try_from(written.wrapping_sub(offset)).ok();
     let Some(new) = behind.and_then(|n| bytes.get(n..)) else {
-        return Err("the begin of its log was thrown away (a kubelet's containerLogMaxSize, a daemon's log-opts max-size): shorter trials, or coarser samples".to_owned());
+        return Err("the start of its log was discarded (a kubelet's containerLogMaxSize, a daemon's log-opts max-size): use shorter trials, or coarser samples".to_owned());
     };
     log.write_all(new)
         .map_err(|error| format!("writing the event log on this machine: {error}"))?;

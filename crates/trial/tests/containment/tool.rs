@@ -196,7 +196,10 @@ fn is_void() {
             "import time; time.sleep(60)",
             "sent no request to http://localhost:8080 within 20 s of its start, it said nothing; give it",
         ),
-        (http2, "spoke HTTP/2 to the service, which cannot be timed"),
+        (
+            http2,
+            "spoke HTTP/2 to the service, which loadline cannot time",
+        ),
         (garbage, "spoke no HTTP to the service"),
     ] {
         let Some(spec) = spec(&mut lab, &["serve"], script) else {

@@ -35,7 +35,7 @@ pub(super) fn refuse_cache_of_image(application: &ProductionApplication) -> Resu
         FailureKind::Usage,
         format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
     )
-    .with_hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that puts it into the image; build that, then size what it built: loadline size --image")))
+    .with_hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that adds it to the image; build that, then size the new image: loadline size --image")))
 }
 
 pub(super) fn refuse_cache_of_another_jvm(
@@ -55,5 +55,5 @@ pub(super) fn refuse_cache_of_another_jvm(
     let name = if is_openj9 { "OpenJ9" } else { "JDK" };
     let refusal = format!("--cache: the image's {name} {jdk} has no such cache");
     Err(Error::new(FailureKind::Usage, refusal)
-        .with_hint("appcds from JDK 13 on, aot from JDK 25 on, of an OpenJ9 scc"))
+        .with_hint("appcds needs JDK 13, aot JDK 25, scc OpenJ9"))
 }

@@ -136,10 +136,7 @@ impl PatchFlags {
             if let Some(other) = files::other_kind(path, CHART_VALUES) {
                 return Err(other);
             }
-            let refusal = format!(
-                "{} has no values of a chart: it is not one map",
-                path.display()
-            );
+            let refusal = format!("{} has no chart values: it is not a map", path.display());
             return Err(Error::new(FailureKind::Usage, refusal)
                 .with_hint("give the chart's values.yaml: helm show values CHART"));
         }

@@ -46,8 +46,7 @@ fn purposes_of_consumer(
     let compares_requests =
         |purpose: &EmitPurpose| matches!(purpose, EmitPurpose::Alerts | EmitPurpose::Grafana);
     if purposes.iter().any(compares_requests) {
-        let refusal =
-            "--for: the application takes no requests, and alerts and a dashboard are about those";
+        let refusal = "--for: the application takes no requests, so there is nothing for alerts and a dashboard";
         let hint = "leave out alerts and grafana: loadline emit --for kubernetes,docker,keda --max-replicas 10";
         return Err(Error::new(FailureKind::Usage, refusal).with_hint(hint));
     }
@@ -77,7 +76,7 @@ fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<EmitPurp
         false => Ok(wanted),
         true => Err(Error::new(
             FailureKind::Usage,
-            "the result is of an image, and a Dockerfile would build another",
+            "the result is for an image, and a Dockerfile would build another",
         )
         .with_hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
     }

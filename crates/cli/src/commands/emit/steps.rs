@@ -38,7 +38,7 @@ impl ShippingSteps<'_> {
         let is_other = base.likeness == Likeness::Feature;
         let other = is_other.then(|| {
             format!(
-                "the Dockerfile builds on {}, another build than the JDK that was measured, {}: measure with that, or give --base-image",
+                "the Dockerfile builds on {}, not on the measured JDK, {}: measure with that, or give --base-image",
                 base.name, base.measured
             )
         });
@@ -46,7 +46,7 @@ impl ShippingSteps<'_> {
         let jar = self.reachable_path(Path::new(&command.jar));
         let unread = (!command.is_read).then(|| {
             format!(
-                "{} cannot be read here: the Dockerfile copies nothing that its manifest may name beside it",
+                "{} cannot be read here: the Dockerfile does not copy files that its manifest may name",
                 jar.display()
             )
         });

@@ -45,12 +45,12 @@ pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice,
             .map(|a| a.kind.kind_name())
             .collect();
         let hint = match names.as_slice() {
-            [] => "this trial got no advice that a configuration can express".to_owned(),
+            [] => "this trial got no advice that can be tried".to_owned(),
             names => format!("it can try: {}", names.join(", ")),
         };
         let what = match known.contains(&word) || word.is_empty() {
             true => "there is no such advice for this trial".to_owned(),
-            false => format!("`{word}` is no kind of advice ({})", known.join(", ")),
+            false => format!("`{word}` is not a kind of advice ({})", known.join(", ")),
         };
         Error::new(FailureKind::Usage, what).with_hint(hint)
     })

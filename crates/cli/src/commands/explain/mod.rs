@@ -180,10 +180,10 @@ fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Er
             FailureKind::Usage,
             format!("result {} has no finished trial", short(result)),
         )
-        .with_hint(format!("{} runs what is left", next("resume")))
+        .with_hint(format!("{} runs the rest", next("resume")))
     })?;
     talk!(
-        "of result {} the trial that paused most: {}, {}",
+        "the trial of result {} that paused most: {}, {}",
         short(result),
         short(&most.id),
         most.configuration.label

@@ -48,7 +48,10 @@ pub fn explanation_text(told: &TrialExplanation) -> String {
         }
     }
     if !told.advice.is_empty() {
-        let _ = writeln!(out, "\nWhat would help (a model's word; --try measures it)");
+        let _ = writeln!(
+            out,
+            "\nWhat would help (a model's estimate; --try measures it)"
+        );
     }
     for advice in &told.advice {
         let _ = writeln!(out, "{}", advice_line(advice));
@@ -60,8 +63,9 @@ fn describe_observer(told: &TrialExplanation) -> String {
     let explanation = &told.explanation;
     let by = match &explanation.seen_by {
         Some(name) => format!("Seen by the application ({name})"),
-        None => "From the GC log and the cgroup alone; the agent `hiccup` shows what else stood"
-            .to_owned(),
+        None => {
+            "From the GC log and the cgroup alone; the agent `hiccup` shows other pauses".to_owned()
+        }
     };
     let sampler = told.record.evidence.pauses.as_ref().map(|p| &p.sampler);
     let explained = match explanation.pauses.len() {

@@ -23,7 +23,7 @@ pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<NamedPromis
         let Some((workload, id)) = text.split_once('=') else {
             let what = format!("--measured {text}: it names no result");
             return Err(Error::new(FailureKind::Usage, what)
-                .with_hint("give NAMESPACE/NAME=RESULT, as --measured shop/orders=last"));
+                .with_hint("give NAMESPACE/NAME=RESULT, for example --measured shop/orders=last"));
         };
         let view = view_by_id(id, state)?;
         Ok(NamedPromise {
@@ -44,7 +44,7 @@ pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWo
     match found.as_slice() {
         [one] => Ok(one),
         [] => {
-            let what = format!("no workload that runs is called {text}");
+            let what = format!("no running workload is called {text}");
             Err(Error::new(FailureKind::Usage, what)
                 .with_hint("give NAMESPACE/NAME as `loadline fleet` lists it"))
         }

@@ -50,7 +50,7 @@ impl PaperCheck {
         let is_build = |path: &PathBuf| builds::is_build_file(path) && is_meant(path);
         let (builds, paths): (Vec<_>, Vec<_>) = given.partition(is_build);
         if build_memory.is_some() && builds.is_empty() {
-            let problem = "--memory: no file of a build is given";
+            let problem = "--memory: no build file is given";
             return Err(Error::new(FailureKind::Usage, problem).with_hint(
                 "it is for gradle.properties, jvm.config and pom.xml; a manifest has its own limits",
             ));
@@ -66,9 +66,9 @@ impl PaperCheck {
         let not_looked_at = manifest::custom_resources(&sources);
         let has_manifests = !paths.is_empty() || builds.is_empty();
         if has_manifests && sources.iter().all(|source| source.documents.is_empty()) {
-            let problem = format!("{}: there is no document in it", shown_paths(&paths));
+            let problem = format!("{}: it has no document", shown_paths(&paths));
             return Err(Error::new(FailureKind::Usage, problem)
-                .with_hint("comments alone say nothing: give the manifests of your workloads"));
+                .with_hint("it has only comments: give the manifests of your workloads"));
         }
         if has_manifests && !all.iter().any(|found| found.skipped.is_none()) {
             return Err(nothing_error(&paths, &all, &not_looked_at));
@@ -133,7 +133,7 @@ impl PaperCheck {
                 continue;
             }
             if findings.is_empty() {
-                lines.push(format!("{place}: nothing to object to"));
+                lines.push(format!("{place}: no problems found"));
             }
             for finding in findings {
                 lines.push(format!(
@@ -252,7 +252,7 @@ fn check_builds(paths: &[PathBuf], memory: Option<Bytes>) -> Result<Vec<CheckedC
             return Ok(Vec::new());
         };
         let refusal = format!(
-            "{}: how much memory the build has is not said",
+            "{}: the memory of the build is unknown",
             build.path.display()
         );
         return Err(Error::new(FailureKind::Usage, refusal).with_hint(
@@ -299,10 +299,10 @@ fn paid_size(container: &LintedContainer) -> Option<InstanceSize> {
     is_some.then_some(InstanceSize { cpu, memory })
 }
 
-/// `not looked at: Kafka/orders: ...`
+/// `not checked: Kafka/orders: ...`
 fn custom_resources_text(names: &[String]) -> String {
     format!(
-        "not looked at: {}: custom resources; their operators make the pods\n  hint: kubectl get pods -o yaml | loadline lint -",
+        "not checked: {}: custom resources; their operators make the pods\n  hint: kubectl get pods -o yaml | loadline lint -",
         text::one_line(&names.join(", "))
     )
 }
@@ -320,16 +320,16 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
     let paths = shown_paths(paths);
     if all.is_empty() && !custom.is_empty() {
         let refusal = format!(
-            "{paths}: nothing in it has containers; not looked at: {} (custom resources; their operators make the pods)",
+            "{paths}: no containers found; not checked: {} (custom resources; their operators make the pods)",
             text::one_line(&custom.join(", "))
         );
         return Error::new(FailureKind::Usage, refusal)
-            .with_hint("check the pods that it makes: kubectl get pods -o yaml | loadline lint -");
+            .with_hint("check the pods they make: kubectl get pods -o yaml | loadline lint -");
     }
     if all.is_empty() {
         let refusal = format!("{paths}: no document has spec.template.spec.containers");
         return Error::new(FailureKind::Usage, refusal).with_hint(
-            "give manifests of Deployments, StatefulSets, Jobs or Pods; of a cluster: kubectl get deployment NAME -o yaml | loadline lint -; of a chart: helm template CHART | loadline lint -",
+            "give manifests of Deployments, StatefulSets, Jobs or Pods; from a cluster: kubectl get deployment NAME -o yaml | loadline lint -; from a chart: helm template CHART | loadline lint -",
         );
     }
     let skipped = |f: &ManifestContainer| {
@@ -339,5 +339,5 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
     let skipped: Vec<String> = all.iter().map(skipped).collect();
     let refusal = format!("{paths}: no container runs a JVM: {}", skipped.join(", "));
     Error::new(FailureKind::Usage, refusal)
-        .with_hint("a container is taken for a JVM where its image, command or variables say so, such as JAVA_TOOL_OPTIONS")
+        .with_hint("a container counts as a JVM if its image, command or variables (such as JAVA_TOOL_OPTIONS) name one")
 }

@@ -100,7 +100,7 @@ impl<'a> OutputFile<'a> {
         };
         if let Err(error) = file.write_all(text.as_bytes()) {
             let error = file_failed(self.path, &error);
-            self.state = Err(error.with_hint("the file is not complete; the summary is"));
+            self.state = Err(error.with_hint("the file is incomplete, the summary is complete"));
         }
     }
 }

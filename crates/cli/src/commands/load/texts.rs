@@ -10,7 +10,7 @@ pub(super) fn parse_part(text: &str) -> Result<LoadPart, String> {
         })
     });
     read.filter(|p| p.index < p.of)
-        .ok_or_else(|| "it is no part; the first of four is 0/4, the last 3/4".to_owned())
+        .ok_or_else(|| "it is not a part; the first of four is 0/4, the last 3/4".to_owned())
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) fn parse_cpus(text: &str) -> Result<CpuList, String> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
             (Ok(first), Ok(last)) if first <= last && last < 1024 => list.extend(first..=last),
-            _ => return Err("it is no list of CPUs; write for example 1 or 0,2-3".to_owned()),
+            _ => return Err("it is not a list of CPUs; write for example 1 or 0,2-3".to_owned()),
         }
     }
     Ok(CpuList(list))

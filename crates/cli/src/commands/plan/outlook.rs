@@ -127,7 +127,7 @@ pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
     let largest = bases.iter().map(|of| of.parameters.high).max();
     let more = match search.max_memory {
         Some(_) => "",
-        None => ", more where that fails",
+        None => ", more if that fails",
     };
     let variable = experiment.base.options_variable.as_deref();
     let heap = variable.map_or_else(String::new, |variable| format!(", a heap in {variable}"));

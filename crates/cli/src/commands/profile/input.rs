@@ -13,7 +13,7 @@ use loadline_load::profile::AccessLogFormat;
 use crate::error::{Error, FailureKind};
 
 pub(super) const LOGS: &str =
-    "give the access logs of a server, plain or packed (gzip, zstd); - is standard input";
+    "give a server's access logs, plain or compressed (gzip, zstd); - is standard input";
 
 /// How much of a log is looked at to know its format and its first request.
 const PEEK: u64 = 64 << 10;

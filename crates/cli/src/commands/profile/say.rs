@@ -16,13 +16,13 @@ pub fn report_format(found: &DetectedFormat) {
     talk!("format: {}", found.name);
     if let Some(unread) = &found.unread {
         talk!(
-            "not read, of a line: {unread}; if a duration is in it, say the whole format with --format"
+            "not read in each line: {unread}; if that includes a duration, give the whole format with --format"
         );
     }
     if found.lacks_unit {
         talk!(
-            "the lines have a number that may be their duration, and no unit: --server says whether \
-             it is us (httpd, Jetty, Tomcat from 10.1) or ms (Tomcat up to 9, Undertow); it is not read"
+            "a number in the lines may be their duration, but has no unit and is not read: --server \
+             decides between us (httpd, Jetty, Tomcat from 10.1) and ms (Tomcat up to 9, Undertow)"
         );
     }
 }
@@ -48,11 +48,11 @@ pub fn report_answers(seen: &[ClassAnswers], left_out: u64) {
         seen.len()
     );
     if seen.iter().all(|seen| seen.durations.is_empty()) {
-        talk!("the log has no durations: write `latency` next to each answer, or it comes at once");
+        talk!("the log has no durations: add `latency` to each answer, or it is sent at once");
     }
     talk!(
-        "a log has no bodies: each is as many bytes as the mean; write body or body-file, and headers, \
-         where the application reads them"
+        "a log has no bodies: each gets the mean size; add body or body-file, and headers, if the \
+         application reads them"
     );
 }
 
@@ -69,7 +69,7 @@ pub fn report_recording(recorded: &RecordedRequests) {
     }
     if recorded.with_credentials > 0 {
         talk!(
-            "{} requests had a cookie or credentials in a header, which are not kept: give \
+            "{} requests had a cookie or credentials in a header, which are dropped: give \
              --bearer '{{env:NAME}}', --header or --basic",
             recorded.with_credentials
         );
@@ -82,7 +82,7 @@ pub fn report_recording(recorded: &RecordedRequests) {
         );
     }
     if recorded.profile.requests.iter().any(|r| r.method != "GET") {
-        talk!("it has other methods than GET: a replay changes data");
+        talk!("it has methods other than GET: a replay changes data");
     }
 }
 
@@ -107,8 +107,8 @@ pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
     }
     if seen.left_out_stamps > 0 {
         talk!(
-            "{} requests are not in the rates: their stamps are too far from the others; a longer \
-             --interval reaches further",
+            "{} requests are not in the rates: their timestamps are too far from the others; try \
+             a longer --interval",
             seen.left_out_stamps
         );
     }
@@ -126,7 +126,7 @@ pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
         let dropped = seen.requests.saturating_sub(durations.count);
         if dropped > 0 {
             talk!(
-                "{dropped} of {} requests have no duration that can be read",
+                "{dropped} of {} requests have no readable duration",
                 seen.requests
             );
         }
@@ -138,7 +138,7 @@ pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
 fn think_times(seen: &LogObservations) {
     let sessions = &seen.sessions;
     if sessions.begun == 0 {
-        talk!("think times: none, because the lines do not say the client");
+        talk!("think times: none, because the lines do not name the client");
         return;
     }
     let (count, values) = match &seen.think_time_ms {
@@ -151,11 +151,11 @@ fn think_times(seen: &LogObservations) {
         sessions.overlapping
     );
     if sessions.anonymous > 0 {
-        talk!("{} requests do not say the client", sessions.anonymous);
+        talk!("{} requests do not name the client", sessions.anonymous);
     }
     if sessions.cut > 0 {
         talk!(
-            "{} sessions were lost sight of, because too many clients were active at once: each \
+            "{} sessions were lost, because too many clients were active at once: each \
              hides at most one think time",
             sessions.cut
         );

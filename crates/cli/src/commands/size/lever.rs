@@ -27,8 +27,7 @@ pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) ->
     let store = open_store(flags.state.as_deref())?;
     let trials = store.finished_trials(result)?;
     let Some(flat) = flat_misses(&trials) else {
-        return out
-            .print_answer("\n--try: nothing to try: misses at every size alike were not seen");
+        return out.print_answer("\n--try: nothing to try: no miss affected every size alike");
     };
     let Some(lever) = flat.lever() else {
         return out.print_answer(&format!("\n--try: nothing to try. {}", flat.lever_hint()));

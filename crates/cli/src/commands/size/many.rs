@@ -59,7 +59,7 @@ pub(super) fn size_each(
             FailureKind::Invalid,
             format!("no answer for {}", failed.join(", ")),
         )
-        .with_hint("the error of each stands above")),
+        .with_hint("see their errors above")),
     }
 }
 

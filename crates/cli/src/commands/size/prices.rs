@@ -106,7 +106,7 @@ fn why_none(searched: &SearchedPrices) -> Option<Error> {
             FailureKind::Usage,
             "there is nothing to search: no size of the offer fits this machine",
         );
-        return Some(error.with_hint("give sizes that fit, as --sizes 0.5/512Mi,1/1Gi"));
+        return Some(error.with_hint("give sizes that fit, e.g. --sizes 0.5/512Mi,1/1Gi"));
     }
     if searched.end != CheapestEnd::Unknown {
         return None;
@@ -130,10 +130,9 @@ fn out_of_time(trials: usize) -> Error {
             FailureKind::Usage,
             "there is nothing to search: the budget is shorter than one trial",
         )
-        .with_hint("give a longer --budget; `loadline plan` says how long a trial is");
+        .with_hint("give a longer --budget; `loadline plan` shows how long a trial takes");
     }
-    let what =
-        "no answer was found before the budget was spent, which does not mean that there is none";
+    let what = "the budget was spent before an answer was found; there may still be one";
     Error::new(FailureKind::Invalid, what).with_hint(
         "give a longer --budget; with --reuse the trials of this result are not run again",
     )

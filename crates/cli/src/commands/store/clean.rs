@@ -54,9 +54,7 @@ pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<Command
         ))?;
         for result in &swept.results {
             let take = next(&format!("resume {result} --kubernetes"));
-            talk!(
-                "left alone: loadline itself works, or has worked, on {result}; fetch or take over: {take}"
-            );
+            talk!("left alone: loadline works or worked on {result}; fetch or take over: {take}");
         }
         return Ok(CommandOutcome::Done);
     }
@@ -123,7 +121,7 @@ fn not_removed(failures: &[String]) -> Result<CommandOutcome, Error> {
             FailureKind::Environment,
             format!("not removed: {}", failures.join("; ")),
         )
-        .with_hint("look at what holds it, then: loadline clean")),
+        .with_hint("find out what holds it, then: loadline clean")),
     }
 }
 

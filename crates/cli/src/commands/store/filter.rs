@@ -108,7 +108,7 @@ impl FromStr for PointInTime {
         let ago = || days(text).or_else(|| parse_duration(text)).map(Self::Ago);
         let found = midnight(text).map(Self::Day).or_else(ago);
         found.ok_or_else(|| {
-            format!("`{text}` is neither a time ago nor a day; write 12h, 7d or 2026-11-20")
+            format!("`{text}` is neither an age nor a date; write 12h, 7d or 2026-11-20")
         })
     }
 }

@@ -64,8 +64,8 @@ pub fn tune(
     }
     if !needs_more && !has_too_much {
         let why = match statement.answer {
-            VerifyAnswer::Worse => "it takes more CPU, which no other memory limit cures",
-            _ => "the shipped size holds, and not much of it could go",
+            VerifyAnswer::Worse => "it takes more CPU, which no memory limit can fix",
+            _ => "the shipped size holds, and little can be saved",
         };
         say!("nothing to tune: {why}");
         return Ok(());
@@ -89,7 +89,7 @@ pub fn tune(
             emit::run(arguments, out)?;
         }
         None => talk!(
-            "write the new size into [limits]; --tune writes a patch where the experiment names its manifest"
+            "write the new size into [limits]; --tune writes a patch if the experiment names its manifest"
         ),
     }
     talk!("then: loadline verify --accept");

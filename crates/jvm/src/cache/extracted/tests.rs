@@ -141,7 +141,7 @@ fn what_cannot_be_extracted_is_said_and_nothing_is_written() {
     assert!(refused(b"no zip").contains("no zip file"));
     let plain = stored(&[("META-INF/MANIFEST.MF", b"Main-Class: a.Main\n")]);
     insta::assert_snapshot!(refused(&plain), @r"
-    app.jar is no Spring Boot jar: it holds no BOOT-INF/lib/*.jar
+    app.jar is not a Spring Boot jar: it holds no BOOT-INF/lib/*.jar
     hint: leave --extract out: its classes are found as it is
     ");
     let odd = boot(&[("BOOT-INF/lib/../../evil.jar", b"x")]);
