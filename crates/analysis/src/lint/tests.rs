@@ -155,6 +155,24 @@ fn a_sound_container_has_no_findings() {
     assert_eq!(qos_class(&container()), "Guaranteed");
 }
 
+/// What `size --cpu-policy request` ships is meant so; any other Burstable pod is told.
+#[test]
+fn a_cpu_request_without_a_limit_is_a_size() {
+    let mut of = container();
+    of.limits.cpu = None;
+    assert_eq!(qos_class(&of), "Burstable");
+    assert_eq!(text(&of, MeasuredNeeds::default()), "");
+    let mut beside = of.clone();
+    beside.pod.running = vec![ContainerNeeds::default()];
+    let mut little = of.clone();
+    little.requests.memory = Some(Bytes::from_mib(256));
+    of.requests.cpu = None;
+    for other in [beside, little, of] {
+        let said = text(&other, MeasuredNeeds::default());
+        assert_eq!(said, "Note: QoS class Burstable");
+    }
+}
+
 #[test]
 fn the_class_is_that_of_the_whole_pod() {
     let sound = container();
