@@ -266,7 +266,18 @@ fn requests_above_limits_and_initial_heaps_are_seen() {
         ..threads.requests
     };
     threads.requests = threads.limits;
-    let all = [of, small, gone, threads].map(|of| text(&of, MeasuredNeeds::default()));
+    let mut pod = container();
+    pod.pod.own = Some(ContainerNeeds {
+        requests: ContainerResources {
+            cpu: Some(Cpus::from_whole(1)),
+            memory: Some(Bytes::from_gib(1)),
+        },
+        limits: ContainerResources {
+            cpu: Some(Cpus::from_millis(500)),
+            memory: Some(Bytes::from_mib(256)),
+        },
+    });
+    let all = [of, small, gone, threads, pod].map(|of| text(&of, MeasuredNeeds::default()));
     insta::assert_snapshot!(all.join("\n"), @"
     Error: the CPU request 2 is above the limit 1: the API server refuses the pod
     Error: the memory request 1Gi is above the limit 512Mi: the API server refuses the pod
@@ -275,6 +286,11 @@ fn requests_above_limits_and_initial_heaps_are_seen() {
     Note: QoS class Burstable
     Error: over-committed: the heap may take 1Gi and everything else 290Mi: 1314Mi in a limit of 512Mi (for a typical service)
     Warning: the CPU limit is 1500m: G1 runs 2 GC threads, which use up the quota and stop the application until the next period
+    Error: the CPU request of the pod 1 is above its limit 500m: the API server refuses the pod
+    Error: the memory request of the pod 1Gi is above its limit 256Mi: the API server refuses the pod
+    Error: the CPU limit 1 is above the limit of the pod 500m: the API server refuses the pod
+    Error: the memory limit 512Mi is above the limit of the pod 256Mi: the API server refuses the pod
+    Note: QoS class Burstable
     ");
 }
 
