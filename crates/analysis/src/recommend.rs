@@ -13,7 +13,7 @@ use crate::budget::{Budget, LiveSetTrend, MemoryWall, allowed_heap, budget_at, l
 use crate::deployment::Deployment;
 use crate::interval::median;
 use crate::offer::{Offer, RunPrice};
-use crate::price::InstanceSize;
+use crate::price::{self, InstanceSize};
 use crate::proof::{Proof, count_proof, squeezed};
 use crate::record::{AppKo, Configuration, SqueezeEnd, TrialRecord, TrialVerdict, VerdictReason};
 use crate::search::min_memory::MemoryFound;
@@ -146,30 +146,21 @@ impl LevelSize {
     }
 }
 
-/// The least CPU limit from which on more CPU saves no memory: the first with a smallest memory
-/// that is, within [`SAME_SIZE`], no more than at every larger limit. `None` if fewer than two
-/// limits have a proven size, or they differ in more than the limit.
+/// The CPU limit with the cheapest proven size, by what an answer is chosen by. `None` if fewer than
+/// two limits have a proven size, or they differ in more than the limit.
 pub fn cpu_knee(levels: &[LevelSize]) -> Option<&LevelSize> {
     let is_alike =
         |of: &&LevelSize| of.jdk == levels[0].jdk && of.application == levels[0].application;
     if !levels.iter().all(|of| is_alike(&of)) {
         return None;
     }
-    let mut proven: Vec<&LevelSize> = levels.iter().filter(|of| of.is_proven()).collect();
-    proven.retain(|of| of.cpu.is_some() && of.configured_memory().is_some());
-    proven.sort_by_key(|of| of.cpu);
-    if proven.len() < 2 {
-        return None;
-    }
-    let memory = |of: &LevelSize| of.configured_memory().unwrap_or_default().as_bytes() as f64;
-    let least = |from: usize| {
-        proven[from..]
-            .iter()
-            .map(|of| memory(of))
-            .fold(f64::MAX, f64::min)
+    let weight = |of: &LevelSize| {
+        let size = of.configured_memory().filter(|_| of.is_proven())?;
+        Some(price::size_weight(of.cpu?.as_f64(), size))
     };
-    let knee = (0..proven.len()).find(|i| memory(proven[*i]) <= least(*i) * (1.0 + SAME_SIZE));
-    knee.map(|index| proven[index])
+    let proven = levels.iter().filter_map(|of| Some((of, weight(of)?)));
+    let (knee, _) = proven.clone().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (proven.count() > 1).then_some(knee)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -531,29 +522,20 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_is_where_more_cpu_saves_less_than_two_searches_differ_by() {
+    fn the_knee_is_the_cheapest_size() {
         let of = |levels: &[(u32, Option<u64>)]| {
             let levels: Vec<_> = levels.iter().map(|(cpu, m)| limit(*cpu, *m)).collect();
             cpu_knee(&levels)
                 .and_then(|of| of.cpu)
                 .map(|cpu| cpu.as_millis())
         };
-        assert_eq!(
-            of(&[(500, Some(300)), (1000, Some(212)), (2000, Some(204))]),
-            Some(1000)
-        );
-        assert_eq!(
-            of(&[(2000, Some(204)), (500, Some(300)), (1000, Some(212))]),
-            Some(1000)
-        );
-        assert_eq!(
-            of(&[(500, Some(208)), (1000, Some(212)), (2000, Some(204))]),
-            Some(500)
-        );
-        assert_eq!(
-            of(&[(500, Some(400)), (1000, Some(300)), (2000, Some(200))]),
-            Some(2000)
-        );
+        // Half a CPU costs as much as 4608 MiB.
+        for (small, knee) in [(300, 500), (4819, 500), (4821, 1000)] {
+            let levels = [(500, Some(small)), (1000, Some(212)), (2000, Some(204))];
+            assert_eq!(of(&levels), Some(knee), "{small}");
+            let turned = [levels[2], levels[0], levels[1]];
+            assert_eq!(of(&turned), Some(knee), "{small}");
+        }
         assert_eq!(
             of(&[(500, None), (1000, Some(212)), (2000, Some(204))]),
             Some(1000)

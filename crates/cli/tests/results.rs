@@ -241,7 +241,15 @@ fn a_result_compared_with_itself_did_not_change() {
 
 /// The recorded run as JSON with a change, in a file of the place.
 fn changed(place: &Path, change: impl FnOnce(&mut serde_json::Value)) -> String {
-    let packed = fs::File::open(recorded()).expect("the record");
+    changed_copy(place, &recorded(), change)
+}
+
+fn changed_copy(
+    place: &Path,
+    record: &Path,
+    change: impl FnOnce(&mut serde_json::Value),
+) -> String {
+    let packed = fs::File::open(record).expect("the record");
     let mut json =
         serde_json::from_reader(flate2::read::MultiGzDecoder::new(packed)).expect("JSON");
     change(&mut json);
@@ -621,6 +629,30 @@ fn emit_patches_a_manifest_that_is_there() {
     );
 }
 
+/// The pod as the patch leaves it: what breaks the patched container is refused, and what is wrong with
+/// another one is said.
+#[test]
+fn a_patched_pod_is_checked_as_lint_does() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let sidecar = "        - {name: agent, image: \"agent:1\", env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx600m}], resources: {limits: {memory: 128Mi}}}\n";
+    let manifest = ORDERS.to_owned() + sidecar;
+    fs::write(place.path().join("orders.yaml"), &manifest).expect("writable");
+    let words = ["--manifest", "orders.yaml", "--container", "app"];
+    let output = emit(place.path(), &words);
+    assert!(output.status.success(), "{}", said(&output));
+    let warned = "warning: container agent: over-committed: the heap may take 600Mi";
+    assert!(said(&output).contains(warned), "{}", said(&output));
+
+    let small = "    spec:\n      resources: {limits: {memory: 64Mi}}\n";
+    let manifest = ORDERS.replace("    spec:\n", small);
+    fs::write(place.path().join("orders.yaml"), &manifest).expect("writable");
+    let output = emit(place.path(), &[&words[..], &["--force"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let refused = "is above the limit of the pod 64Mi: the API server refuses the pod";
+    assert!(said(&output).contains(refused), "{}", said(&output));
+    assert!(said(&output).contains("hint: "), "{}", said(&output));
+}
+
 #[test]
 fn wrong_manifests_are_refused_with_what_to_do() {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -707,15 +739,29 @@ fn the_files_beside_the_record_are_what_emit_writes() {
     }
 }
 
-/// The options are in the image's command, and `lint` knows them all the same.
+/// The options are in the image's command, and `lint` knows them all the same. Neither does it object to
+/// a CPU request without a limit.
 #[test]
 fn lint_objects_to_nothing_that_emit_writes() {
     let place = tempfile::tempdir().expect("a directory");
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../records/2026-11-28-spring-web-size/result.json.gz");
+    let request_only = changed_copy(place.path(), &record, |json| {
+        let request_only = |of: &mut serde_json::Value| {
+            of["configuration"]["cpu_millicpus"] = serde_json::Value::Null;
+            of["configuration"]["cpu_request_millicpus"] = 800.into();
+        };
+        request_only(&mut json["recommendation"]);
+        let trials = json["trials"].as_array_mut().expect("trials");
+        trials.iter_mut().for_each(request_only);
+    });
     let record = record.display().to_string();
-    for more in [&[][..], &["--for", "kubernetes"]] {
-        let words = ["emit", &record, "--to", "deploy", "--force"];
+    for (result, more) in [
+        (&record, &[][..]),
+        (&record, &["--for", "kubernetes"]),
+        (&request_only, &["--for", "kubernetes"]),
+    ] {
+        let words = ["emit", result, "--to", "deploy", "--force"];
         let emitted = loadline(place.path(), &[&words[..], more].concat());
         assert!(emitted.status.success(), "{}", said(&emitted));
         let linted = Command::new(env!("CARGO_BIN_EXE_loadline"))
@@ -724,8 +770,10 @@ fn lint_objects_to_nothing_that_emit_writes() {
             .output()
             .expect("it starts");
         let text = String::from_utf8_lossy(&linted.stdout);
-        assert!(linted.status.success(), "{more:?}: {text}");
-        assert!(!text.contains("error"), "{more:?}: {text}");
+        assert!(linted.status.success(), "{result} {more:?}: {text}");
+        for finding in ["error", "QoS class"] {
+            assert!(!text.contains(finding), "{result} {more:?}: {text}");
+        }
     }
 }
 

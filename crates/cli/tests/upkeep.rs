@@ -98,6 +98,23 @@ fn a_list_has_what_fits_all_flags() {
     );
 }
 
+/// An answer without a CPU limit is listed with its request.
+#[test]
+fn a_list_has_the_cpu_of_an_answer() {
+    let place = tempfile::tempdir().expect("a directory");
+    let store = Store::open_or_create(&place.path().join("state")).expect("a store");
+    let mut own: serde_json::Value = serde_json::from_str(&answer(true)).expect("JSON");
+    own["configuration"]["cpu_millicpus"] = serde_json::Value::Null;
+    own["configuration"]["cpu_request_millicpus"] = 800.into();
+    let own = own.to_string();
+    add(&store, "shop.jar", ResultStatus::Done, Some(&own));
+    let (text, _) = out(&loadline(place.path(), &["list", "--json"]));
+    let read: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let listed = &read["results"][0]["answer"];
+    assert_eq!(listed["cpu_request_millicpus"], 800, "{text}");
+    assert!(listed["cpu_millicpus"].is_null(), "{text}");
+}
+
 #[test]
 fn a_list_that_is_empty_says_how_many_there_are() {
     let place = tempfile::tempdir().expect("a directory");

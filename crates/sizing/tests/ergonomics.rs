@@ -103,3 +103,19 @@ fn equals_every_recorded_flag_of_seventeen_option_sets() {
         wrong[..wrong.len().min(40)].join("\n")
     );
 }
+
+/// As 17.0.15 and 25.0.3 print them.
+#[test]
+fn metaspace_starts_where_it_is_told_to() {
+    for (options, wanted) in [
+        ("", "22020096"),
+        ("-XX:MetaspaceSize=96M", "100663296"),
+        ("-XX:MetaspaceSize=100000001", "99942400"),
+        ("-XX:MetaspaceSize=30m -XX:MaxMetaspaceSize=24m", "25165824"),
+        ("-XX:MaxMetaspaceSize=16m", "16777216"),
+        ("-XX:MetaspaceSize=0", "65536"),
+    ] {
+        let got = predict("17.0.15", 2048, 2, options);
+        assert_eq!(got["MetaspaceSize"], wanted, "{options}");
+    }
+}

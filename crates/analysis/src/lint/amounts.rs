@@ -123,15 +123,29 @@ pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFind
 
 pub(super) fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
     let ContainerNeeds { requests, limits } = container.own_needs();
-    let cpu = requests.cpu.zip(limits.cpu).filter(|(r, l)| r > l);
-    let cpu = cpu.map(|(r, l)| ("CPU", r.to_string(), l.to_string()));
-    let memory = requests.memory.zip(limits.memory).filter(|(r, l)| r > l);
-    let memory = memory.map(|(r, l)| ("memory", r.to_short(), l.to_short()));
-    let above = cpu.into_iter().chain(memory).map(|(what, request, limit)| {
+    let pod = container.pod.own.unwrap_or_default();
+    let mut found = order_findings(("request", requests), ("the limit", limits));
+    let request = ("request of the pod", pod.requests);
+    found.extend(order_findings(request, ("its limit", pod.limits)));
+    let bound = ("the limit of the pod", pod.limits);
+    found.extend(order_findings(("limit", limits), bound));
+    found
+}
+
+fn order_findings(
+    (kind, amounts): (&str, ContainerResources),
+    (bound, limits): (&str, ContainerResources),
+) -> Vec<LintFinding> {
+    let cpu = amounts.cpu.zip(limits.cpu).filter(|(a, l)| a > l);
+    let cpu = cpu.map(|(a, l)| ("CPU", a.to_string(), l.to_string()));
+    let memory = amounts.memory.zip(limits.memory).filter(|(a, l)| a > l);
+    let memory = memory.map(|(a, l)| ("memory", a.to_short(), l.to_short()));
+    let above = cpu.into_iter().chain(memory).map(|(what, amount, limit)| {
         let problem = format!(
-            "the {what} request {request} is above the limit {limit}: the API server refuses the pod"
+            "the {what} {kind} {amount} is above {bound} {limit}: the API server refuses the pod"
         );
-        finding(Severity::Error, problem, "lower the request to the limit")
+        let hint = format!("lower the {kind} to {bound}");
+        finding(Severity::Error, problem, &hint)
     });
     above.collect()
 }

@@ -7,14 +7,7 @@ use super::container::{ContainerNeeds, ContainerProbe, LintedContainer};
 use super::finding::{LintFinding, Severity, finding};
 
 pub fn qos_class(container: &LintedContainer) -> &'static str {
-    let pod = &container.pod;
-    let all: Vec<ContainerNeeds> = match pod.own {
-        Some(own) => vec![own],
-        None => {
-            let others = pod.running.iter().chain(&pod.starting).copied();
-            others.chain([container.own_needs()]).collect()
-        }
-    };
+    let all = all_needs(container);
     if all.iter().all(|needs| *needs == ContainerNeeds::default()) {
         "BestEffort"
     } else if all.iter().all(is_guaranteed) {
@@ -22,6 +15,25 @@ pub fn qos_class(container: &LintedContainer) -> &'static str {
     } else {
         "Burstable"
     }
+}
+
+fn all_needs(container: &LintedContainer) -> Vec<ContainerNeeds> {
+    let pod = &container.pod;
+    match pod.own {
+        Some(own) => vec![own],
+        None => {
+            let others = pod.running.iter().chain(&pod.starting).copied();
+            others.chain([container.own_needs()]).collect()
+        }
+    }
+}
+
+/// Whether it has all memory for itself, and a CPU request without a limit: a size of its own
+/// (`--cpu-policy request`), which a limit would change.
+fn is_sized_by_request(needs: &ContainerNeeds) -> bool {
+    let mut limited = *needs;
+    limited.limits.cpu = needs.requests.cpu;
+    needs.limits.cpu.is_none() && is_guaranteed(&limited)
 }
 
 /// Whether requests equal limits; a missing request is the limit.
@@ -39,13 +51,14 @@ pub(super) fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
     if !container.unreadable.is_empty() || !container.malformed.is_empty() {
         return None;
     }
+    let is_meant = |needs: &ContainerNeeds| is_guaranteed(needs) || is_sized_by_request(needs);
     match qos_class(container) {
         "BestEffort" => Some(finding(
             Severity::Error,
             "QoS class BestEffort: the pod has no requests and no limits".to_owned(),
             "it is the first to be killed on a full node; set requests and limits",
         )),
-        "Burstable" => Some(finding(
+        "Burstable" if !all_needs(container).iter().all(is_meant) => Some(finding(
             Severity::Note,
             "QoS class Burstable".to_owned(),
             "give every container of the pod requests equal to its limits: then the pod is Guaranteed and gets the measured resources",

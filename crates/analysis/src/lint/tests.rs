@@ -155,6 +155,24 @@ fn a_sound_container_has_no_findings() {
     assert_eq!(qos_class(&container()), "Guaranteed");
 }
 
+/// What `size --cpu-policy request` ships is meant so; any other Burstable pod is told.
+#[test]
+fn a_cpu_request_without_a_limit_is_a_size() {
+    let mut of = container();
+    of.limits.cpu = None;
+    assert_eq!(qos_class(&of), "Burstable");
+    assert_eq!(text(&of, MeasuredNeeds::default()), "");
+    let mut beside = of.clone();
+    beside.pod.running = vec![ContainerNeeds::default()];
+    let mut little = of.clone();
+    little.requests.memory = Some(Bytes::from_mib(256));
+    of.requests.cpu = None;
+    for other in [beside, little, of] {
+        let said = text(&other, MeasuredNeeds::default());
+        assert_eq!(said, "Note: QoS class Burstable");
+    }
+}
+
 #[test]
 fn the_class_is_that_of_the_whole_pod() {
     let sound = container();
@@ -248,7 +266,18 @@ fn requests_above_limits_and_initial_heaps_are_seen() {
         ..threads.requests
     };
     threads.requests = threads.limits;
-    let all = [of, small, gone, threads].map(|of| text(&of, MeasuredNeeds::default()));
+    let mut pod = container();
+    pod.pod.own = Some(ContainerNeeds {
+        requests: ContainerResources {
+            cpu: Some(Cpus::from_whole(1)),
+            memory: Some(Bytes::from_gib(1)),
+        },
+        limits: ContainerResources {
+            cpu: Some(Cpus::from_millis(500)),
+            memory: Some(Bytes::from_mib(256)),
+        },
+    });
+    let all = [of, small, gone, threads, pod].map(|of| text(&of, MeasuredNeeds::default()));
     insta::assert_snapshot!(all.join("\n"), @"
     Error: the CPU request 2 is above the limit 1: the API server refuses the pod
     Error: the memory request 1Gi is above the limit 512Mi: the API server refuses the pod
@@ -257,6 +286,11 @@ fn requests_above_limits_and_initial_heaps_are_seen() {
     Note: QoS class Burstable
     Error: over-committed: the heap may take 1Gi and everything else 290Mi: 1314Mi in a limit of 512Mi (for a typical service)
     Warning: the CPU limit is 1500m: G1 runs 2 GC threads, which use up the quota and stop the application until the next period
+    Error: the CPU request of the pod 1 is above its limit 500m: the API server refuses the pod
+    Error: the memory request of the pod 1Gi is above its limit 256Mi: the API server refuses the pod
+    Error: the CPU limit 1 is above the limit of the pod 500m: the API server refuses the pod
+    Error: the memory limit 512Mi is above the limit of the pod 256Mi: the API server refuses the pod
+    Note: QoS class Burstable
     ");
 }
 

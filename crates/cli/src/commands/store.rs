@@ -77,6 +77,9 @@ struct ListedAnswer {
     /// The CPU limit; left out where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_millicpus: Option<u32>,
+    /// The CPU request; left out where it is the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_request_millicpus: Option<u32>,
     /// Fresh starts at this size.
     starts: u64,
     /// Of them, those that kept the SLO.
@@ -94,6 +97,7 @@ impl ListedAnswer {
             words: answer_words(row),
             memory_bytes: answer.recommended_memory().as_bytes(),
             cpu_millicpus: answer.configuration.cpu.map(|cpu| cpu.as_millis()),
+            cpu_request_millicpus: answer.configuration.cpu_request.map(|cpu| cpu.as_millis()),
             starts: answer.proof.starts,
             passes: answer.proof.passes,
             is_proven: answer.is_proven(),

@@ -3,6 +3,7 @@
 //!
 //! Owns the table; every size comes from the recommendation.
 
+use loadline_analysis::price::GIB_PER_CPU;
 use loadline_analysis::recommend::{self, LevelSize};
 
 use super::groups;
@@ -49,14 +50,9 @@ pub fn jdks_section(view: &ResultView) -> Option<Section> {
 pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
     let of = recommend::cpu_knee(all)?;
     let limit = groups::cpu_words(of.configuration.as_ref()?);
-    let most = all.iter().filter_map(|of| of.cpu).max();
-    let knee = match of.cpu == most {
-        true => format!("Memory still falls up to {limit}, the largest limit asked about"),
-        false => format!(
-            "The knee is {limit}: a larger limit saves less memory than two searches differ by ({})",
-            format::as_percent(recommend::SAME_SIZE)
-        ),
-    };
+    let knee = format!(
+        "The knee is {limit}: the cheapest of these sizes, if one CPU costs as much as {GIB_PER_CPU} GiB"
+    );
     let too_small = all.iter().filter(|of| of.is_infeasible);
     let too_small: Vec<String> = too_small
         .filter_map(|of| Some(of.cpu?.to_string()))

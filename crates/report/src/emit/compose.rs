@@ -1,7 +1,7 @@
 //! The Compose file: the measured limits on one machine.
 //!
-//! Source: the Compose specification, services (cpus, mem_limit, memswap_limit, shm_size,
-//! stop_grace_period).
+//! Source: the Compose specification, services (cpus, cpu_shares, mem_limit, memswap_limit, shm_size,
+//! stop_grace_period), deploy (resources.reservations).
 
 use super::container::UID;
 use super::facts::{EmitFacts, SHM};
@@ -24,6 +24,19 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
     }
     if let Some(cpu) = &facts.cpu {
         service.push(yaml_entry("cpus", format!("{}", cpu.value.as_f64())).because(&*cpu.because));
+    }
+    if let Some(request) = &facts.cpu_request {
+        let cpus = yaml_entry("cpus", format!("{}", request.value.as_f64()));
+        let reservations = yaml_map([yaml_entry("reservations", yaml_map([cpus]))]);
+        service.push(
+            yaml_entry("deploy", yaml_map([yaml_entry("resources", reservations)]))
+                .because(&*request.because),
+        );
+        let shares = u64::from(request.value.as_millis()) * 1024 / 1000;
+        service.push(
+            yaml_entry("cpu_shares", shares.max(2))
+                .because("the weight that Kubernetes gives this request; Docker on one machine reads no reservation of CPU"),
+        );
     }
     service.push(
         yaml_entry(

@@ -901,7 +901,16 @@ fn no_manifest_is_without_a_cpu_request() {
                 trial.configuration.cpu_request = own.cpu_request;
             }
         }
-        let all = emit(&view, &application(), &[EmitPurpose::Kubernetes]).expect("an answer");
+        let purposes = [EmitPurpose::Kubernetes, EmitPurpose::Compose];
+        let all = emit(&view, &application(), &purposes).expect("an answer");
+        let compose = &documents(&text(&all, "compose.yaml"))[0]["services"]["spring-web"];
+        assert_eq!(compose["cpus"].as_str(), limit, "{compose}");
+        let reserved = &compose["deploy"]["resources"]["reservations"]["cpus"];
+        assert!(reserved.is_string(), "{compose}");
+        if request.is_some() {
+            assert_eq!(*reserved, "0.8");
+            assert_eq!(compose["cpu_shares"], 819);
+        }
         let documents = documents(&text(&all, "kubernetes.yaml"));
         let deployment = documents.iter().find(|d| d["kind"] == "Deployment");
         let container = "/spec/template/spec/containers/0/resources";

@@ -57,6 +57,8 @@ pub struct HotSpotErgonomics {
     pub gc_threads: GcThreads,
     pub compilers: HotSpotJit,
     pub code_cache: CodeCache,
+    /// `MetaspaceSize`: where metaspace starts to trigger collections.
+    pub metaspace_start: Bytes,
     /// `MaxMetaspaceSize`; `None` is unlimited.
     pub max_metaspace: Option<Bytes>,
     /// `CompressedClassSpaceSize`: reserved, not used.
@@ -98,6 +100,7 @@ pub fn predict(
         gc_threads,
         compilers,
         code_cache,
+        metaspace_start: metaspace_start(max_metaspace, options),
         max_metaspace,
         class_space: class_space(max_metaspace, options),
         compact_headers: options
@@ -119,6 +122,17 @@ fn thread_stack(options: &JvmOptionSet) -> Bytes {
         .count_value("ThreadStackSize")
         .filter(|kib| *kib > 0);
     kib.map_or(Bytes::from_mib(1), Bytes::from_kib)
+}
+
+/// `MetaspaceSize`: 21 MiB, at most the limit, in whole steps of 64 KiB and at least one.
+///
+/// Source: metaspace.cpp, `Metaspace::ergo_initialize`; measured: 0 gives 65536, 100000001 gives 99942400.
+fn metaspace_start(max_metaspace: Option<Bytes>, options: &JvmOptionSet) -> Bytes {
+    let granule = Bytes::from_kib(64);
+    let set = options.size_value("MetaspaceSize");
+    let start = set.unwrap_or(Bytes::from_mib(21));
+    let start = start.min(max_metaspace.unwrap_or(start));
+    start.round_down(granule).max(granule)
 }
 
 /// `CompressedClassSpaceSize`: 1 GiB, or when metaspace is limited 80 % of that limit, rounded

@@ -30,8 +30,6 @@ pub struct PrintedFlag {
 
 /// What HotSpot prints for "no limit" in an unsigned 64-bit flag.
 const UNLIMITED: u64 = u64::MAX;
-/// `MetaspaceSize`: where metaspace starts to trigger collections, 21 MiB.
-const METASPACE_START: Bytes = Bytes::from_kib(21_504);
 
 impl HotSpotErgonomics {
     pub fn printed_flags(&self) -> Vec<PrintedFlag> {
@@ -57,7 +55,7 @@ impl HotSpotErgonomics {
             ("MaxMetaspaceSize", limit(self.max_metaspace), true),
             ("MaxNewSize", limit(self.young.max), true),
             ("MaxRAM", size(self.heap.max_ram), !jdk.at_least(27)),
-            ("MetaspaceSize", size(METASPACE_START), true),
+            ("MetaspaceSize", size(self.metaspace_start), true),
             ("MinHeapSize", size(self.heap.min), jdk.at_least(14)),
             ("NewSize", size(self.young.initial), true),
             (

@@ -5,18 +5,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use loadline_analysis::lint::{MeasuredNeeds, check_refused_options, over_commitment};
+use loadline_analysis::lint::{
+    LintFinding, MeasuredNeeds, Severity, check_refused_options, lint, over_commitment,
+};
 use loadline_experiment::advice::container_options::variable_behind;
 use loadline_experiment::advice::inlined::ConfigMaps;
 use loadline_experiment::advice::manifest::{containers, parse_container};
-use loadline_experiment::manifest::{self, MANIFEST};
+use loadline_experiment::manifest::{self, MANIFEST, ManifestFile};
 use loadline_files::FileKind;
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{
     ChartField, EmitError, EmittedWorkload, PatchFiles, ProductionApplication, ValuePath, patch,
     values,
 };
-use loadline_report::{ResultView, redact};
+use loadline_report::{ResultView, redact, text};
 use loadline_sizing::Bytes;
 use serde_json::Value;
 
@@ -69,24 +71,24 @@ impl PatchFlags {
         view: &ResultView,
         application: &ProductionApplication,
     ) -> Result<Option<PatchFiles>, Error> {
-        let mut mounted = Vec::new();
+        let mut pod = PatchedPod::default();
         let (path, patched) = match (&self.manifest, &self.values) {
-            (Some(path), _) => (path, self.patch(path, view, application, &mut mounted)?),
+            (Some(path), _) => (path, self.patch(path, view, application, &mut pod)?),
             (None, Some(path)) => (path, self.overlay_values(path, view, application)?),
             (None, None) => return Ok(None),
         };
         let patched = patched.map_err(|error| error_in_file(path, error))?;
-        refuse_kill(path, &patched, mounted)?;
+        refuse_kill(path, &patched, pod)?;
         Ok(Some(patched))
     }
 
-    /// Also gives the JVM options of files that the container mounts, which no patch reaches.
+    /// Also gives what is around the patched container.
     fn patch(
         &self,
         path: &Path,
         view: &ResultView,
         application: &ProductionApplication,
-        mounted: &mut Vec<String>,
+        pod: &mut PatchedPod,
     ) -> Result<Result<PatchFiles, EmitError>, Error> {
         let source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
         if let Some(other) = files::other_kind(path, MANIFEST) {
@@ -109,10 +111,15 @@ impl PatchFlags {
                 object["kind"] == workload.kind.as_str()
                     && object["metadata"]["name"] == workload.name.as_str()
             };
-            if let Some(object) = objects.iter().find(is_it) {
-                *mounted = maps.mounted_options(object, &workload.container);
+            let object = objects.iter().find(is_it);
+            if let Some(object) = object {
+                pod.mounted = maps.mounted_options(object, &workload.container);
             }
-            patch(view, application, &workload)
+            let mut patched = patch(view, application, &workload)?;
+            if let Some(object) = object {
+                pod.lint(&objects, object, &workload.container, &mut patched);
+            }
+            Ok(patched)
         }))
     }
 
@@ -171,21 +178,80 @@ impl PatchFlags {
     }
 }
 
-/// Refuses what `lint` would call a kill or a JVM that does not start: the container as it will be.
-fn refuse_kill(path: &Path, patched: &PatchFiles, mounted: Vec<String>) -> Result<(), Error> {
-    let container = parse_container(&patched.container, mounted.clone());
-    let measured = MeasuredNeeds {
+/// What is around the patched container.
+#[derive(Default)]
+struct PatchedPod {
+    /// JVM options of files that the container mounts, which no patch reaches.
+    mounted: Vec<String>,
+    /// An error that the container has only with the patch.
+    broken: Option<LintFinding>,
+}
+
+impl PatchedPod {
+    /// Lints the pod before and after. What is wrong with other containers becomes a note: the patch does
+    /// not change them.
+    fn lint(&mut self, objects: &[Value], object: &Value, own: &Value, patched: &mut PatchFiles) {
+        let errors = |object: &Value| {
+            // Config maps and secrets: what the containers refer to.
+            let others = objects.iter().filter(|other| other["spec"].is_null());
+            let file = ManifestFile {
+                path: PathBuf::new(),
+                documents: others.chain([object]).cloned().collect(),
+            };
+            let found = containers(&[file]).into_iter();
+            let found = found.filter(|of| of.skipped.is_none()).flat_map(|of| {
+                let is_own = own["name"] == of.container.name.as_str();
+                let measured = is_own.then(|| measured_needs(patched));
+                let found = lint(&of.container, measured.unwrap_or_default()).into_iter();
+                let found = found.filter(|finding| finding.severity == Severity::Error);
+                let name = (!is_own).then(|| text::label(&of.container.name));
+                found.map(move |error| (name.clone(), error))
+            });
+            found.collect::<Vec<_>>()
+        };
+        let mut merged = object.clone();
+        let all = merged.pointer_mut("/spec/template/spec/containers");
+        let mut all = all.and_then(Value::as_array_mut).into_iter().flatten();
+        if let Some(place) = all.find(|container| *container == own) {
+            place.clone_from(&patched.container);
+        }
+        let before = errors(object);
+        let is_old = |(_, new): &(_, LintFinding)| {
+            let mut old = before.iter().filter(|(name, _)| name.is_none());
+            old.any(|(_, old)| old.problem == new.problem)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = errors(&merged)
+            .into_iter()
+            .partition(|(name, _)| name.is_none());
+        self.broken = own.into_iter().find(|error| !is_old(error)).map(|(_, e)| e);
+        let note = |(name, LintFinding { problem, hint, .. }): (Option<String>, _)| {
+            format!("container {}: {problem}; {hint}", name.unwrap_or_default())
+        };
+        patched.notes.extend(others.into_iter().map(note));
+    }
+}
+
+fn measured_needs(patched: &PatchFiles) -> MeasuredNeeds {
+    MeasuredNeeds {
         // Old results have no budget: then only a heap that is too large alone is a certain kill.
         rest: patched.rest.or(Some(Bytes::default())),
         ..MeasuredNeeds::default()
-    };
+    }
+}
+
+/// Refuses what `lint` would call an error: the container as it will be.
+fn refuse_kill(path: &Path, patched: &PatchFiles, pod: PatchedPod) -> Result<(), Error> {
+    let mounted = pod.mounted;
+    let container = parse_container(&patched.container, mounted.clone());
+    let measured = measured_needs(patched);
     // The heap that fits leaves room for what a typical service needs.
     let typical = || over_commitment(&container, MeasuredNeeds::default());
     let found = over_commitment(&container, measured).map(|found| match patched.rest {
         Some(_) => found,
         None => typical().unwrap_or(found),
     });
-    let Some(found) = found.or_else(|| check_refused_options(&container)) else {
+    let found = found.or_else(|| check_refused_options(&container));
+    let Some(found) = found.or(pod.broken) else {
         return Ok(());
     };
     let options = container.jvm.join(" ");
