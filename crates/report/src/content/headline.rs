@@ -107,11 +107,10 @@ fn soak_headline(view: &ResultView) -> Headline {
             tone: Tone::Bad,
             badge: "Did not last",
             sentence: format!("{what} did not last: after {lasted} {}.", trial.reason),
-            details: vec![
-                under,
-                growth::growth_sentence(&growth),
-                growth::TRACKED.to_owned(),
-            ],
+            details: [under, growth::growth_sentence(&growth)]
+                .into_iter()
+                .chain(growth::tracked(view))
+                .collect(),
         };
     }
     let kept = match trial.verdict {
@@ -172,9 +171,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     details.extend(jdks::knee_sentence(&recommendation.by_level));
     details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
-    if claim.is_refuted() {
-        details.push(growth::TRACKED.to_owned());
-    }
+    details.extend(growth::tracked(view).filter(|_| claim.is_refuted()));
     let sentence = answer_sentence(view, recommendation, &claim);
     headline_of(&claim, sentence, details)
 }
