@@ -183,6 +183,14 @@ impl<'a> Course<'a> {
     pub(super) fn room(&mut self) -> Next<Room> {
         let parameters = &self.search.parameters;
         let max = parameters.max.max(parameters.high);
+        if let HeapPolicy::Fixed(heap) = self.search.heap
+            && heap >= max
+        {
+            return Ok(Room::Ended(SizeEnd::Refused {
+                reason: format!("a heap of {heap} does not fit a limit of {max}"),
+                hint: "give a smaller heap, or measure on a machine with more memory".to_owned(),
+            }));
+        }
         let has_longer = self.search.with_longer_warm_up().is_some();
         let (mut size, mut repeat, mut failed) = (parameters.high.round_up(parameters.step), 1, 0);
         loop {
