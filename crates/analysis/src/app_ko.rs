@@ -502,15 +502,31 @@ fn time_of_failure(evidence: &Evidence) -> String {
     }
 }
 
+/// Of a failed start: what Spring's failure analysis says, a main class that is missing (the exception
+/// below it only repeats the name), the root cause of the last stack trace, else the last error.
 fn telling_line(lines: &[String]) -> Option<String> {
-    let is_telling =
-        |line: &&String| !is_frame(line) && (line.contains("Error") || line.contains("Exception"));
-    let any = lines.iter().rfind(|line| !line.trim().is_empty());
-    lines
-        .iter()
-        .rfind(is_telling)
-        .or(any)
+    let is_text = |line: &&String| !line.trim().is_empty() && !is_frame(line);
+    let spring = lines.iter().rposition(|l| l.trim() == "Description:");
+    let described = spring.and_then(|at| lines[at + 1..].iter().find(is_text));
+    let last = |words: &[&str]| {
+        let has_word = |line: &&String| words.iter().any(|word| line.contains(word));
+        lines.iter().filter(is_text).rfind(has_word)
+    };
+    described
+        .or_else(|| last(&["Could not find or load main class"]))
+        .or_else(|| last(&["Caused by: "]))
+        .or_else(|| last(&["Error", "Exception"]))
+        .or_else(|| last(&["ERROR"]))
+        .or_else(|| last(&[""]))
         .map(|line| shorten(line))
+}
+
+pub fn last_words(lines: &[String]) -> Option<String> {
+    const LINES: usize = 3;
+    let said = lines.iter().map(|line| line.trim());
+    let said: Vec<&str> = said.filter(|l| !l.is_empty() && !is_frame(l)).collect();
+    let last = said[said.len().saturating_sub(LINES)..].join(" | ");
+    (!last.is_empty()).then(|| format!("it said last: {last}"))
 }
 
 fn is_frame(line: &str) -> bool {
@@ -533,7 +549,15 @@ fn unreached_service(lines: &[String]) -> Option<String> {
         let is_refused = text.contains("connection") && text.contains("refused");
         !is_frame(line) && (is_refused || SIGNS.iter().any(|sign| text.contains(sign)))
     };
-    let line = lines.iter().rfind(is_sign)?;
+    let names_port = |line: &&String| {
+        let mut words = line.split(|c: char| c.is_whitespace() || c == '/');
+        words.any(|word| {
+            let port = word.trim_end_matches(['.', ',', ')', ']']).rsplit_once(':');
+            port.is_some_and(|(_, port)| port.parse::<u16>().is_ok())
+        })
+    };
+    let signs = || lines.iter().filter(is_sign);
+    let line = signs().rfind(names_port).or_else(|| signs().next_back())?;
     Some(format!(
         "its output says `{}`: what it needs next to it is a [[dependency]], or a service of this machine with --network host",
         shorten(line)
@@ -546,5 +570,98 @@ fn shorten(line: &str) -> String {
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// The ends of applications that cannot start, and the line that matters in each.
+    const BROKEN: &[(&str, &str)] = &[
+        (
+            "Exception in thread \"main\" java.lang.IllegalStateException: cannot configure the shop\n\tat Shop.main(Shop.java:4)\nCaused by: java.lang.NullPointerException: DB_URL is not set\n\tat java.base/java.util.Objects.requireNonNull(Objects.java:246)\n\t... 1 more",
+            "Caused by: java.lang.NullPointerException: DB_URL is not set",
+        ),
+        (
+            "2026-11-29T10:15:31.482Z ERROR 1 --- [main] o.s.boot.SpringApplication : Application run failed\n\norg.springframework.beans.factory.BeanCreationException: Error creating bean with name 'orders': Injection of autowired dependencies failed\n\tat org.springframework.boot.SpringApplication.run(SpringApplication.java:1361)\nCaused by: java.lang.IllegalArgumentException: Could not resolve placeholder 'SHOP_KEY' in value \"${SHOP_KEY}\"\n\tat org.springframework.util.PropertyPlaceholderHelper.parseStringValue(PropertyPlaceholderHelper.java:180)\n\t... 22 common frames omitted\n2026-11-29T10:15:31.499Z ERROR 1 --- [main] o.s.t.c.TestContextManager : Caught Exception while closing",
+            "Caused by: java.lang.IllegalArgumentException: Could not resolve placeholder 'SHOP_KEY' in value \"${SHOP_KEY}\"",
+        ),
+        (
+            "Error starting ApplicationContext. To display the condition evaluation report re-run your application with 'debug' enabled.\n\n***************************\nAPPLICATION FAILED TO START\n***************************\n\nDescription:\n\nWeb server failed to start. Port 8080 was already in use.\n\nAction:\n\nIdentify and stop the process that's listening on port 8080 or configure this application to listen on another port.\n",
+            "Web server failed to start. Port 8080 was already in use.",
+        ),
+        (
+            "Exception in thread \"main\" java.net.BindException: Address already in use\n\tat java.base/sun.nio.ch.Net.bind0(Native Method)\n\tat Shop.main(Shop.java:3)",
+            "Exception in thread \"main\" java.net.BindException: Address already in use",
+        ),
+        (
+            "2026-11-29T10:15:31.482Z  INFO 1 --- [main] com.zaxxer.hikari.HikariDataSource : HikariPool-1 - Starting...\norg.hibernate.exception.JDBCConnectionException: unable to obtain isolated JDBC connection\n\tat org.hibernate.engine.jdbc.spi.SqlExceptionHelper.convert(SqlExceptionHelper.java:100)\nCaused by: org.postgresql.util.PSQLException: Connection to db:5432 refused. Check that the hostname and port are correct.\n\tat org.postgresql.core.v3.ConnectionFactoryImpl.openConnectionImpl(ConnectionFactoryImpl.java:352)\nCaused by: java.net.ConnectException: Connection refused\n\tat java.base/sun.nio.ch.Net.pollConnect(Native Method)\n\t... 48 common frames omitted",
+            "Caused by: org.postgresql.util.PSQLException: Connection to db:5432 refused. Check that the hostname and port are correct.",
+        ),
+        (
+            "Exception in thread \"main\" java.lang.ClassNotFoundException: com.example.Driver\n\tat java.base/jdk.internal.loader.BuiltinClassLoader.loadClass(BuiltinClassLoader.java:580)",
+            "Exception in thread \"main\" java.lang.ClassNotFoundException: com.example.Driver",
+        ),
+        (
+            "Error: LinkageError occurred while loading main class Shop\n\tjava.lang.UnsupportedClassVersionError: Shop has been compiled by a more recent version of the Java Runtime (class file version 69.0)",
+            "java.lang.UnsupportedClassVersionError: Shop has been compiled by a more recent version of the Java Runtime (class file version 69.0)",
+        ),
+        (
+            "Error: Unable to access jarfile shop.jar",
+            "Error: Unable to access jarfile shop.jar",
+        ),
+        (
+            "Picked up JAVA_TOOL_OPTIONS: -Xlog:disable\nError: Invalid or corrupt jarfile shop.jar",
+            "Error: Invalid or corrupt jarfile shop.jar",
+        ),
+        (
+            "no main manifest attribute, in shop.jar\n",
+            "no main manifest attribute, in shop.jar",
+        ),
+        (
+            "Error: Could not find or load main class com.example.Shop\nCaused by: java.lang.ClassNotFoundException: com.example.Shop",
+            "Error: Could not find or load main class com.example.Shop",
+        ),
+        (
+            "Unrecognized VM option 'UseFastGC'\nError: Could not create the Java Virtual Machine.\nError: A fatal exception has occurred. Program will exit.",
+            "Unrecognized VM option 'UseFastGC'",
+        ),
+        (
+            "Error occurred during initialization of VM\nCould not reserve enough space for 943718400000 KB object heap",
+            "Could not reserve enough space for 943718400000 KB object heap",
+        ),
+        (
+            "java.io.UncheckedIOException: java.nio.file.AccessDeniedException: /data/index\n\tat Shop.main(Shop.java:6)\nCaused by: java.nio.file.AccessDeniedException: /data/index\n\tat java.base/sun.nio.fs.UnixException.translateToIOException(UnixException.java:90)\n\t... 3 more\nThe shop ended. Exceptions are listed in /var/log/shop.log",
+            "Caused by: java.nio.file.AccessDeniedException: /data/index",
+        ),
+        (
+            "Exception in thread \"main\" java.io.FileNotFoundException: config/shop.yml (No such file or directory)\n\tat java.base/java.io.FileInputStream.open0(Native Method)",
+            "Exception in thread \"main\" java.io.FileNotFoundException: config/shop.yml (No such file or directory)",
+        ),
+        (
+            "Caused by: org.yaml.snakeyaml.scanner.ScannerException: mapping values are not allowed here\n in 'reader', line 3, column 12:\n        port: : 8080\n              ^\n\n\tat org.yaml.snakeyaml.scanner.ScannerImpl.fetchValue(ScannerImpl.java:894)\n\t... 19 more\n",
+            "Caused by: org.yaml.snakeyaml.scanner.ScannerException: mapping values are not allowed here",
+        ),
+        (
+            "ERROR: Failed to start server in (production) mode\nERROR: Unable to read the keystore\nFor more details run the same command passing the '--verbose' option.",
+            "ERROR: Unable to read the keystore",
+        ),
+    ];
+
+    #[test]
+    fn the_line_that_matters_is_quoted_of_a_start_that_fails() {
+        for (output, line) in BROKEN {
+            let ended = fixture::with_exit(fixture::not_ready(), Some(1), None);
+            let evidence = fixture::with_output(ended, output);
+            let failed = classify_failure(
+                &fixture::configuration(256),
+                &evidence,
+                Duration::from_secs(5),
+            );
+            let reason = failed.expect("a failure").reason.to_string();
+            assert!(reason.contains(&format!("`{line}`")), "{line}: {reason}");
+        }
     }
 }

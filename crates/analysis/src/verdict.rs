@@ -17,8 +17,8 @@ use std::time::Duration;
 use crate::latency::{Latency, LatencyError};
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{
-    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, PhaseSpan, TrialRecord,
-    TrialVerdict, VerdictReason,
+    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, PhaseSpan, TrialPurpose,
+    TrialRecord, TrialVerdict, VerdictReason,
 };
 use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
@@ -492,6 +492,31 @@ pub fn lacked_memory(trial: &TrialRecord) -> bool {
         TrialVerdict::AppKo(_) => true,
         TrialVerdict::SloMiss => shows_lack_of_memory(&trial.objectives, &trial.evidence),
     }
+}
+
+/// Whether a larger size may cure a failed start. A squeezed start had room. A run that takes too long may
+/// lack CPU: its counters tell.
+pub fn may_need_memory(trial: &TrialRecord) -> bool {
+    match trial.verdict {
+        TrialVerdict::SloMiss if trial.purpose == TrialPurpose::Squeeze => false,
+        TrialVerdict::SloMiss => trial.evidence.run.is_none() || lacked_memory(trial),
+        TrialVerdict::AppKo(how) => matches!(how, AppKo::CgroupOom | AppKo::JavaOom),
+        TrialVerdict::Pass | TrialVerdict::Invalid(_) => false,
+    }
+}
+
+/// Why not even the largest size works, with the last lines of an application that failed.
+pub fn why_infeasible(trial: &TrialRecord) -> String {
+    let has_room = matches!(trial.purpose, TrialPurpose::Room | TrialPurpose::Squeeze);
+    let cure = (has_room && !may_need_memory(trial))
+        .then(|| "it had room, so more memory does not cure it".to_owned());
+    let said = match trial.verdict {
+        TrialVerdict::AppKo(_) => app_ko::last_words(&trial.evidence.last_output),
+        _ => None,
+    };
+    let reason = Some(trial.reason.to_string());
+    let all: Vec<String> = [reason, cure, said].into_iter().flatten().collect();
+    all.join("; ")
 }
 
 fn shows_lack_of_memory(objectives: &[ObjectiveResult], evidence: &Evidence) -> bool {

@@ -67,7 +67,7 @@ pub struct AppUnderTest {
 #[derive(Debug, Clone)]
 pub struct SearchSettings {
     pub min_memory: Bytes,
-    /// Largest size to try; `None` doubles the first, 1 GiB, as far as the machine goes.
+    /// Largest size to try; `None` doubles the first as far as the machine goes.
     pub max_memory: Option<Bytes>,
     pub step: Bytes,
     pub confirm: u32,
@@ -89,7 +89,21 @@ pub struct SearchSettings {
     pub cpu_policy: CpuPolicy,
 }
 
+pub const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
+/// Memory for everything beside a given heap in the first start. Keycloak needs 372Mi.
+const BESIDE_HEAP: Bytes = Bytes::from_mib(512);
+
 impl SearchSettings {
+    /// The size of the first start: the largest one, where that is given.
+    pub fn first_memory(&self) -> Bytes {
+        let heap = match self.heap {
+            HeapPolicy::Fixed(heap) => heap,
+            HeapPolicy::Auto | HeapPolicy::Keep | HeapPolicy::Grow => Bytes::default(),
+        };
+        let usual = FIRST_MEMORY.max(heap.saturating_add(BESIDE_HEAP));
+        self.max_memory.unwrap_or(usual)
+    }
+
     pub fn counted_starts(&self) -> u32 {
         match self.is_counted {
             true => self.prove,

@@ -43,7 +43,7 @@ use serde_json::Value;
 
 pub use application::ExperimentImage;
 pub use cluster::{ClusterSettings, MOST_SLOTS, Slots, TRIAL_IMAGE, TemplateWorkload, TrialCpu};
-pub use definition::{AppUnderTest, Experiment, SearchSettings};
+pub use definition::{AppUnderTest, Experiment, FIRST_MEMORY, SearchSettings};
 pub use dependency::{ExperimentDependency, OrderedDependencies, seen_by};
 pub use enough::ThinPercentile;
 pub use error::{ExperimentError, SurroundingsError};
@@ -51,7 +51,7 @@ pub use level::{ExperimentFactor, FactorLevel};
 pub use load::{ExperimentLoad, TrainingSettings};
 pub use loadline_analysis::search::purchase::PricingTerms;
 pub use said::{ValueOrigin, ValueWithOrigin};
-pub use search::{FIRST_MEMORY, SHORTEST_SOAK};
+pub use search::SHORTEST_SOAK;
 pub use stub::ExperimentStub;
 pub use wire::ExperimentFile;
 

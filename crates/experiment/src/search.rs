@@ -32,7 +32,6 @@ const PROVE_PRICED: u32 = 5;
 /// Shorter soaks have too few lows to say anything: responses are counted once a second.
 pub const SHORTEST_SOAK: Duration = Duration::from_secs(60);
 
-pub const FIRST_MEMORY: Bytes = Bytes::from_gib(1);
 const PAIRS: u32 = 6;
 
 /// Most CPUs of a host that may be asked for: what the kernel can be built for.
@@ -79,7 +78,7 @@ pub(super) fn check_search(
         is_cpu_asked: super::resolve::is_auto(limits.cpu.as_ref()),
         is_start_cpu_asked: super::resolve::is_auto(limits.start_cpu.as_ref()),
     };
-    let largest = search.max_memory.unwrap_or(FIRST_MEMORY);
+    let largest = search.first_memory();
     if search.min_memory >= largest {
         let problem = format!(
             "the search range is empty: from {} to {largest}",

@@ -350,8 +350,8 @@ pub struct RunTable {
 pub struct SearchTable {
     /// Smallest memory to try: `64Mi` (default).
     pub min_memory: Option<Text>,
-    /// Largest memory to try; default: `1Gi`, doubled while it fails, up to 4/5 of the machine's
-    /// memory.
+    /// Largest memory to try; default: `1Gi` or `heap` plus `512Mi`, doubled while it fails, up to 4/5
+    /// of the machine's memory.
     pub max_memory: Option<Text>,
     /// Which JVM the answer is for: `start` (default), fresh starts judged after the given warm-up,
     /// as after a deployment; `steady`, a warm JVM: the warm-up is lengthened, up to 2 minutes,

@@ -43,7 +43,7 @@ pub fn largest_trial_size(experiment: &Experiment) -> Option<InstanceSize> {
     if experiment.search.pricing.is_some() {
         return None;
     }
-    let searched = experiment.search.max_memory.unwrap_or(FIRST_MEMORY);
+    let searched = experiment.search.first_memory();
     let all = experiment.configurations();
     let cpus: Option<Vec<Cpus>> = all.iter().map(|c| c.cpu).collect();
     Some(InstanceSize {
@@ -134,17 +134,18 @@ fn several_limits(experiment: &Experiment) -> bool {
 
 fn memory_parameters(experiment: &Experiment, memory: Option<Bytes>) -> MemoryParameters {
     let wanted = &experiment.search;
-    let first = wanted.max_memory.unwrap_or(FIRST_MEMORY);
-    let doubled = usable_for_container(memory).filter(|_| wanted.max_memory.is_none());
+    let first = wanted.first_memory();
+    let usable = usable_for_container(memory).filter(|_| wanted.max_memory.is_none());
+    let max = usable.map_or(first, |usable| usable.max(FIRST_MEMORY));
     MemoryParameters {
-        max: doubled.map_or(first, |usable| usable.max(first)),
+        max,
         step: wanted.step,
         confirmations: wanted.confirm,
         after_miss: wanted.confirm.saturating_sub(1).max(1),
         margin: wanted.margin,
         // The runner repeats what could not be measured.
         retries: 0,
-        ..MemoryParameters::new(wanted.min_memory, first)
+        ..MemoryParameters::new(wanted.min_memory, first.min(max))
     }
 }
 
@@ -286,7 +287,29 @@ fn join_regimes(cells: &mut [LatticeCell], kinds: &[Option<Vm>]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn the_first_start_has_room_for_a_given_heap() {
+        let sizes = |more: &str, machine: u64| {
+            let text = format!(
+                "slo = \"p99<50ms\"\n[app]\ncommand = [\"java\", \"Shop\"]\n[load]\nurl = \"http://localhost:1/\"\nrate = \"5/s\"\n[search]\n{more}\n"
+            );
+            let parsed = Experiment::from_file_text(&text, Path::new("e"), Path::new("/"));
+            let parsed = parsed.expect("it is valid");
+            let of = memory_parameters(&parsed, Some(Bytes::from_mib(machine)));
+            [of.high, of.max].map(Bytes::as_mib)
+        };
+        assert_eq!(sizes("", 10_000), [1024.0, 8000.0]);
+        assert_eq!(sizes("heap = \"96m\"", 10_000), [1024.0, 8000.0]);
+        assert_eq!(sizes("heap = \"900m\"", 10_000), [1412.0, 8000.0]);
+        assert_eq!(sizes("heap = \"2g\"", 10_000), [2560.0, 8000.0]);
+        let given = "heap = \"2g\"\nmax-memory = \"3Gi\"";
+        assert_eq!(sizes(given, 10_000), [3072.0, 3072.0]);
+        assert_eq!(sizes("heap = \"2g\"", 2500), [2000.0, 2000.0], "refused");
+    }
 
     #[test]
     fn only_hotspot_takes_another_collector_from_a_size_on() {

@@ -34,6 +34,8 @@ const LEAST_BESIDE_HEAP: Bytes = Bytes::from_mib(16);
 const CPU_TICK_MS: u64 = 10;
 /// The flag that bounds direct memory; without it the heap does.
 pub const DIRECT_MEMORY: &str = "-XX:MaxDirectMemorySize=";
+/// With it Shenandoah keeps a heap that it does not use.
+const NO_UNCOMMIT: &str = "-XX:-ShenandoahUncommit";
 /// What malloc holds in a small service without direct buffers (Tomcat: 25 MiB, records/endurance).
 const LEAST_MALLOC: Bytes = Bytes::from_mib(24);
 /// Less is not worth a question: a start alone needs more.
@@ -165,7 +167,7 @@ pub fn heap_options(heap: Bytes, room: &Evidence, room_limit: Option<Bytes>) -> 
     ];
     let collector = room.gc.as_ref().map(|gc| gc.collector.as_str());
     if collector == Some("Shenandoah") {
-        texts.push("-XX:-ShenandoahUncommit".to_owned());
+        texts.push(NO_UNCOMMIT.to_owned());
     }
     let is_server = room_limit.is_none_or(|limit| limit >= SERVER_CLASS_MEMORY);
     if let (true, Some("Serial" | "Parallel" | "G1")) = (is_server, collector) {
@@ -227,16 +229,17 @@ pub fn resize_heap(options: &[JvmOption], heap: Bytes) -> Vec<JvmOption> {
     options.iter().map(resize).collect()
 }
 
-/// Without what only makes the heap large from the first second on: what ships where a service is to
-/// give memory back.
+/// Without what makes the heap large from the first second on and keeps it so: what ships where a
+/// service is to give memory back.
 pub fn without_pretouch(mut configuration: Configuration) -> Configuration {
-    let is_pretouch = |option: &JvmOption| {
-        let is_initial = option.text.starts_with("-Xms") || option.text.contains("AlwaysPreTouch");
-        option.provenance == ValueProvenance::Measured && is_initial
+    let keeps_large = |option: &JvmOption| {
+        let words = ["-Xms", "-XX:+AlwaysPreTouch", NO_UNCOMMIT];
+        let is_own = option.provenance == ValueProvenance::Measured;
+        is_own && words.iter().any(|word| option.text.starts_with(word))
     };
     configuration
         .jvm_options
-        .retain(|option| !is_pretouch(option));
+        .retain(|option| !keeps_large(option));
     configuration
 }
 
@@ -368,11 +371,9 @@ mod tests {
             provenance: ValueProvenance::User,
         };
         configuration.jvm_options = vec![user];
-        let own = heap_options(
-            Bytes::from_mib(96),
-            &room(25, 64, 0),
-            Some(Bytes::from_mib(512)),
-        );
+        let mut room = room(25, 64, 0);
+        room.gc.as_mut().expect("a log").collector = "Shenandoah".to_owned();
+        let own = heap_options(Bytes::from_mib(96), &room, Some(Bytes::from_mib(512)));
         configuration.jvm_options.extend(own);
         assert_eq!(named_heap(&configuration), Some(Bytes::from_mib(96)));
         let shipped = without_pretouch(configuration);

@@ -313,7 +313,8 @@ pub struct SearchFlags {
     #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
     pub min_memory: Option<String>,
 
-    /// Largest memory to try [default: 1Gi, doubled while it fails, as far as this machine allows]
+    /// Largest memory to try [default: 1Gi or --heap plus 512Mi, doubled while it fails, as far as
+    /// this machine allows]
     #[arg(long, value_name = "SIZE", help_heading = SEARCH)]
     pub max_memory: Option<String>,
 

@@ -23,14 +23,20 @@ const SEED: u64 = 0x736f_616b;
 /// Malloc held unused memory if it returned at least this share on request.
 const GIVEN_BACK: f64 = 0.2;
 
-/// What a soak adds to the application. Seen: `records/README.md`, soaks of 2026-11-25.
-pub(crate) const TRACKED: &str = "The soak ran with native memory tracking, which itself takes memory, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
+/// What old soaks added to the application. Seen: `records/README.md`, soaks of 2026-11-25.
+const TRACKED: &str = "The soak ran with native memory tracking, which itself takes memory, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
 
 pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
     let soaks = view.trials.iter().rev();
     soaks
         .filter_map(|t| Some((t, t.evidence.soak.as_ref()?)))
         .next()
+}
+
+pub(crate) fn tracked(view: &ResultView) -> Option<String> {
+    let options = &last_soak(view)?.0.configuration.jvm_options;
+    let is_tracked = options.iter().any(|o| o.text.contains("NativeMemory"));
+    is_tracked.then(|| TRACKED.to_owned())
 }
 
 pub fn growth_of(trial: &TrialRecord) -> Option<SoakGrowth> {

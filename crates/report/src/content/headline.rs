@@ -12,6 +12,7 @@ use loadline_analysis::obstacle::{self, FlatMisses};
 use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{TrialPurpose, TrialVerdict, ValueProvenance};
 use loadline_analysis::slo::{Objective, print_peak_objective};
+use loadline_analysis::verdict::{may_need_memory, why_infeasible};
 use loadline_analysis::warming::{self, JvmQuestion};
 
 use super::claim::AnswerClaim;
@@ -111,11 +112,10 @@ fn soak_headline(view: &ResultView) -> Headline {
             tone: Tone::Bad,
             badge: "Did not last",
             sentence: format!("{what} did not last: after {lasted} {}.", trial.reason),
-            details: vec![
-                under,
-                growth::growth_sentence(&growth),
-                growth::TRACKED.to_owned(),
-            ],
+            details: [under, growth::growth_sentence(&growth)]
+                .into_iter()
+                .chain(growth::tracked(view))
+                .collect(),
         };
     }
     let kept = match trial.verdict {
@@ -176,9 +176,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     details.extend(jdks::knee_sentence(&recommendation.by_level));
     details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
-    if claim.is_refuted() {
-        details.push(growth::TRACKED.to_owned());
-    }
+    details.extend(growth::tracked(view).filter(|_| claim.is_refuted()));
     let sentence = answer_sentence(view, recommendation, &claim);
     headline_of(&claim, sentence, details)
 }
@@ -593,11 +591,11 @@ fn nothing_feasible(view: &ResultView) -> Headline {
             None => format!("The search for {} did not finish.", slo_words(view)),
         },
         details: largest
-            .map(|t| with_full_stop(&t.reason.to_string()))
+            .map(|t| with_full_stop(&why_infeasible(t)))
             .into_iter()
             // With prices the sizes are those of the offer, each at its own rate.
-            .chain(largest.filter(|t| t.configuration.rate.is_none()).map(|_| {
-                "Larger sizes were not tried: --max-memory names the largest; without it, 1Gi is doubled while it fails, up to 4/5 of this machine's memory.".to_owned()
+            .chain(largest.filter(|t| t.configuration.rate.is_none() && may_need_memory(t)).map(|_| {
+                "Larger sizes were not tried: --max-memory names the largest; without it, the first size is doubled while it fails, up to 4/5 of this machine's memory.".to_owned()
             }))
             .chain(attained_sentence(view))
             .collect(),

@@ -2,7 +2,7 @@
 
 use loadline_analysis::record::{
     AppKo, MOST_POINTS, SoakEvidence, SoakLook, SoakPoint, TrialPhase, TrialPurpose, TrialRecord,
-    TrialVerdict,
+    TrialVerdict, ValueProvenance,
 };
 use loadline_report::content::headline;
 use loadline_report::{ResultView, render_html, render_markdown, render_terminal};
@@ -138,7 +138,17 @@ fn what_did_not_last_is_said_before_what_grew() {
         soak.reason = "the kernel killed it at the memory limit of 212Mi"
             .to_owned()
             .into();
-        render_terminal(&view, 2000)
+        let text = render_terminal(&view, 2000);
+        let is_tracked = |text: &str| text.contains("native memory tracking");
+        assert!(!is_tracked(&text), "{text}");
+        let soak = view.trials.last_mut().expect("a soak");
+        let option = fixture::option(
+            "-XX:NativeMemoryTracking=summary",
+            ValueProvenance::Measured,
+        );
+        soak.configuration.jvm_options.push(option);
+        assert!(is_tracked(&render_terminal(&view, 2000)), "an old soak");
+        text
     };
     let first = killed(alone(0));
     insta::assert_snapshot!(first.lines().next().unwrap_or_default(), @"spring-web with 1 CPU and 212Mi did not last: after 24.0 h the kernel killed it at the memory limit of 212Mi.");

@@ -1,6 +1,6 @@
 //! No size keeps the SLO: the best result, and the obstacle.
 
-use loadline_analysis::record::{ObjectiveResult, TrialPurpose, TrialVerdict};
+use loadline_analysis::record::{AppKo, ObjectiveResult, TrialPurpose, TrialVerdict};
 use loadline_analysis::slo::Objective;
 use loadline_report::ResultView;
 use loadline_sizing::Cpus;
@@ -78,4 +78,40 @@ fn not_found_is_not_said_to_be_impossible() {
     assert!(text.contains("the budget was spent"), "{text}");
     assert!(!text.contains("as many replicas as are allowed"), "{text}");
     assert!(!text.contains("fails too"), "{text}");
+}
+
+#[test]
+fn what_no_memory_cures_says_so_and_with_which_words_it_ended() {
+    let says = |purpose, verdict, lines: &[&str]| {
+        let mut view = fixture::search();
+        view.recommendation = None;
+        view.trials.truncate(1);
+        let trial = &mut view.trials[0];
+        (trial.purpose, trial.verdict) = (purpose, verdict);
+        trial.reason = "it failed".to_owned().into();
+        trial.evidence.last_output = lines.iter().map(|line| (*line).to_owned()).collect();
+        loadline_report::content::headline(&view).details.join(" ")
+    };
+    let (room, crash) = (TrialPurpose::Room, TrialVerdict::AppKo(AppKo::Crash));
+    let lines = [
+        "one",
+        "no such file: shop.yml",
+        "\tat Shop.main",
+        "",
+        "two",
+        "exit",
+    ];
+    let had_room = "it failed; it had room, so more memory does not cure it";
+    let crashed = says(room, crash, &lines);
+    let last = format!("{had_room}; it said last: no such file: shop.yml | two | exit.");
+    assert!(crashed.starts_with(&last), "{crashed}");
+    let squeezed = says(TrialPurpose::Squeeze, TrialVerdict::SloMiss, &[]);
+    assert!(squeezed.starts_with(had_room), "{squeezed}");
+    for text in [&crashed, &squeezed] {
+        assert!(!text.contains("--max-memory"), "{text}");
+    }
+    for verdict in [TrialVerdict::SloMiss, TrialVerdict::AppKo(AppKo::CgroupOom)] {
+        let small = says(room, verdict, &[]);
+        assert!(small.starts_with("it failed. Larger sizes were"), "{small}");
+    }
 }

@@ -18,20 +18,21 @@ use crate::budget::{
     heap_options, live_set, named_heap, need_beside_heap, room_need, study_limit,
 };
 use crate::record::{
-    AppKo, Configuration, Evidence, InstanceEvidence, SqueezeEnd, TrialPhase, TrialPurpose,
-    TrialRecord, TrialVerdict,
+    Configuration, Evidence, InstanceEvidence, SqueezeEnd, TrialPhase, TrialPurpose, TrialRecord,
+    TrialVerdict,
 };
 use crate::search::ahead::SearchMachine;
 use crate::search::expected::ExpectedSize;
 use crate::search::min_memory::{MemoryFound, MemoryParameters};
 use crate::search::{Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, read_records};
-use crate::verdict::{VerdictThresholds, judge_trial, lacked_memory};
+use crate::verdict::{
+    VerdictThresholds, judge_trial, lacked_memory, may_need_memory, why_infeasible,
+};
 
 /// Factor on the limit of a squeezed start that missed its SLO before the squeeze, applied once.
 const MORE_ROOM: (u64, u64) = (3, 2);
 /// Factor on an answer if its aged start missed its SLO.
 const AGED_MISS: (u64, u64) = (104, 100);
-const LAST_LINES: usize = 3;
 
 pub(super) enum Room {
     Measured(Arc<TrialRecord>),
@@ -182,6 +183,14 @@ impl<'a> Course<'a> {
     pub(super) fn room(&mut self) -> Next<Room> {
         let parameters = &self.search.parameters;
         let max = parameters.max.max(parameters.high);
+        if let HeapPolicy::Fixed(heap) = self.search.heap
+            && heap >= max
+        {
+            return Ok(Room::Ended(SizeEnd::Refused {
+                reason: format!("a heap of {heap} does not fit a limit of {max}"),
+                hint: "give a smaller heap, or measure on a machine with more memory".to_owned(),
+            }));
+        }
         let has_longer = self.search.with_longer_warm_up().is_some();
         let (mut size, mut repeat, mut failed) = (parameters.high.round_up(parameters.step), 1, 0);
         loop {
@@ -189,7 +198,7 @@ impl<'a> Course<'a> {
             if has_longer && is_too_early(std::slice::from_ref(&record)) {
                 return Ok(Room::TooEarly);
             }
-            let lacks_memory = match record.verdict {
+            match record.verdict {
                 TrialVerdict::Pass => return Ok(Room::Measured(record)),
                 TrialVerdict::Invalid(_) if record.evidence.memory.is_some() => {
                     return Ok(Room::Measured(record));
@@ -197,15 +206,10 @@ impl<'a> Course<'a> {
                 TrialVerdict::Invalid(_) => {
                     return Ok(Room::Ended(could_not_measure(size, &record)));
                 }
-                // A run that takes too long may lack CPU: its counters tell.
-                TrialVerdict::SloMiss if record.evidence.run.is_some() => lacked_memory(&record),
-                TrialVerdict::SloMiss | TrialVerdict::AppKo(AppKo::CgroupOom | AppKo::JavaOom) => {
-                    true
-                }
-                TrialVerdict::AppKo(_) => false,
-            };
+                TrialVerdict::SloMiss | TrialVerdict::AppKo(_) => {}
+            }
             let is_last = size >= max;
-            failed += u32::from(is_last || !lacks_memory);
+            failed += u32::from(is_last || !may_need_memory(&record));
             if failed > 1 {
                 return Ok(Room::Ended(infeasible(size, &record)));
             }
@@ -279,7 +283,7 @@ impl<'a> Course<'a> {
                 return Ok(Study::NoWall(passed.then_some(limit)));
             }
             if repeat > 1 || self.search.has_more_cpu && !lacked_memory(&record) {
-                return Ok(Study::Ended(missed_with_room(limit, &record)));
+                return Ok(Study::Ended(infeasible(limit, &record)));
             }
             repeat += 1;
             limit = more(limit).min(most);
@@ -478,22 +482,8 @@ pub(super) fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {
 }
 
 fn infeasible(largest: Bytes, record: &TrialRecord) -> SizeEnd {
-    let mut reason = format!("{}: {}", record.verdict, record.reason);
-    let lines = &record.evidence.last_output;
-    if let (TrialVerdict::AppKo(_), Some(_)) = (record.verdict, lines.last()) {
-        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-        reason.push_str(&format!("; it said last: {}", last.join(" | ")));
-    }
-    SizeEnd::Infeasible { largest, reason }
-}
-
-fn missed_with_room(limit: Bytes, record: &TrialRecord) -> SizeEnd {
-    let reason = format!(
-        "{}: {}; it had room, so more memory does not cure it",
-        record.verdict, record.reason
-    );
     SizeEnd::Infeasible {
-        largest: limit,
-        reason,
+        largest,
+        reason: format!("{}: {}", record.verdict, why_infeasible(record)),
     }
 }

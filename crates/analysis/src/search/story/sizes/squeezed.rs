@@ -187,7 +187,14 @@ fn the_heap_is_as_it_was_asked_for() {
         story(search, |ask| service(ask, PASS))
     };
     let heap = |mib| HeapPolicy::Fixed(Bytes::from_mib(mib));
-    let all = [HeapPolicy::Keep, HeapPolicy::Grow, heap(96), heap(20)].map(of);
+    let all = [
+        HeapPolicy::Keep,
+        HeapPolicy::Grow,
+        heap(96),
+        heap(20),
+        heap(2048),
+    ]
+    .map(of);
     insta::assert_snapshot!(all.join("\n\n"));
 }
 
