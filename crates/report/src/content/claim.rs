@@ -27,18 +27,17 @@ pub(crate) struct AnswerClaim<'a> {
 
 impl<'a> AnswerClaim<'a> {
     pub(crate) fn new(view: &'a ResultView, recommendation: &'a Recommendation) -> Self {
-        let (memory, cpu) = (
-            recommendation.recommended_memory(),
-            recommendation.configuration.cpu,
-        );
         let is_it = |t: &&TrialRecord| {
-            let of = &t.configuration;
-            of.memory == Some(memory) && of.cpu == cpu
+            groups::is_of_answer(&t.configuration, &recommendation.configuration)
         };
-        let mut trials = view.trials.iter().rev().filter(is_it);
-        let soak = trials.find_map(|t| {
+        let soaks = view.trials.iter().filter(is_it).filter_map(|t| {
             let outcome = SoakOutcome::for_trial(t, recommendation.budget.as_ref());
             Some((t, outcome?))
+        });
+        // A later soak that shows less takes back neither a death nor hours that the size lasted.
+        let soak = soaks.max_by_key(|(trial, outcome)| {
+            let is_short = matches!(outcome, SoakOutcome::TooShort { .. });
+            (outcome.refutes(), trial.verdict.is_evidence() && !is_short)
         });
         Self {
             view,

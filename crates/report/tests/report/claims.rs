@@ -216,6 +216,33 @@ fn only_a_soak_that_lasted_within_its_budget_proves() {
 }
 
 #[test]
+fn a_short_soak_takes_back_nothing_that_others_of_the_same_answer_showed() {
+    let killed = TrialVerdict::AppKo(AppKo::CgroupOom);
+    let lasted = soaked(45, 160, TrialVerdict::Pass);
+    let badges = [
+        [
+            &soaked(11, 160, killed),
+            &soaked(12, 160, TrialVerdict::Pass),
+        ],
+        [&soaked(11, 160, killed), &lasted],
+        [&lasted, &soaked(12, 160, TrialVerdict::Pass)],
+        [&soaked(45, 160, TrialVerdict::SloMiss), &lasted],
+    ]
+    .map(|[first, second]| {
+        let mut view = first.clone();
+        view.trials.extend(second.trials.last().cloned());
+        headline(&view).badge
+    });
+    assert_eq!(badges, ["Did not last", "Did not last", "Proven", "Proven"]);
+    // It may have run days later, in another result.
+    let mut view = lasted.clone();
+    let soak = view.trials.last_mut().expect("the soak");
+    soak.result = "another".to_owned();
+    soak.started_at_unix_ms += 1_000_000_000;
+    assert_eq!(view.elapsed(), fixture::budgeted().elapsed());
+}
+
+#[test]
 fn the_first_second_is_told_where_it_breaks_the_slo() {
     let mut view = fixture::budgeted();
     for trial in &mut view.trials {
