@@ -39,7 +39,7 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
         .map(|words| AnswerFact::new("Live set", words));
     let budget =
         budget::describe_budget(recommendation).map(|words| AnswerFact::new("Memory", words));
-    let proof = AnswerFact::new("Proof", proven_how(&recommendation.proof));
+    let proof = AnswerFact::new("Proof", proven_how(&claim));
     let (measured, next) = match &recommendation.deployment {
         Some(deployment) => (carried_sentence(deployment), next_cheaper(view, deployment)),
         None => {

@@ -21,7 +21,7 @@ use crate::view::ResultView;
 
 pub(crate) struct AnswerClaim<'a> {
     view: &'a ResultView,
-    recommendation: &'a Recommendation,
+    pub(super) recommendation: &'a Recommendation,
     pub(super) soak: Option<(&'a TrialRecord, SoakOutcome)>,
 }
 

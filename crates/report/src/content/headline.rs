@@ -154,7 +154,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     }
     details.extend(peak::peak_sentence(view, recommendation));
     details.extend(budget_or_margin(view, recommendation));
-    details.push(proven_how(&recommendation.proof));
+    details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
     if recommendation.question == JvmQuestion::Start {
         details.extend(first_second::describe_miss(view, claim.fresh_starts()));
@@ -337,7 +337,7 @@ fn deployment_headline(
     details.push(carried_sentence(deployment));
     details.extend(latency_seen(view, recommendation).map(|seen| format!("At that rate, {seen}.")));
     details.extend(peak::peak_sentence(view, recommendation));
-    details.push(proven_how(&recommendation.proof));
+    details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
     details.extend(memory_used(view, recommendation, deployment));
     details.extend(first_second::describe_miss(view, claim.fresh_starts()));
