@@ -206,6 +206,32 @@ impl<'a> AnswerClaim<'a> {
         ))
     }
 
+    /// What a search for prices leaves open.
+    pub(super) fn describe_unbudgeted(&self) -> Option<String> {
+        let answer = self.recommendation;
+        let deployment = answer
+            .deployment
+            .as_ref()
+            .filter(|_| answer.budget.is_none())?;
+        let heap = match answer.heap_words() {
+            Some(_) => "No",
+            None => "No heap is fixed, and no",
+        };
+        let cpu = answer.configuration.cpu;
+        let cpu = cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+        Some(format!(
+            "{heap} budget adds up the parts of this memory. Before it ships, size one replica without prices: `loadline size{cpu} --max-memory {} --rate {}`.",
+            answer.recommended_memory(),
+            format::as_rate(deployment.each),
+        ))
+    }
+
+    /// What the seconds of fresh starts do not show.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let trend = self.describe_trend().into_iter();
+        trend.chain(self.describe_unbudgeted()).collect()
+    }
+
     /// Why fresh starts do not show that it works: `8 of 20 fresh starts missed p99<50ms`.
     pub(crate) fn describe_doubt(&self) -> String {
         let (proof, slo) = (&self.recommendation.proof, slo_words(self.view));
@@ -245,7 +271,7 @@ impl<'a> AnswerClaim<'a> {
                 self.describe_doubt()
             ),
         });
-        lines.extend(self.describe_trend());
+        lines.extend(self.doubts());
         lines
     }
 }
@@ -272,6 +298,6 @@ pub fn answer_doubts(view: &ResultView) -> Vec<String> {
     untested
         .into_iter()
         .chain(refuted)
-        .chain(claim.describe_trend())
+        .chain(claim.doubts())
         .collect()
 }

@@ -147,7 +147,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
         let sentence = answer_sentence(view, recommendation, &claim);
         return headline_of(&claim, sentence, details);
     }
-    let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
+    let mut details = claim.doubts();
     // The answer names the work of a consumer already.
     if view.sends_requests() {
         details.push(measured_what(view, recommendation));
@@ -333,7 +333,7 @@ fn deployment_headline(
         groups::size_words(&recommendation.configuration),
         money::price_words(chosen),
     );
-    let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
+    let mut details = claim.doubts();
     details.push(carried_sentence(deployment));
     details.extend(latency_seen(view, recommendation).map(|seen| format!("At that rate, {seen}.")));
     details.extend(peak::peak_sentence(view, recommendation));

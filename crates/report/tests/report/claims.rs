@@ -24,6 +24,7 @@ use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 use serde_json::json;
 
 use crate::artefacts::{all, application, text};
+use crate::drawings;
 use crate::fixture::{self, HEAP};
 
 /// The same with a live set that rises.
@@ -240,6 +241,26 @@ fn a_short_soak_takes_back_nothing_that_others_of_the_same_answer_showed() {
     soak.result = "another".to_owned();
     soak.started_at_unix_ms += 1_000_000_000;
     assert_eq!(view.elapsed(), fixture::budgeted().elapsed());
+}
+
+#[test]
+fn a_cheapest_deployment_says_that_it_has_no_heap_and_no_budget() {
+    let said = "No heap is fixed, and no budget adds up the parts of this memory. Before it ships, size one replica without prices: `loadline size";
+    let mut view = drawings::cheapest();
+    let details = headline(&view).details.join("\n");
+    insta::assert_snapshot!(details.lines().find(|d| d.starts_with(said)).expect("it is said"), @"No heap is fixed, and no budget adds up the parts of this memory. Before it ships, size one replica without prices: `loadline size --cpu 1 --max-memory 212Mi --rate 450/s`.");
+    for artefact in all(&view, &application()).expect("there is one") {
+        let text = artefact.text.replace("- -", "--").replace('\\', "");
+        assert!(text.contains(said), "{}: {text}", artefact.name);
+    }
+    view.recommendation
+        .as_mut()
+        .expect("there is one")
+        .deployment = None;
+    for view in [view, fixture::budgeted()] {
+        let details = headline(&view).details.join("\n");
+        assert!(!details.contains("No heap is fixed"), "{details}");
+    }
 }
 
 #[test]
