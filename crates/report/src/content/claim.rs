@@ -10,7 +10,9 @@ use loadline_analysis::growth::GrowthVerdict as Growth;
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
+use loadline_analysis::warming::JvmQuestion;
 
+use super::first_second;
 use super::groups;
 use super::growth;
 use super::headline::slo_words;
@@ -232,6 +234,13 @@ impl<'a> AnswerClaim<'a> {
         trend.chain(self.describe_unbudgeted()).collect()
     }
 
+    /// Only of the JVM that it answers for: a warm one is judged later.
+    pub(super) fn describe_first_second(&self) -> Option<String> {
+        let is_start = self.recommendation.question == JvmQuestion::Start;
+        let missed = first_second::describe_miss(self.view, self.fresh_starts());
+        missed.filter(|_| is_start)
+    }
+
     /// Why fresh starts do not show that it works: `8 of 20 fresh starts missed p99<50ms`.
     pub(crate) fn describe_doubt(&self) -> String {
         let (proof, slo) = (&self.recommendation.proof, slo_words(self.view));
@@ -272,6 +281,7 @@ impl<'a> AnswerClaim<'a> {
             ),
         });
         lines.extend(self.doubts());
+        lines.extend(self.describe_first_second());
         lines
     }
 }

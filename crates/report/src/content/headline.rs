@@ -12,14 +12,14 @@ use loadline_analysis::obstacle::{self, FlatMisses};
 use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{TrialPurpose, TrialVerdict, ValueProvenance};
 use loadline_analysis::slo::{Objective, print_peak_objective};
-use loadline_analysis::warming::{self, JvmQuestion};
+use loadline_analysis::warming;
 
 use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationNames};
 use super::proven::{pooled_sentences, proven_how};
 use super::{
-    budget, dependencies, first_second, growth, jdks, money, node, peak, runs, saving, smaller,
-    start_cpu, throttling, toxics,
+    budget, dependencies, growth, jdks, money, node, peak, runs, saving, smaller, start_cpu,
+    throttling, toxics,
 };
 use crate::figures::{self, SeenLatency, TrialFigures, spread};
 use crate::format;
@@ -156,9 +156,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     details.extend(budget_or_margin(view, recommendation));
     details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
-    if recommendation.question == JvmQuestion::Start {
-        details.extend(first_second::describe_miss(view, claim.fresh_starts()));
-    }
+    details.extend(claim.describe_first_second());
     details.push(with_full_stop(&warming::answers_for(
         recommendation.question,
         claim.fresh_starts(),
@@ -340,7 +338,7 @@ fn deployment_headline(
     details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
     details.extend(memory_used(view, recommendation, deployment));
-    details.extend(first_second::describe_miss(view, claim.fresh_starts()));
+    details.extend(claim.describe_first_second());
     details.extend(
         deployment
             .offer

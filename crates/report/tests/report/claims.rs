@@ -281,6 +281,10 @@ fn the_first_second_is_told_where_it_breaks_the_slo() {
     let details = headline(&view).details;
     let said = details.iter().find(|d| d.contains("first second"));
     insta::assert_snapshot!(said.expect("it is told"), @"In the first second after start, which is not judged, p50 was 474ms and p99 812ms.");
+    for artefact in every_form(&view) {
+        let text = artefact.text.replace("- -", "--");
+        assert!(text.contains("p50 was 474ms"), "{}: {text}", artefact.name);
+    }
     let details = headline(&fixture::budgeted()).details;
     assert!(
         !details.iter().any(|d| d.contains("first second")),
