@@ -195,11 +195,13 @@ fn experiment_of_view(view: &ResultView) -> Result<Experiment, Error> {
 }
 
 /// A stored result as reports read it: what names a secret, in configurations and in what trials
-/// quote, is gone already. The experiment and the command stay whole, to be run again.
+/// quote, is gone already. The experiment and the command stay whole, to be run again. Separate soaks
+/// of its answer are among the trials.
 /// Errors: When the store cannot be read.
 pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> {
     let experiment = experiment_of(row)?;
-    let trials = store.finished_trials(&row.id)?;
+    let mut trials = store.finished_trials(&row.id)?;
+    trials.extend(store.soaks_of(&row.id)?);
     let (recommendation, without) = stored_conclusion(row)?;
     let node = target_node(&experiment, &row.machine, experiment.search.node);
     Ok(ResultView {
@@ -375,7 +377,11 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
 
 #[cfg(test)]
 mod tests {
-    use loadline_runner::store::{NewResult, ResultKind};
+    use loadline_analysis::record::{
+        AppKo, JvmOption, SoakEvidence, TrialPurpose, TrialVerdict, ValueProvenance,
+    };
+    use loadline_report::content::headline;
+    use loadline_runner::store::{NewResult, ResultKind, TrialKey};
 
     use super::*;
 
@@ -398,6 +404,70 @@ mod tests {
         };
         let (_, experiment) = flags.view_and_experiment().expect("it is read");
         assert_eq!(experiment.app.directory, Path::new("/srv/elsewhere"));
+    }
+
+    #[test]
+    fn a_separate_soak_that_died_withdraws_the_claim_of_its_own_answer_only() {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = Store::open_or_create(place.path()).expect("a store");
+        let record = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../records/2026-11-20-spring-web-size/result.json.gz");
+        let recorded = read_export(&record).expect("it is read");
+        let answer = recorded.recommendation.expect("an answer");
+        let new = |kind| NewResult {
+            kind,
+            title: "a".to_owned(),
+            experiment: EXPERIMENT.to_owned(),
+            directory: PathBuf::from("/srv"),
+            command: Vec::new(),
+            machine: recorded.machine.clone(),
+        };
+        let size = || {
+            let id = store.create_result(&new(ResultKind::Size));
+            let id = id.expect("a result");
+            let text = serde_json::to_string(&answer).expect("JSON");
+            let ended = store.set_status(&id, ResultStatus::Done, Some(&text));
+            ended.expect("it ends");
+            id
+        };
+        let (sized, other) = (size(), size());
+        let soak = |add: Option<&str>| {
+            let result = store.create_result(&new(ResultKind::Soak));
+            let result = result.expect("a result");
+            store.set_soaked(&result, &sized).expect("it is noted");
+            let mut configuration = answer.configuration.clone();
+            let provenance = ValueProvenance::User;
+            let text = add.map(str::to_owned);
+            let added = text.map(|text| JvmOption { text, provenance });
+            configuration.jvm_options.extend(added);
+            let key = TrialKey {
+                result: result.clone(),
+                purpose: TrialPurpose::Soak,
+                configuration,
+                repeat: 1,
+                attempt: 1,
+            };
+            let mut trial = recorded.trials[0].clone();
+            trial.id = store.begin_trial(&key).expect("it begins");
+            (trial.result, trial.purpose) = (result, key.purpose);
+            trial.configuration = key.configuration;
+            trial.verdict = TrialVerdict::AppKo(AppKo::CgroupOom);
+            trial.evidence.soak = Some(SoakEvidence::default());
+            store.finish_trial(&trial).expect("it is stored");
+        };
+        let badge = |id: &str| {
+            let row = store.result_by_prefix(id).expect("a row");
+            let view = stored_view(&store, &row).expect("it is read");
+            let again = loadline_report::read(&loadline_report::render_json(&view));
+            let badge = headline(&view).badge;
+            assert_eq!(headline(&again.expect("an export")).badge, badge);
+            badge
+        };
+        let before = badge(&sized);
+        soak(Some("-Dother=true"));
+        assert_eq!(badge(&sized), before, "it had other options");
+        soak(None);
+        assert_eq!((badge(&sized), badge(&other)), ("Did not last", before));
     }
 
     const EXPERIMENT: &str = r#"

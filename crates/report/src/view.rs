@@ -9,7 +9,9 @@ mod today;
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, LoadFrom, MachineDescription, TrialRecord};
+use loadline_analysis::record::{
+    Configuration, LoadFrom, MachineDescription, TrialPurpose, TrialRecord,
+};
 use loadline_analysis::slo::Slo;
 use loadline_sizing::JvmOptionSet;
 
@@ -108,8 +110,13 @@ impl ResultView {
     }
 
     pub fn elapsed(&self) -> Duration {
-        let first = self.trials.iter().map(|t| t.started_at_unix_ms).min();
-        let last = self.trials.iter().map(end_unix_ms).max();
+        // A separate soak of the answer may have run days later.
+        let result = self.trials.first().map(|t| &t.result);
+        let is_own =
+            |t: &&TrialRecord| t.purpose != TrialPurpose::Soak || Some(&t.result) == result;
+        let own = || self.trials.iter().filter(is_own);
+        let first = own().map(|t| t.started_at_unix_ms).min();
+        let last = own().map(end_unix_ms).max();
         Duration::from_millis(last.unwrap_or(0).saturating_sub(first.unwrap_or(0)))
     }
 }

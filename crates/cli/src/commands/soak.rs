@@ -66,6 +66,7 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
     )?;
     given.experiment.search.soak = length;
     let measuring = MeasuringSession::begin_result(given, ResultKind::Soak, &arguments.measure)?;
+    measuring.store.set_soaked(&measuring.result, &row.id)?;
     run_soak(measuring, &arguments.output, out)
 }
 

@@ -37,9 +37,9 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     let trend = claim
         .describe_trend()
         .map(|words| AnswerFact::new("Live set", words));
-    let budget =
-        budget::describe_budget(recommendation).map(|words| AnswerFact::new("Memory", words));
-    let proof = AnswerFact::new("Proof", proven_how(&recommendation.proof));
+    let budget = budget::describe_budget(recommendation).or_else(|| claim.describe_unbudgeted());
+    let budget = budget.map(|words| AnswerFact::new("Memory", words));
+    let proof = AnswerFact::new("Proof", proven_how(&claim));
     let (measured, next) = match &recommendation.deployment {
         Some(deployment) => (carried_sentence(deployment), next_cheaper(view, deployment)),
         None => {

@@ -10,7 +10,9 @@ use loadline_analysis::growth::GrowthVerdict as Growth;
 use loadline_analysis::proof::Proof;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
+use loadline_analysis::warming::JvmQuestion;
 
+use super::first_second;
 use super::groups;
 use super::growth;
 use super::headline::slo_words;
@@ -21,24 +23,23 @@ use crate::view::ResultView;
 
 pub(crate) struct AnswerClaim<'a> {
     view: &'a ResultView,
-    recommendation: &'a Recommendation,
+    pub(super) recommendation: &'a Recommendation,
     pub(super) soak: Option<(&'a TrialRecord, SoakOutcome)>,
 }
 
 impl<'a> AnswerClaim<'a> {
     pub(crate) fn new(view: &'a ResultView, recommendation: &'a Recommendation) -> Self {
-        let (memory, cpu) = (
-            recommendation.recommended_memory(),
-            recommendation.configuration.cpu,
-        );
         let is_it = |t: &&TrialRecord| {
-            let of = &t.configuration;
-            of.memory == Some(memory) && of.cpu == cpu
+            groups::is_of_answer(&t.configuration, &recommendation.configuration)
         };
-        let mut trials = view.trials.iter().rev().filter(is_it);
-        let soak = trials.find_map(|t| {
+        let soaks = view.trials.iter().filter(is_it).filter_map(|t| {
             let outcome = SoakOutcome::for_trial(t, recommendation.budget.as_ref());
             Some((t, outcome?))
+        });
+        // A later soak that shows less takes back neither a death nor hours that the size lasted.
+        let soak = soaks.max_by_key(|(trial, outcome)| {
+            let is_short = matches!(outcome, SoakOutcome::TooShort { .. });
+            (outcome.refutes(), trial.verdict.is_evidence() && !is_short)
         });
         Self {
             view,
@@ -207,6 +208,39 @@ impl<'a> AnswerClaim<'a> {
         ))
     }
 
+    /// What a search for prices leaves open.
+    pub(super) fn describe_unbudgeted(&self) -> Option<String> {
+        let answer = self.recommendation;
+        let deployment = answer
+            .deployment
+            .as_ref()
+            .filter(|_| answer.budget.is_none())?;
+        let heap = match answer.heap_words() {
+            Some(_) => "No",
+            None => "No heap is fixed, and no",
+        };
+        let cpu = answer.configuration.cpu;
+        let cpu = cpu.map_or_else(String::new, |cpu| format!(" --cpu {cpu}"));
+        Some(format!(
+            "{heap} budget adds up the parts of this memory. Before it ships, size one replica without prices: `loadline size{cpu} --max-memory {} --rate {}`.",
+            answer.recommended_memory(),
+            format::as_rate(deployment.each),
+        ))
+    }
+
+    /// What the seconds of fresh starts do not show.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let trend = self.describe_trend().into_iter();
+        trend.chain(self.describe_unbudgeted()).collect()
+    }
+
+    /// Only of the JVM that it answers for: a warm one is judged later.
+    pub(super) fn describe_first_second(&self) -> Option<String> {
+        let is_start = self.recommendation.question == JvmQuestion::Start;
+        let missed = first_second::describe_miss(self.view, self.fresh_starts());
+        missed.filter(|_| is_start)
+    }
+
     /// Why fresh starts do not show that it works: `8 of 20 fresh starts missed p99<50ms`.
     pub(crate) fn describe_doubt(&self) -> String {
         let (proof, slo) = (&self.recommendation.proof, slo_words(self.view));
@@ -246,7 +280,8 @@ impl<'a> AnswerClaim<'a> {
                 self.describe_doubt()
             ),
         });
-        lines.extend(self.describe_trend());
+        lines.extend(self.doubts());
+        lines.extend(self.describe_first_second());
         lines
     }
 }
@@ -273,6 +308,6 @@ pub fn answer_doubts(view: &ResultView) -> Vec<String> {
     untested
         .into_iter()
         .chain(refuted)
-        .chain(claim.describe_trend())
+        .chain(claim.doubts())
         .collect()
 }

@@ -13,14 +13,14 @@ use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{TrialPurpose, TrialVerdict, ValueProvenance};
 use loadline_analysis::slo::{Objective, print_peak_objective};
 use loadline_analysis::verdict::{may_need_memory, why_infeasible};
-use loadline_analysis::warming::{self, JvmQuestion};
+use loadline_analysis::warming;
 
 use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationNames};
 use super::proven::{pooled_sentences, proven_how};
 use super::{
-    budget, dependencies, first_second, growth, jdks, money, node, peak, runs, saving, smaller,
-    start_cpu, throttling, toxics,
+    budget, dependencies, growth, jdks, money, node, peak, runs, saving, smaller, start_cpu,
+    throttling, toxics,
 };
 use crate::figures::{self, SeenLatency, TrialFigures, spread};
 use crate::format;
@@ -151,18 +151,16 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
         let sentence = answer_sentence(view, recommendation, &claim);
         return headline_of(&claim, sentence, details);
     }
-    let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
+    let mut details = claim.doubts();
     // The answer names the work of a consumer already.
     if view.sends_requests() {
         details.push(measured_what(view, recommendation));
     }
     details.extend(peak::peak_sentence(view, recommendation));
     details.extend(budget_or_margin(view, recommendation));
-    details.push(proven_how(&recommendation.proof));
+    details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
-    if recommendation.question == JvmQuestion::Start {
-        details.extend(first_second::describe_miss(view, claim.fresh_starts()));
-    }
+    details.extend(claim.describe_first_second());
     details.push(with_full_stop(&warming::answers_for(
         recommendation.question,
         claim.fresh_starts(),
@@ -335,14 +333,14 @@ fn deployment_headline(
         groups::size_words(&recommendation.configuration),
         money::price_words(chosen),
     );
-    let mut details: Vec<String> = claim.describe_trend().into_iter().collect();
+    let mut details = claim.doubts();
     details.push(carried_sentence(deployment));
     details.extend(latency_seen(view, recommendation).map(|seen| format!("At that rate, {seen}.")));
     details.extend(peak::peak_sentence(view, recommendation));
-    details.push(proven_how(&recommendation.proof));
+    details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
     details.extend(memory_used(view, recommendation, deployment));
-    details.extend(first_second::describe_miss(view, claim.fresh_starts()));
+    details.extend(claim.describe_first_second());
     details.extend(
         deployment
             .offer

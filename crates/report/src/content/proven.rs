@@ -1,7 +1,10 @@
 //! How certain an answer is: the proof of its fresh starts, singly and together.
 
-use loadline_analysis::proof::{COUNTED_STARTS, Proof, could_still};
+use loadline_analysis::proof::{COUNTED_STARTS, DISTANT_STARTS, Proof, could_still};
+use loadline_analysis::record::TrialRecord;
+use loadline_analysis::verdict::was_disturbed;
 
+use super::claim::AnswerClaim;
 use super::headline::with_full_stop;
 use crate::format;
 
@@ -12,11 +15,12 @@ const NARROWER: (u32, u64) = (60, 20);
 const NO_MEMORY: &str = " None of the misses shows too little memory (no page re-reads, a quiet collector): look at CPU and other programs.";
 const SOME_NO_MEMORY: &str = " Some of the misses do not show too little memory (no page re-reads, a quiet collector): look at CPU and other programs.";
 
-pub(super) fn proven_how(proof: &Proof) -> String {
+pub(super) fn proven_how(claim: &AnswerClaim<'_>) -> String {
+    let proof = &claim.recommendation.proof;
     if proof.starts == 0 {
         return "No fresh start has tested it.".to_owned();
     }
-    if let Some(sentence) = by_distance(proof) {
+    if let Some(sentence) = by_distance(claim) {
         return sentence;
     }
     let bound = proof.failure_upper_bound;
@@ -41,13 +45,23 @@ pub(super) fn proven_how(proof: &Proof) -> String {
 }
 
 /// The proof by distance: fewer starts suffice because all are far from every bound.
-fn by_distance(proof: &Proof) -> Option<String> {
+fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
+    let proof = &claim.recommendation.proof;
     let is_decided = proof.is_proven() && proof.starts < u64::from(COUNTED_STARTS);
     let distances = proof.distances.iter().filter(|_| is_decided);
     let nearest = distances.min_by(|a, b| a.deviations.total_cmp(&b.deviations))?;
+    let is_quiet = |t: &&TrialRecord| !was_disturbed(&t.evidence);
+    let quiet = claim.fresh_starts().filter(is_quiet).count() as u64;
+    let unjudged = match quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
+        true => format!(
+            " How far latency stays from its bound is not known: other programs disturbed all but {quiet} of {} starts, and it takes {DISTANT_STARTS}; size again when the machine is quiet.",
+            proof.starts
+        ),
+        false => String::new(),
+    };
     Some(format!(
         "{} kept it. The nearest bound is {}, {:.1} standard deviations away: at least 95 % of \
-         such starts stay below it (95 % confidence). `--prove {}` counts starts instead.",
+         such starts stay below it (95 % confidence).{unjudged} `--prove {}` counts starts instead.",
         format::count_of(proof.starts as usize, "fresh start"),
         nearest.of,
         nearest.deviations,

@@ -53,7 +53,7 @@ pub(super) fn details(
     let runs: Vec<&TrialRecord> = claim.fresh_starts().collect();
     let mut details: Vec<String> = time_sentence(view, &runs).into_iter().collect();
     details.extend(price_sentence(recommendation));
-    details.push(say_of_runs(proven_how(&recommendation.proof), view));
+    details.push(say_of_runs(proven_how(claim), view));
     details.extend(next_smaller(view, recommendation));
     details.extend(heaps_sentence(view, recommendation));
     details

@@ -24,6 +24,7 @@ use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 use serde_json::json;
 
 use crate::artefacts::{all, application, text};
+use crate::drawings;
 use crate::fixture::{self, HEAP};
 
 /// The same with a live set that rises.
@@ -216,6 +217,53 @@ fn only_a_soak_that_lasted_within_its_budget_proves() {
 }
 
 #[test]
+fn a_short_soak_takes_back_nothing_that_others_of_the_same_answer_showed() {
+    let killed = TrialVerdict::AppKo(AppKo::CgroupOom);
+    let lasted = soaked(45, 160, TrialVerdict::Pass);
+    let badges = [
+        [
+            &soaked(11, 160, killed),
+            &soaked(12, 160, TrialVerdict::Pass),
+        ],
+        [&soaked(11, 160, killed), &lasted],
+        [&lasted, &soaked(12, 160, TrialVerdict::Pass)],
+        [&soaked(45, 160, TrialVerdict::SloMiss), &lasted],
+    ]
+    .map(|[first, second]| {
+        let mut view = first.clone();
+        view.trials.extend(second.trials.last().cloned());
+        headline(&view).badge
+    });
+    assert_eq!(badges, ["Did not last", "Did not last", "Proven", "Proven"]);
+    // It may have run days later, in another result.
+    let mut view = lasted.clone();
+    let soak = view.trials.last_mut().expect("the soak");
+    soak.result = "another".to_owned();
+    soak.started_at_unix_ms += 1_000_000_000;
+    assert_eq!(view.elapsed(), fixture::budgeted().elapsed());
+}
+
+#[test]
+fn a_cheapest_deployment_says_that_it_has_no_heap_and_no_budget() {
+    let said = "No heap is fixed, and no budget adds up the parts of this memory. Before it ships, size one replica without prices: `loadline size";
+    let mut view = drawings::cheapest();
+    let details = headline(&view).details.join("\n");
+    insta::assert_snapshot!(details.lines().find(|d| d.starts_with(said)).expect("it is said"), @"No heap is fixed, and no budget adds up the parts of this memory. Before it ships, size one replica without prices: `loadline size --cpu 1 --max-memory 212Mi --rate 450/s`.");
+    for artefact in all(&view, &application()).expect("there is one") {
+        let text = artefact.text.replace("- -", "--").replace('\\', "");
+        assert!(text.contains(said), "{}: {text}", artefact.name);
+    }
+    view.recommendation
+        .as_mut()
+        .expect("there is one")
+        .deployment = None;
+    for view in [view, fixture::budgeted()] {
+        let details = headline(&view).details.join("\n");
+        assert!(!details.contains("No heap is fixed"), "{details}");
+    }
+}
+
+#[test]
 fn the_first_second_is_told_where_it_breaks_the_slo() {
     let mut view = fixture::budgeted();
     for trial in &mut view.trials {
@@ -233,6 +281,10 @@ fn the_first_second_is_told_where_it_breaks_the_slo() {
     let details = headline(&view).details;
     let said = details.iter().find(|d| d.contains("first second"));
     insta::assert_snapshot!(said.expect("it is told"), @"In the first second after start, which is not judged, p50 was 474ms and p99 812ms.");
+    for artefact in every_form(&view) {
+        let text = artefact.text.replace("- -", "--");
+        assert!(text.contains("p50 was 474ms"), "{}: {text}", artefact.name);
+    }
     let details = headline(&fixture::budgeted()).details;
     assert!(
         !details.iter().any(|d| d.contains("first second")),
@@ -402,8 +454,13 @@ fn the_launcher_and_the_files_agree_on_the_heap() {
 
 #[test]
 fn few_starts_far_from_every_bound_say_which_is_nearest() {
-    let with = |starts: u64| {
+    let with = |starts: u64, disturbed: usize| {
         let mut view = fixture::budgeted();
+        let all = view.trials.iter_mut();
+        let proofs = all.filter(|t| t.purpose == TrialPurpose::Prove);
+        for start in proofs.take(disturbed) {
+            start.evidence.noise.foreign_cpu = Some(0.6);
+        }
         let proof = &mut view.recommendation.as_mut().expect("there is one").proof;
         (proof.starts, proof.passes) = (starts, starts);
         proof.distances = [("p99<50ms", 31.0), ("memory", 9.26)]
@@ -415,10 +472,14 @@ fn few_starts_far_from_every_bound_say_which_is_nearest() {
             .into();
         headline(&view).details.join("\n")
     };
-    let said = with(3);
+    let said = with(3, 0);
     let sentence = "3 fresh starts kept it. The nearest bound is memory, 9.3 standard deviations away: at least 95 % of such starts stay below it (95 % confidence). `--prove 60` counts starts instead.";
     assert!(said.contains(sentence), "{said}");
-    let counted = with(20);
+    let disturbed = with(8, 6);
+    let sentence = "(95 % confidence). How far latency stays from its bound is not known: other programs disturbed all but 2 of 8 starts, and it takes 3; size again when the machine is quiet. `--prove 60`";
+    assert!(disturbed.contains(sentence), "{disturbed}");
+    assert!(!with(8, 5).contains("How far latency"), "three are enough");
+    let counted = with(20, 0);
     assert!(!counted.contains("standard deviations"), "{counted}");
     assert!(counted.contains("0 of 20 fresh starts"), "{counted}");
 }

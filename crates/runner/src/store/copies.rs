@@ -263,7 +263,7 @@ impl Store {
     }
 
     /// A store of an older loadline that is only read lacks the tables that came later.
-    fn has_table(&self, name: &str) -> Stored<bool> {
+    pub(super) fn has_table(&self, name: &str) -> Stored<bool> {
         let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
         let tables: u32 =
             self.check_sql(self.connection.query_row(sql, [name], |row| row.get(0)))?;

@@ -237,6 +237,10 @@ impl Store {
     pub fn finished_trials(&self, result: &str) -> Stored<Vec<TrialRecord>> {
         let sql =
             "SELECT record FROM trial WHERE result = ?1 AND state = 'finished' ORDER BY rowid";
+        self.select_records(sql, result)
+    }
+
+    fn select_records(&self, sql: &str, result: &str) -> Stored<Vec<TrialRecord>> {
         let blobs: Vec<Vec<u8>> = self.select_rows(sql, [result], |row| row.get(0))?;
         blobs.iter().map(|blob| self.decode_record(blob)).collect()
     }

@@ -100,6 +100,7 @@ fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec
         "DELETE FROM trial WHERE result = ?1",
         "DELETE FROM ground WHERE result = ?1",
         "DELETE FROM away WHERE result = ?1",
+        "DELETE FROM soaked WHERE result = ?1",
         "DELETE FROM from_cluster WHERE result = ?1",
     ] {
         connection.execute(table, [id])?;

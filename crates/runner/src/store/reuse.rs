@@ -1,6 +1,7 @@
-//! Trials of earlier results with the same ground.
+//! Trials that count in another result: those on the same ground, and soaks of its answer.
 //!
-//! Owns the table from result to fingerprint ([`crate::ground`]) and the look-up in it.
+//! Owns the tables from result to fingerprint ([`crate::ground`]) and from soak to answer, and the
+//! look-ups in them.
 
 use loadline_analysis::record::TrialRecord;
 use rusqlite::{OptionalExtension, params};
@@ -14,6 +15,11 @@ CREATE TABLE IF NOT EXISTS ground (
     fingerprint TEXT NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS ground_by_fingerprint ON ground (fingerprint);
+-- No reference to `result`: an older loadline, which does not know this table, can still remove them.
+CREATE TABLE IF NOT EXISTS soaked (
+    result TEXT PRIMARY KEY,
+    answer TEXT NOT NULL
+) STRICT;
 ";
 
 impl Store {
@@ -30,6 +36,26 @@ impl Store {
         let sql = "SELECT fingerprint FROM ground WHERE result = ?1";
         let row = self.connection.query_row(sql, [result], |row| row.get(0));
         self.check_sql(row.optional())
+    }
+
+    /// Notes which result's answer a soak tests; a soak of a soak tests the answer of the first.
+    pub fn set_soaked(&self, soak: &str, result: &str) -> Stored<()> {
+        self.execute_sql(
+            "INSERT OR REPLACE INTO soaked (result, answer)
+             VALUES (?1, coalesce((SELECT answer FROM soaked WHERE result = ?2), ?2))",
+            [soak, result],
+        )?;
+        Ok(())
+    }
+
+    /// The finished trials of all separate soaks of a result's answer, oldest first.
+    pub fn soaks_of(&self, result: &str) -> Stored<Vec<TrialRecord>> {
+        if !self.has_table("soaked")? {
+            return Ok(Vec::new());
+        }
+        let sql = "SELECT record FROM trial JOIN soaked ON soaked.result = trial.result
+                   WHERE soaked.answer = ?1 AND trial.state = 'finished' ORDER BY trial.rowid";
+        self.select_records(sql, result)
     }
 
     /// The newest record of the same trial in another result on the same ground, where it is

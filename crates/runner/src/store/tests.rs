@@ -83,6 +83,31 @@ fn a_killed_soak_keeps_its_log_and_other_trials_do_not() {
 }
 
 #[test]
+fn soaks_of_an_answer_are_found_with_it_until_they_are_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open_or_create(directory.path()).unwrap();
+    let sized = new_result(&store);
+    let mut before = sized.clone();
+    for _ in 0..2 {
+        let soak = new_result(&store);
+        store.set_soaked(&soak, &before).unwrap();
+        let key = key(&soak, "", 1);
+        let id = store.begin_trial(&key).unwrap();
+        store.finish_trial(&record(&id, &key)).unwrap();
+        before = soak;
+    }
+    assert_eq!(store.soaks_of(&sized).unwrap().len(), 2, "one of a soak");
+    assert_eq!(store.soaks_of(&before).unwrap(), []);
+    let ended = ResultStatus::Done;
+    store.set_status(&before, ended, None).unwrap();
+    store.remove_result(&before).unwrap();
+    assert_eq!(store.soaks_of(&sized).unwrap().len(), 1);
+    // As in a store of an older loadline that is only read.
+    store.connection.execute("DROP TABLE soaked", []).unwrap();
+    assert_eq!(store.soaks_of(&sized).unwrap(), []);
+}
+
+#[test]
 fn a_finished_trial_is_found_again_whatever_its_label() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open_or_create(directory.path()).unwrap();
