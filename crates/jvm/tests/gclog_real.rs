@@ -348,7 +348,7 @@ fn what_is_no_log_is_refused_with_the_reason() {
     ));
     let binary: Vec<u8> = (0..100_000u32).map(|n| ((n * 31) >> 3) as u8).collect();
     let text = error(at("binary", &binary)).to_string();
-    assert!(text.contains("no UTF-8 text"), "{text}");
+    assert!(text.contains("non-UTF-8 text"), "{text}");
     let old = b"<?xml version=\"1.0\" ?>\n<verbosegc version=\"R24\">\n<af type=\"nursery\">\n";
     let text = error(at("old", old)).to_string();
     assert!(text.contains("before J9 2.6"), "{text}");

@@ -326,8 +326,8 @@ mod tests {
             Objective::Latency { .. }
         ));
         let why = |text: &str| text.parse::<Slo>().expect_err(text).why;
-        assert!(why("lag: drains<60").contains("no duration"));
-        assert!(why("done: rate>many").contains("no number"));
+        assert!(why("lag: drains<60").contains("not a duration"));
+        assert!(why("done: rate>many").contains("not a number"));
     }
 
     #[test]

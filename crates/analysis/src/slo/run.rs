@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_no_bound_of_a_run_is_told() {
         let why = |text: &str| text.parse::<Slo>().expect_err(text).why;
-        assert!(why("time<soon").contains("no duration"));
+        assert!(why("time<soon").contains("not a duration"));
         assert!(why("slower<0.1%").contains("not a percentage"));
         assert!(why("exit=boom").contains("0 to 255"));
         assert!(why("GET /: time<60s").contains("not of a request"));

@@ -103,7 +103,7 @@ fn refused() -> Outcome {
     let same = good.replace("    expose: [9000]", "    ports: [\"80:9000\"]");
     with(&same, "orders").says(&[
         "`orders` and `db` publish port 80",
-        "hint: give one of them",
+        "hint: change one of the ports",
     ]);
     let own = good.replace("    mem_limit: 64m", "    privileged: true");
     with(&own, "orders").says(&[
