@@ -200,7 +200,13 @@ fn what_writes_is_killed_at_random_times() -> Outcome {
         let mut parts = parts.map(|entry| entry.file_name().to_string_lossy().into_owned());
         assert_eq!(parts.find(|name| name.ends_with(".part")), None);
     }
-    assert_eq!(lab.result(&search), before, "the search is as it was");
+    // Its soaks count for its answer.
+    let own = |mut shown: serde_json::Value| {
+        let trials = shown["trials"].as_array_mut().expect("trials");
+        trials.retain(|trial| trial["result"] == search.as_str());
+        shown
+    };
+    assert_eq!(own(lab.result(&search)), own(before), "the search changed");
     lab.call("clean").into_end().expect_code(0);
     assert_nothing_left(&lab, &[], &BTreeMap::new());
     println!("{kills} kills, {in_time} while it wrote, {soaks} of a soak");

@@ -83,9 +83,14 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
 }
 
 /// Whether a trial ran with an answer's configuration. With `--heap grow` trials touch a heap that the
-/// answer leaves to grow.
+/// answer leaves to grow; old soaks had native memory tracking too.
 pub fn is_of_answer(trial: &Configuration, answer: &Configuration) -> bool {
-    let shipped = |own: &Configuration| without_pretouch(own.clone());
+    let shipped = |own: &Configuration| {
+        let mut own = without_pretouch(own.clone());
+        own.jvm_options
+            .retain(|option| !option.text.contains("NativeMemoryTracking"));
+        own
+    };
     is_same(&shipped(trial), &shipped(answer))
 }
 
