@@ -39,8 +39,10 @@ impl Signals {
                 thread.spawn(move || noted.note_signals(queue))
             })
             .map_err(|e| {
-                let told = format!("cannot watch for signals: {e}");
-                Error::new(FailureKind::Internal, told)
+                let problem = format!("cannot watch for signals: {e}");
+                Error::new(FailureKind::Environment, problem).with_hint(
+                    "it takes a thread and a pipe: look at ulimit -u, ulimit -n and pids.max",
+                )
             })?;
         Ok(watched)
     }
