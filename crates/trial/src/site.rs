@@ -61,6 +61,7 @@ pub struct Site {
     pub(crate) options: SiteOptions,
     pub(crate) layout: CgroupLayout,
     cpus: Vec<u32>,
+    host: HostFacts,
 }
 
 impl Site {
@@ -77,10 +78,14 @@ impl Site {
             let hint = "`loadline doctor` shows what this machine can do";
             RunRefusal::new("finding the CPUs of this machine", errno, hint)
         })?;
+        // A result with half a description could not be resumed.
+        let host = HostFacts::read(Path::new("/proc"))
+            .map_err(|error| halt::cgroup_refusal("reading what machine this is", &error))?;
         Ok(Self {
             options,
             layout,
             cpus,
+            host,
         })
     }
 
@@ -89,15 +94,11 @@ impl Site {
     }
 
     pub fn describe_machine(&self) -> MachineDescription {
-        let host = HostFacts::read(Path::new("/proc")).ok();
-        let model = host.as_ref().and_then(|host| host.cpu_model.clone());
         MachineDescription {
-            kernel: host
-                .as_ref()
-                .map_or_else(String::new, |host| format!("Linux {}", host.kernel)),
-            cpu_model: model.unwrap_or_default(),
+            kernel: format!("Linux {}", self.host.kernel),
+            cpu_model: self.host.cpu_model.clone().unwrap_or_default(),
             cpus: u32::try_from(self.cpus.len()).unwrap_or(u32::MAX),
-            memory: host.map(|host| host.memory.total),
+            memory: Some(self.host.memory.total),
             cgroup: self.layout.mode().to_string(),
             architecture: uname().machine().to_string_lossy().into_owned(),
             loadline: env!("CARGO_PKG_VERSION").to_owned(),
