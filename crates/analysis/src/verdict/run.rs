@@ -206,6 +206,18 @@ mod tests {
         }
     }
 
+    /// A run that was ended before its end.
+    fn cut(reason: &str, foreign: f64) -> Evidence {
+        let mut cut = run(0, 10.0, foreign);
+        cut.start.ready = None;
+        cut.exit = ExitEvidence::default();
+        cut.ended_early = Some(EarlyEnd {
+            phase: TrialPhase::Start,
+            reason: reason.to_owned(),
+        });
+        cut
+    }
+
     fn judged(slo: &str, evidence: &Evidence) -> (TrialVerdict, String) {
         let slo: Slo = slo.parse().expect("an SLO");
         let judgement = judge_trial(
@@ -269,13 +281,8 @@ mod tests {
 
     #[test]
     fn too_much_cpu_time_counts_before_the_end_and_next_to_other_programs() {
-        let mut cut = run(0, 10.0, BUSY);
-        (cut.start.ready, cut.start.cpu) = (None, Some(Duration::from_secs(6)));
-        cut.exit = ExitEvidence::default();
-        cut.ended_early = Some(EarlyEnd {
-            phase: TrialPhase::Start,
-            reason: "it had used 6s of CPU time".to_owned(),
-        });
+        let mut cut = cut("it had used 6s of CPU time", BUSY);
+        cut.start.cpu = Some(Duration::from_secs(6));
         for slo in ["cpu<6s", "slower<10%"] {
             let (verdict, reason) = judged(slo, &cut);
             assert_eq!(verdict, TrialVerdict::SloMiss, "{slo}");
@@ -293,13 +300,7 @@ mod tests {
 
     #[test]
     fn a_run_that_hangs_without_memory_lacked_memory() {
-        let mut hung = run(0, 10.0, BUSY);
-        hung.start.ready = None;
-        hung.exit = ExitEvidence::default();
-        hung.ended_early = Some(EarlyEnd {
-            phase: TrialPhase::Start,
-            reason: "it had not ended after 10m".to_owned(),
-        });
+        let mut hung = cut("it had not ended after 10m", BUSY);
         if let Some(run) = &mut hung.run {
             run.out_of_memory = Some("java.lang.OutOfMemoryError: Java heap space".to_owned());
         }
@@ -313,13 +314,7 @@ mod tests {
 
     #[test]
     fn a_run_that_was_ended_at_its_bound_has_missed_it() {
-        let mut long = run(0, 10.0, QUIET);
-        long.start.ready = None;
-        long.exit = ExitEvidence::default();
-        long.ended_early = Some(EarlyEnd {
-            phase: TrialPhase::Start,
-            reason: "it had not ended after 10s".to_owned(),
-        });
+        let long = cut("it had not ended after 10s", QUIET);
         let (verdict, reason) = judged("time<10s", &long);
         assert_eq!(verdict, TrialVerdict::SloMiss);
         assert!(reason.starts_with("it had not ended after 10s"), "{reason}");

@@ -234,7 +234,7 @@ impl<'a> AnswerClaim<'a> {
         trend.chain(self.describe_unbudgeted()).collect()
     }
 
-    /// Only of the JVM that it answers for: a warm one is judged later.
+    /// Only for an answer about fresh starts: a warm JVM is judged later.
     pub(super) fn describe_first_second(&self) -> Option<String> {
         let is_start = self.recommendation.question == JvmQuestion::Start;
         let missed = first_second::describe_miss(self.view, self.fresh_starts());

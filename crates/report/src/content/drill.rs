@@ -14,7 +14,7 @@ use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
 
-const STATES: &str = "Whether values recovered from the outage: the largest before it, the furthest from that since its start, and how long after its end it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
+const STATES: &str = "Whether values recovered from the outage: the largest before it, the value furthest from that since the outage began, and the time after its end from which it stays within 10 % of before. A pool that loses its connections shows in the sockets.";
 
 pub fn drill_section(view: &ResultView) -> Option<Section> {
     let courses: Vec<(&TrialRecord, OutageCourse)> = (view.trials.iter())

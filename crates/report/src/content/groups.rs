@@ -10,6 +10,7 @@ use loadline_analysis::record::{
 };
 use loadline_sizing::Cpus;
 
+use super::growth::is_tracking;
 use crate::format;
 use crate::redact;
 use crate::view::ResultView;
@@ -87,8 +88,7 @@ pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
 pub fn is_of_answer(trial: &Configuration, answer: &Configuration) -> bool {
     let shipped = |own: &Configuration| {
         let mut own = without_pretouch(own.clone());
-        own.jvm_options
-            .retain(|option| !option.text.contains("NativeMemoryTracking"));
+        own.jvm_options.retain(|option| !is_tracking(option));
         own
     };
     is_same(&shipped(trial), &shipped(answer))

@@ -8,7 +8,9 @@ use loadline_analysis::growth::{
     Ceilings, GrowingPart, GrowthVerdict, PartGrowth, SoakGrowth, judge_soak,
 };
 use loadline_analysis::margin::{self, LaterMemory};
-use loadline_analysis::record::{SoakEvidence, SoakLook, TrialRecord, TrialVerdict as Kept};
+use loadline_analysis::record::{
+    JvmOption, SoakEvidence, SoakLook, TrialRecord, TrialVerdict as Kept,
+};
 use loadline_sizing::Bytes;
 
 pub(crate) use loadline_analysis::growth::GrowthVerdict as Grows;
@@ -33,9 +35,14 @@ pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidenc
         .next()
 }
 
+/// Whether it switches on the tracking that old soaks had.
+pub(crate) fn is_tracking(option: &JvmOption) -> bool {
+    option.text.starts_with("-XX:NativeMemoryTracking=")
+}
+
 pub(crate) fn tracked(view: &ResultView) -> Option<String> {
     let options = &last_soak(view)?.0.configuration.jvm_options;
-    let is_tracked = options.iter().any(|o| o.text.contains("NativeMemory"));
+    let is_tracked = options.iter().any(is_tracking);
     is_tracked.then(|| TRACKED.to_owned())
 }
 

@@ -1,7 +1,6 @@
 //! A result that runs: its path so far, the trial of this moment, its log, and the way to end it.
 
 use loadline_analysis::record::TrialVerdict;
-use loadline_analysis::slo::Objective;
 use loadline_sizing::Bytes;
 
 use super::{LivePage, PageData, ResultListing, live_document};
@@ -37,15 +36,11 @@ pub fn running_page(listing: &ResultListing, view: &ResultView, secret: &str) ->
         "<p id=\"phase\" class=\"phase\">waiting for the next trial</p>\n<p id=\"left\"></p>\n\
          <p><button type=\"button\" id=\"stop\">Stop this run</button> <span id=\"stopped\" role=\"status\"></span></p>\n",
     );
-    // A job and a consumer have no requests.
-    let is_answering = |o: &Objective| {
-        !matches!(
-            o,
-            Objective::Run(_) | Objective::Metric(_) | Objective::Jvm(_)
-        )
+    let charts = match view.sends_requests() {
+        true => &CHARTS[..],
+        false => &CHARTS[OF_REQUESTS..],
     };
-    let answers = view.slo.objectives.iter().any(is_answering) || !view.slo.by_request.is_empty();
-    for (id, caption) in &CHARTS[if answers { 0 } else { OF_REQUESTS }..] {
+    for (id, caption) in charts {
         main.push_str(&format!(
             "<figure><figcaption id=\"{id}-caption\">{caption}</figcaption><div class=\"chart\" id=\"chart-{id}\"></div></figure>\n"
         ));

@@ -136,7 +136,7 @@ fn the_parts_of_a_drill_and_what_came_back_are_told() {
     | 1 | during | 500 | 50 % | 20.0ms | – | 3.00 | 3.00x | 151Mi |  |
     | 1 | after | 1500 | 0 % | 20.0ms | 20.0ms | 1.00 | 1.00x | 157Mi | after 0 s |
 
-    Whether values recovered from the outage: the largest before it, the furthest from that since its start, and how long after its end it stays within 10 % of before. A pool that loses its connections shows in the sockets.
+    Whether values recovered from the outage: the largest before it, the value furthest from that since the outage began, and the time after its end from which it stays within 10 % of before. A pool that loses its connections shows in the sockets.
 
     | Trial | What | Before | Furthest | At the end | As before |
     | ---: | --- | ---: | ---: | ---: | --- |

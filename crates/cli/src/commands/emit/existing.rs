@@ -191,6 +191,7 @@ impl PatchedPod {
     /// Lints the pod before and after. What is wrong with other containers becomes a note: the patch does
     /// not change them.
     fn lint(&mut self, objects: &[Value], object: &Value, own: &Value, patched: &mut PatchFiles) {
+        // Each with the name of its container; without one it is the patched container's.
         let errors = |object: &Value| {
             // Config maps and secrets: what the containers refer to.
             let others = objects.iter().filter(|other| other["spec"].is_null());
