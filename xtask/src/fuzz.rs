@@ -60,7 +60,7 @@ const TARGETS: &[Target] = &[
         ],
     ),
     target("kernel", &["crates/cgroup/tests/data"]),
-    target("manifest", &["records/2026-11-28-spring-web-size/deploy"]),
+    target("manifest", &["records/2026-11-30-spring-web-size/deploy"]),
     target("metric_text", &[]),
     target("pod_log", &["fuzz/seeds/pod_log"]),
     target("profile", &["fuzz/seeds/profile"]),

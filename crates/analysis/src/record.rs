@@ -184,6 +184,8 @@ pub enum InvalidReason {
     OtherLimits,
     /// It ran on a node that differs from the result's node: kernel, CPU model, CPUs or cgroups.
     OtherNode,
+    /// The time given to the search was over before it ran. Never stored.
+    OutOfTime,
     /// loadline itself failed.
     ToolError,
 }
@@ -213,6 +215,7 @@ impl InvalidReason {
             Self::OtherOptions => "other_options",
             Self::OtherLimits => "other_limits",
             Self::OtherNode => "other_node",
+            Self::OutOfTime => "out_of_time",
             Self::ToolError => "tool_error",
         }
     }
@@ -248,6 +251,11 @@ pub struct TrialRecord {
 }
 
 impl TrialRecord {
+    /// Whether it stands for a trial that never ran, because the time of its search was over.
+    pub fn is_left_out(&self) -> bool {
+        self.verdict == TrialVerdict::Invalid(InvalidReason::OutOfTime)
+    }
+
     pub fn total_length(&self) -> Duration {
         let phases = &self.evidence.phases;
         let start = phases.iter().map(|p| p.start).min().unwrap_or(0);

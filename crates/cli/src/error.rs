@@ -178,6 +178,9 @@ pub fn remedy_for_invalid(last: Option<TrialVerdict>, again: &str) -> String {
         Some(TrialVerdict::Invalid(InvalidReason::OtherOptions)) => {
             "set the script's own variable for JVM options (--env NAME=VALUE) so that it adds none, or keep its heap: --heap keep".to_owned()
         }
+        Some(TrialVerdict::Invalid(InvalidReason::OutOfTime)) => {
+            format!("give it more time (--budget), or {again}")
+        }
         Some(TrialVerdict::Invalid(reason)) if !reason.is_disturbance() => {
             format!("fix the problem above, then {again}")
         }

@@ -147,6 +147,8 @@ pub struct MeasuringSession {
     reuse: Option<String>,
     /// Whether the result had ended: what could not be measured is tried again.
     retries: bool,
+    /// When its last trial has to end, by the host's clock, ns.
+    ends_at: Option<u64>,
     signals: Signals,
     webhook: Option<Webhook>,
     pub host: Box<dyn TrialHost>,
@@ -293,6 +295,7 @@ impl MeasuringSession {
         Ok(Self {
             store,
             result: row.id.clone(),
+            ends_at: end_of_budget(&experiment, row.kind, host.as_ref()),
             experiment,
             kind: row.kind,
             reuse: None,
@@ -335,7 +338,7 @@ impl MeasuringSession {
             reuse: self.reuse.clone(),
             retries: self.retries,
         };
-        let mut runner = SearchRunner::new(of, self.host.as_mut(), progress);
+        let mut runner = SearchRunner::new(of, self.host.as_mut(), progress).ends_at(self.ends_at);
         work(&mut runner).map_err(|error| {
             let status = if matches!(error, RunError::Interrupted) {
                 ResultStatus::Interrupted
@@ -416,6 +419,7 @@ impl MeasuringSetup {
             self.store.state_directory().display(),
             self.store.trial_log_path("TRIAL").display()
         );
+        let ends_at = end_of_budget(&given.experiment, kind, self.host.as_ref());
         Ok(MeasuringSession {
             store: self.store,
             result,
@@ -423,6 +427,7 @@ impl MeasuringSetup {
             kind,
             reuse: ground.filter(|_| flags.reuse),
             retries: false,
+            ends_at,
             signals: self.signals,
             webhook: self.webhook,
             host: self.host,
@@ -431,6 +436,15 @@ impl MeasuringSetup {
             _lock: self.lock,
         })
     }
+}
+
+/// Its budget counts from when the machine is free; `resume` gets as much again.
+fn end_of_budget(experiment: &Experiment, kind: ResultKind, host: &dyn TrialHost) -> Option<u64> {
+    let budget = experiment
+        .search
+        .budget
+        .filter(|_| kind == ResultKind::Size)?;
+    Some(host.host_clock_ns() + budget.as_nanos() as u64)
 }
 
 /// The version before anything is measured: later, in loadline's own user namespace, files have

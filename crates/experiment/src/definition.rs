@@ -78,6 +78,8 @@ pub struct SearchSettings {
     pub heap: HeapPolicy,
     pub question: JvmQuestion,
     pub soak: Option<Duration>,
+    /// Longest time for all trials; with prices it is among their terms.
+    pub budget: Option<Duration>,
     pub node: Option<u32>,
     pub pricing: Option<PricingTerms>,
     /// The prices of a run that ends; `None` for a service.

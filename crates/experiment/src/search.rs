@@ -55,6 +55,8 @@ pub(super) fn check_search(
         free_sizes(limits, factors, source)?;
     }
     let size = |text: Option<&Text>, default| text.map_or(Ok(default), |t| check_memory(t, source));
+    let soak = check_soak(table.soak.as_ref(), source)?;
+    let budget = check_budget(table, soak, source)?;
     let search = SearchSettings {
         min_memory: size(table.min_memory.as_ref(), Bytes::from_mib(64))?,
         max_memory: check_given(&table.max_memory, |t| check_memory(t, source))?,
@@ -70,7 +72,8 @@ pub(super) fn check_search(
         is_counted: table.prove.is_some() || pricing.is_some(),
         heap: heap_policy(table, pricing.is_some(), source)?,
         question: check_question(table.question.as_ref(), pricing.is_some(), source)?,
-        soak: check_soak(table.soak.as_ref(), source)?,
+        soak,
+        budget: budget.filter(|_| pricing.is_none()),
         node: check_node_cpus(table.node.as_ref(), source)?,
         pricing,
         run_offer,
@@ -230,16 +233,13 @@ fn check_pricing(
         ));
     }
     let compare = table.compare.as_ref();
-    let budget = table.budget.as_ref();
     Ok(Some(PricingTerms {
         offer: check_offer(table, named, source)?,
         parameters,
         compare: compare
             .map(|n| source.in_range(Some(n), PAIRS, PAIRS..101, "compare"))
             .transpose()?,
-        budget: budget
-            .map(|t| source.positive_time(Some(t), Duration::ZERO, "budget"))
-            .transpose()?,
+        budget: check_budget(table, None, source)?,
     }))
 }
 
@@ -265,10 +265,32 @@ fn check_run_offer(
         (table.spare.is_some(), "spare replicas", hint),
         (table.headroom.is_some(), "headroom", hint),
         (table.compare.is_some(), "compared options", hint),
-        (table.budget.is_some(), "a budget of time", hint),
     ];
     source.refuse_asked("the application is a job", &of_replicas)?;
     check_offer(table, named, source).map(Some)
+}
+
+/// The time for all trials. A soak has to fit into it.
+fn check_budget(
+    table: &SearchTable,
+    soak: Option<Duration>,
+    source: &ExperimentSource<'_>,
+) -> Checked<Option<Duration>> {
+    let Some(text) = &table.budget else {
+        return Ok(None);
+    };
+    let budget = source.positive_time(Some(text), Duration::ZERO, "budget")?;
+    if soak.is_some_and(|soak| budget <= soak) {
+        return Err(source.error_at(
+            text.origin(),
+            format!(
+                "a budget of {} has no room for the soak",
+                text.inner_value()
+            ),
+            "give it several minutes more than the soak, or leave one of the two out",
+        ));
+    }
+    Ok(Some(budget))
 }
 
 fn check_headroom(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked<f64> {
@@ -311,15 +333,11 @@ fn without_prices(table: &SearchTable, source: &ExperimentSource<'_>) -> Checked
         ("replicas", table.replicas.is_some()),
         ("compare", table.compare.is_some()),
         ("spare", table.spare.is_some()),
-        ("budget", table.budget.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) => Err(source.experiment_error(
             format!("{name} (--{name}) needs prices"),
-            match *name {
-                "budget" => "for a faster answer use fewer starts: --prove 3; `loadline plan` shows how long it takes. With prices: --prices fargate",
-                _ => "add prices = \"fargate\" (--prices fargate), or leave it out",
-            },
+            "add prices = \"fargate\" (--prices fargate), or leave it out",
         )),
         None => Ok(()),
     }

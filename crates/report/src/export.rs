@@ -101,6 +101,15 @@ pub fn render_json(view: &ResultView) -> String {
     text.expect("records are maps with text keys; numbers that are none become null")
 }
 
+/// The records of the trials, one on each line: for tools that read JSON in a stream.
+pub fn render_json_lines(view: &ResultView) -> String {
+    let line = |trial: &TrialRecord| {
+        let text = serde_json::to_string(&redact::redact_record(trial));
+        text.expect("a record has text keys; numbers that are none become null") + "\n"
+    };
+    view.trials.iter().map(line).collect()
+}
+
 /// Reads the output of [`render_json`]. Secrets are redacted here too: an older loadline that knew
 /// fewer kinds may have written the file. Errors: [`ReadError`] when it is something else, or of a
 /// newer format.

@@ -105,6 +105,7 @@ pub fn invalid_reason(cause: InvalidReason) -> &'static str {
         InvalidReason::Dependency => "what the application depends on failed or was the bottleneck",
         InvalidReason::RuntimeLost => "the container runtime went away",
         InvalidReason::OtherLimits => "the cluster gave it other limits than were ordered",
+        InvalidReason::OutOfTime => "the time was over before it ran",
         InvalidReason::OtherNode => "it ran on a node unlike that of the other trials",
         InvalidReason::LoadCommand => "the load command did not make its load",
         InvalidReason::Metrics => "a metric of the SLO could not be read",

@@ -63,6 +63,9 @@ pub struct SearchRunner<'a> {
     tried: ByAsk<AskAttempts>,
     slots: Vec<Option<SlotJob>>,
     pairs: HashMap<u32, usize>,
+    /// When no trial runs any more, by the host's clock, ns; `None` is never.
+    ends_at: Option<u64>,
+    longest_trial: Duration,
     caches: HashMap<PathBuf, InstalledCache>,
 }
 
@@ -81,8 +84,17 @@ impl<'a> SearchRunner<'a> {
             tried: ByAsk::default(),
             slots: (0..slots).map(|_| None).collect(),
             pairs: HashMap::new(),
+            ends_at: None,
+            longest_trial: Duration::ZERO,
             caches: HashMap::new(),
         }
+    }
+
+    /// The same runner with an end, by the host's clock, ns: trials that would end later do not run, and a
+    /// search answers with what it has.
+    pub fn ends_at(mut self, ends_at: Option<u64>) -> Self {
+        self.ends_at = ends_at;
+        self
     }
 
     /// Runs the asks of the search until it has its answer. Nothing runs after this returns, even
@@ -203,6 +215,11 @@ impl<'a> SearchRunner<'a> {
     fn run_turn(&mut self, open: &WantedTrials) -> Result<bool, RunError> {
         if self.watcher.is_interrupted() {
             return Err(RunError::Interrupted);
+        }
+        if self.is_out_of_time() {
+            self.stop_all()?;
+            self.leave_out(open);
+            return Ok(true);
         }
         if self.fill_slots(open)? {
             return Ok(true);

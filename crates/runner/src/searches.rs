@@ -150,7 +150,9 @@ fn memory_parameters(experiment: &Experiment, memory: Option<Bytes>) -> MemoryPa
 }
 
 fn usable_for_container(memory: Option<Bytes>) -> Option<Bytes> {
-    memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1))
+    let usable = memory.map(|m| m.mul_ratio(USABLE_MEMORY.0, USABLE_MEMORY.1));
+    // People read it: whole MiB.
+    usable.map(|usable| Bytes::from_mib(usable.as_mib() as u64))
 }
 
 pub fn price_search(

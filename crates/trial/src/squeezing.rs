@@ -32,8 +32,9 @@ const MOST_BUSY: u32 = 3;
 const COARSE: u64 = 97;
 const FINE: u64 = 99;
 
-/// Room above unreclaimable memory, in hundredths, below which the wall is near.
-const NEAR: u64 = 8;
+/// Room above unreclaimable memory, in hundredths, below which the wall is near. Of 29 squeezes with
+/// large steps down to 8 seven stormed in one, with 8 to 15 left: a wall that small steps pass.
+const NEAR: u64 = 16;
 
 /// Least room above unreclaimable memory, in bytes and in thousandths. Two kills were seen, with
 /// 2.7 and less than 2 MiB of room.
@@ -362,7 +363,7 @@ mod tests {
             }
             limit = next;
         }
-        assert_eq!((large, small), (21, 3));
+        assert_eq!((large, small), (18, 12));
         assert!(limit >= Bytes::from_mib(204) && limit < Bytes::from_mib(207));
         assert_eq!(least_limit(Bytes::from_mib(1000)), Bytes::from_mib(1015));
     }

@@ -84,7 +84,7 @@ pub enum MemoryStep {
     Infeasible {
         largest: Bytes,
     },
-    /// A size could not be measured in `retries` + 1 attempts in a row.
+    /// No size has passed, and this one could not be measured in `retries` + 1 attempts in a row.
     CouldNotMeasure {
         size: Bytes,
         attempts: u32,
@@ -116,6 +116,7 @@ pub struct MinMemory {
     low: u64,
     high: u64,
     high_known: bool,
+    passed: Vec<u64>,
     expected: Option<ExpectedSize>,
     confirming: Option<SizeConfirmation>,
     moved_up: u32,
@@ -150,6 +151,7 @@ impl MinMemory {
             low,
             high,
             high_known: parameters.high_passed,
+            passed: Vec::from_iter(parameters.high_passed.then_some(high)),
             expected: None,
             confirming: None,
             moved_up: 0,
@@ -242,7 +244,12 @@ impl MinMemory {
         self.invalid += 1;
         self.invalid_in_a_row += 1;
         if self.invalid_in_a_row > self.parameters.retries {
-            self.over = Some(MemorySearchEnd::CouldNotMeasure(at));
+            // The smallest size that passed is an answer, which its fresh starts test.
+            let passed = self.passed.iter().filter(|size| **size > self.low).min();
+            self.over = Some(match passed {
+                Some(size) => MemorySearchEnd::Confirmed(*size),
+                None => MemorySearchEnd::CouldNotMeasure(at),
+            });
         }
     }
 
@@ -250,6 +257,7 @@ impl MinMemory {
         self.starts += 1;
         self.invalid_in_a_row = 0;
         self.crashed_at = None;
+        self.passed.extend(passed.then_some(at));
         match (self.confirming, passed) {
             (Some(SizeConfirmation { at, passes }), true) => self.confirm(SizeConfirmation {
                 at,
@@ -527,12 +535,6 @@ mod tests {
         search.record_trial(size, TrialOutcome::Invalid).unwrap();
         search.record_trial(size, TrialOutcome::Invalid).unwrap();
         assert_eq!(search.next(), MemoryStep::Try(size, TrialPurpose::Search));
-        let mut hopeless = search.clone();
-        hopeless.record_trial(size, TrialOutcome::Invalid).unwrap();
-        assert_eq!(
-            hopeless.next(),
-            MemoryStep::CouldNotMeasure { size, attempts: 3 }
-        );
         search.record_trial(size, TrialOutcome::Pass).unwrap();
         assert_eq!(search.starts, 1);
         while let MemoryStep::Try(size, _) = search.next() {
@@ -542,6 +544,34 @@ mod tests {
             panic!("{:?}", search.next())
         };
         assert_eq!(answer.invalid, 2);
+    }
+
+    #[test]
+    fn a_size_that_cannot_be_measured_leaves_the_smallest_that_passed() {
+        let unmeasured = |high_passed, outcomes: &[TrialOutcome]| {
+            let mut search = MinMemory::new(MemoryParameters {
+                high_passed,
+                retries: 0,
+                margin: 0.0,
+                ..grid()
+            });
+            for outcome in outcomes {
+                let MemoryStep::Try(size, _) = search.next() else {
+                    panic!("no step")
+                };
+                search.record_trial(size, *outcome).unwrap();
+            }
+            search.next()
+        };
+        let found = |step| match step {
+            MemoryStep::Done(answer) => Some(answer.size.as_mib()),
+            _ => None,
+        };
+        use TrialOutcome::{Fail, Invalid, Pass};
+        assert_eq!(found(unmeasured(false, &[Invalid])), None);
+        assert_eq!(found(unmeasured(true, &[Invalid])), Some(1024.0));
+        assert_eq!(found(unmeasured(true, &[Pass, Invalid])), Some(256.0));
+        assert_eq!(found(unmeasured(true, &[Fail, Invalid])), Some(1024.0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use loadline_analysis::budget::SoakOutcome;
 use loadline_analysis::growth::GrowthVerdict;
 use loadline_analysis::offer::Offer;
 use loadline_analysis::recommend::{Conclusion, LevelSize, NoAnswer, Recommendation, recommend};
-use loadline_analysis::record::{TrialRecord, TrialVerdict};
+use loadline_analysis::record::{InvalidReason, TrialRecord, TrialVerdict};
 use loadline_analysis::search::size::{
     IncomparableBases, SearchedBase, SizeAnswer, SizeEnd, check_comparable,
 };
@@ -235,7 +235,8 @@ fn search_conclusion(
             error: why_none(&sized.searched),
         };
     };
-    let (trials, others) = (owned_records(&best.trials), owned_records(&best.others));
+    let (trials, mut others) = (owned_records(&best.trials), owned_records(&best.others));
+    others.retain(|trial| !trial.is_left_out());
     let configuration = best.configuration.clone();
     let mut recommendation = recommend(configuration, &best.answer, &trials, &others);
     recommendation.by_level = sized.by_level.iter().map(LevelSize::for_level).collect();
@@ -243,7 +244,8 @@ fn search_conclusion(
     if let Some(offer) = offer {
         recommendation.price_runs(offer, &trials);
     }
-    let ended = how_it_stands(&recommendation, prove);
+    let is_cut = trials.iter().any(TrialRecord::is_left_out);
+    let ended = how_it_stands(&recommendation, prove, is_cut);
     SearchConclusion::Found(Box::new(recommendation), ended)
 }
 
@@ -253,7 +255,11 @@ fn owned_records(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
 
 /// An answer that is not proven, of any JDK or application, misses the SLO (exit 1), unless its starts could not be measured
 /// (exit 4). A proof that was not asked for fails nothing.
-fn how_it_stands(best: &Recommendation, starts: u32) -> Result<CommandOutcome, Error> {
+fn how_it_stands(
+    best: &Recommendation,
+    starts: u32,
+    is_cut: bool,
+) -> Result<CommandOutcome, Error> {
     if starts > 0 && best.is_proven() && !best.by_level.iter().all(LevelSize::is_answered) {
         return Ok(CommandOutcome::SloMissed);
     }
@@ -263,6 +269,14 @@ fn how_it_stands(best: &Recommendation, starts: u32) -> Result<CommandOutcome, E
     let proof = &best.proof;
     if !proof.is_undecided() {
         return Ok(CommandOutcome::SloMissed);
+    }
+    if is_cut {
+        let what = format!(
+            "the time was over before the size was tested: {} of its fresh starts ran",
+            proof.starts
+        );
+        let hint = remedy(Some(TrialVerdict::Invalid(InvalidReason::OutOfTime)));
+        return Err(Error::new(FailureKind::Invalid, what).with_hint(hint));
     }
     let all = proof.starts + proof.not_measured;
     let what = format!(

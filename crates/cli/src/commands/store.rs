@@ -214,6 +214,10 @@ enum ExportFormat {
     Json,
     /// One row per trial
     Csv,
+    /// CSV with one row per second of each trial
+    Seconds,
+    /// One trial per line
+    Jsonl,
     /// For continuous integration: one test case per configuration
     Junit,
     /// For a pull request
@@ -228,7 +232,7 @@ enum ExportFormat {
 pub struct ExportArguments {
     #[command(flatten)]
     result: ResultFlags,
-    /// Output format [default: by the file's name (.csv, .md, .xml, .prom, .parquet), else json]
+    /// Output format [default: by the file's name (.csv, .jsonl, .md, .xml, .prom, .parquet), else json]
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
     /// Only this section of the Markdown, such as `sizes`
@@ -265,6 +269,8 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
         }
         ExportFormat::Json => loadline_report::render_json(&view),
         ExportFormat::Csv => loadline_report::render_csv(&view),
+        ExportFormat::Seconds => loadline_report::render_seconds(&view),
+        ExportFormat::Jsonl => loadline_report::render_json_lines(&view),
         ExportFormat::Junit => loadline_report::render_junit(&view),
         ExportFormat::Markdown => loadline_report::render_markdown(&view),
         ExportFormat::Openmetrics => {
@@ -297,7 +303,7 @@ fn export_table(view: &ResultView, path: Option<&Path>) -> Result<CommandOutcome
 const FOREIGN: [&str; 6] = ["doc", "docx", "odt", "pdf", "xls", "xlsx"];
 
 /// Endings of what `export` writes, and the report does not.
-const EXPORTED: [&str; 6] = ["csv", "json", "md", "parquet", "prom", "xml"];
+const EXPORTED: [&str; 7] = ["csv", "json", "jsonl", "md", "parquet", "prom", "xml"];
 
 fn refuse_ending(path: &Path, endings: &[&str], hint: &str) -> Result<(), Error> {
     let ending = path.extension().and_then(|ending| ending.to_str());
@@ -320,6 +326,7 @@ fn form_by_name(path: Option<&Path>) -> ExportFormat {
     let name = name.unwrap_or_default();
     match name.trim_end_matches(".gz").rsplit('.').next() {
         Some("csv") => ExportFormat::Csv,
+        Some("jsonl" | "ndjson") => ExportFormat::Jsonl,
         Some("md" | "markdown") => ExportFormat::Markdown,
         Some("xml") => ExportFormat::Junit,
         Some("prom") => ExportFormat::Openmetrics,

@@ -396,7 +396,7 @@ pub struct SearchFlags {
     #[arg(long, value_name = "PAIRS", help_heading = SEARCH)]
     pub compare: Option<u32>,
 
-    /// Longest time for all trials, the proof included, e.g. 20m
+    /// Longest time for all trials, e.g. 20m; then the best size so far is the answer
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub budget: Option<String>,
 }

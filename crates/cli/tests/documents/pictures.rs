@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::{TURN, checkout, diagrams, run, settle, workplace};
 
-const RESULT: &str = "records/2026-11-28-spring-web-size/result.json.gz";
+const RESULT: &str = "records/2026-11-30-spring-web-size/result.json.gz";
 /// A search that tried many sizes, down to where the service fails.
 const MANY_SIZES: &str = "records/2026-11-20-spring-web-size/result.json.gz";
 

@@ -359,15 +359,7 @@ const WRONG: &[Wrong] = &[
         USAGE,
         &["replicas (--replicas) needs prices", "hint: add prices"],
     ),
-    (
-        "size",
-        "--budget 5m",
-        USAGE,
-        &[
-            "budget (--budget) needs prices",
-            "With prices: --prices fargate",
-        ],
-    ),
+    ("size", "--budget 5", USAGE, &["--budget: `5`", "hint:"]),
     (
         "size",
         "--margin 200",

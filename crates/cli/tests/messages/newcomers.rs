@@ -110,9 +110,12 @@ pub const NEWCOMERS: &[Row] = &[
         &["a script of JMeter", "--load 'jmeter -n -t ", "/plan.jmx'"],
     ),
     (
-        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m -- java -jar a.jar",
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --budget 10m --soak 30m -- java -jar a.jar",
         USAGE,
-        &["needs prices", "--prove 3", "--prices fargate"],
+        &[
+            "--budget: a budget of 10m has no room for the soak",
+            "hint: give it several minutes more",
+        ],
     ),
     (
         "plan quoted.toml",

@@ -91,7 +91,7 @@ pub const RESULTS: &[Row] = &[
     (
         "export result.json.gz --format xml",
         USAGE,
-        &["invalid value 'xml'", "json, csv, junit, markdown"],
+        &["invalid value 'xml'", "json, csv, seconds, jsonl, junit, markdown"],
     ),
     (
         "export result.json.gz --section sizes",

@@ -422,7 +422,7 @@ fn wrong_manifests_are_refused_with_what_to_do() {
 fn the_files_beside_the_record_are_what_emit_writes() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../records/2026-11-28-spring-web-size/result.json.gz");
+        .join("../../records/2026-11-30-spring-web-size/result.json.gz");
     let folder = record.with_file_name("deploy");
     let record = record.display().to_string();
     let to = if std::env::var_os("LOADLINE_UPDATE").is_some() {
@@ -458,7 +458,7 @@ fn the_files_beside_the_record_are_what_emit_writes() {
 fn lint_objects_to_nothing_that_emit_writes() {
     let place = tempfile::tempdir().expect("a directory");
     let record = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../records/2026-11-28-spring-web-size/result.json.gz");
+        .join("../../records/2026-11-30-spring-web-size/result.json.gz");
     let request_only = changed_copy(place.path(), &record, |json| {
         let request_only = |of: &mut serde_json::Value| {
             of["configuration"]["cpu_millicpus"] = serde_json::Value::Null;

@@ -160,13 +160,13 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     details.extend(budget_or_margin(view, recommendation));
     details.push(proven_how(&claim));
     details.extend(pooled_sentences(&recommendation.proof));
+    details.extend(next_smaller(view, recommendation));
     details.extend(claim.describe_first_second());
     details.push(with_full_stop(&warming::answers_for(
         recommendation.question,
         claim.fresh_starts(),
         recommendation.configuration.warm_up,
     )));
-    details.extend(next_smaller(view, recommendation));
     let less_cpu = smaller::smaller_cpu(view, recommendation).into_iter();
     details.extend(less_cpu.map(|words| with_full_stop(&words)));
     let answer = &recommendation.configuration;
@@ -249,7 +249,8 @@ pub(super) fn own_options(recommendation: &Recommendation) -> Option<String> {
 /// `195Mi is too small (trial 22): ...`, where a trial shows it.
 pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let Some(next) = &recommendation.next_smaller else {
-        return smaller_that_passed(view, recommendation);
+        return unmeasured_below(view, recommendation)
+            .or_else(|| smaller_that_passed(view, recommendation));
     };
     let trial = view.trial_number(&next.trial);
     let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
@@ -262,6 +263,23 @@ pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -
 
 /// Where no smaller size was seen to fail: the smallest that kept the SLO, so that nobody takes the
 /// answer for the edge.
+/// Where the search passed over a size that it could not measure, smaller ones may be enough.
+fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
+    let size = recommendation.configuration.memory;
+    let groups = groups::group_trials(view).into_iter();
+    let unmeasured = groups.filter(|group| {
+        group.configuration.memory < size && group.evidence_trials().next().is_none()
+    });
+    let largest = unmeasured.max_by_key(|group| group.configuration.memory)?;
+    let last = largest.trials.last()?;
+    Some(format!(
+        "Less memory may be enough: {} could not be measured ({}: {}). Size again when the machine is quiet.",
+        groups::memory_words(largest.configuration),
+        figures::verdict_words(last.verdict),
+        last.reason.in_short(),
+    ))
+}
+
 fn smaller_that_passed(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let groups = groups::group_trials(view).into_iter();
     let smaller = groups.filter(|group| {

@@ -1,6 +1,7 @@
 //! "Which sizes keep the SLO?": a grid of variants and memory sizes, or a list when only the
 //! memory varied.
 
+use loadline_analysis::recommend::SmallerSize;
 use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_analysis::verdict::{self, VerdictThresholds};
 use loadline_sizing::Bytes;
@@ -101,7 +102,11 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
             "Peak memory"
         })
         .wrapping("What happened");
+    let mut lowered = lowered_limit(view, &groups);
     for group in &groups {
+        if let Some(row) = lowered.take_if(|next| next.memory.as_bytes() > memory_of(group)) {
+            table.add_row(lowered_row(row));
+        }
         let chosen = groups::is_chosen(view, group.configuration);
         let (verdict, tone) = group_verdict(group);
         let (passed, of) = group.passes();
@@ -130,10 +135,38 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
             table.mark_last();
         }
     }
+    if let Some(row) = lowered {
+        table.add_row(lowered_row(row));
+    }
     if !view.sends_requests() {
         table.drop_unknown_columns();
     }
     table
+}
+
+/// The limit at which the squeezed start broke: no start began there, so no group has it.
+fn lowered_limit<'a>(
+    view: &'a ResultView,
+    groups: &[ConfigurationGroup<'_>],
+) -> Option<&'a SmallerSize> {
+    let next = view.recommendation.as_ref()?.next_smaller.as_ref()?;
+    let began_there = groups
+        .iter()
+        .any(|g| g.configuration.memory == Some(next.memory));
+    (!began_there).then_some(next)
+}
+
+fn lowered_row(next: &SmallerSize) -> [TableCell; 7] {
+    let none = || TableCell::from(format::NONE);
+    [
+        next.memory.to_string().into(),
+        TableCell::new("too small", Tone::Bad),
+        none(),
+        none(),
+        none(),
+        none(),
+        next.breaks.in_short().into(),
+    ]
 }
 
 fn grid(view: &ResultView, groups: &[ConfigurationGroup<'_>], names: &ConfigurationNames) -> Table {

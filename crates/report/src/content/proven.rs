@@ -54,7 +54,8 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
     let quiet = claim.fresh_starts().filter(is_quiet).count() as u64;
     let unjudged = match quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
         true => format!(
-            " How far latency stays from its bound is not known: other programs disturbed all but {quiet} of {} starts, and it takes {DISTANT_STARTS}; size again when the machine is quiet.",
+            " How far latency stays from its bound is not known: other programs disturbed {} of {} starts, and it takes {DISTANT_STARTS} quiet ones; size again when the machine is quiet.",
+            proof.starts - quiet,
             proof.starts
         ),
         false => String::new(),

@@ -37,7 +37,9 @@ pub fn next_smaller<'a>(
     r: &Recommendation,
 ) -> Option<ConfigurationGroup<'a>> {
     let trial = view.trial_by_id(&r.next_smaller.as_ref()?.trial)?;
-    groups::group_of(view, &trial.configuration)
+    // A squeezed start began above the limit at which it broke, and its figures are of there.
+    let began_below = trial.configuration.memory < r.configuration.memory;
+    groups::group_of(view, &trial.configuration).filter(|_| began_below)
 }
 
 /// `475m CPU is too little (trial 6): p99 was 310ms`, where the search chose the CPU, and the same of its

@@ -476,10 +476,26 @@ fn few_starts_far_from_every_bound_say_which_is_nearest() {
     let sentence = "3 fresh starts kept it. The nearest bound is memory, 9.3 standard deviations away: at least 95 % of such starts stay below it (95 % confidence). `--prove 60` counts starts instead.";
     assert!(said.contains(sentence), "{said}");
     let disturbed = with(8, 6);
-    let sentence = "(95 % confidence). How far latency stays from its bound is not known: other programs disturbed all but 2 of 8 starts, and it takes 3; size again when the machine is quiet. `--prove 60`";
+    let sentence = "(95 % confidence). How far latency stays from its bound is not known: other programs disturbed 6 of 8 starts, and it takes 3 quiet ones; size again when the machine is quiet. `--prove 60`";
     assert!(disturbed.contains(sentence), "{disturbed}");
     assert!(!with(8, 5).contains("How far latency"), "three are enough");
     let counted = with(20, 0);
     assert!(!counted.contains("standard deviations"), "{counted}");
     assert!(counted.contains("0 of 20 fresh starts"), "{counted}");
+}
+
+#[test]
+fn the_table_has_the_limit_at_which_the_squeezed_start_broke() {
+    let mut view = fixture::budgeted();
+    let recommendation = view.recommendation.as_mut().expect("there is one");
+    let next = recommendation.next_smaller.as_mut().expect("there is one");
+    next.memory = Bytes::from_mib(199);
+    let text = render_terminal(&view, 100);
+    let rows: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let own = rows
+        .iter()
+        .position(|row| row.starts_with("199Mi  "))
+        .expect(&text);
+    assert!(rows[own].contains("too small "), "{text}");
+    assert!(rows[own - 1].contains("recommended"), "{text}");
 }

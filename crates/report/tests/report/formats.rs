@@ -1,6 +1,10 @@
 //! Every format of an ordinary result, and that its parts agree.
 
-use loadline_analysis::record::TrialVerdict;
+use std::time::Duration;
+
+use loadline_analysis::record::{
+    InvalidReason, PhaseSpan, SecondEvidence, TrialPhase, TrialVerdict,
+};
 use loadline_report::content::headline;
 use loadline_sizing::Bytes;
 
@@ -21,10 +25,10 @@ fn the_first_screen_of_a_search() {
     differ and for growth.
     0 of 8 fresh starts of exactly this size failed; up to 1 in 3 could still (95 % confidence); --prove
     60 narrows that to 1 in 20.
-    This answers for fresh starts, judged right after the warm-up asked for, as after a deployment
-    (--question start).
     195Mi is too small (trial 22): p99<50ms was measured as 109 ms; garbage collection stopped it 33 %
     of the time.
+    This answers for fresh starts, judged right after the warm-up asked for, as after a deployment
+    (--question start).
     Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux
     6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0.
 
@@ -54,10 +58,10 @@ fn a_search_in_the_terminal() {
     differ and for growth.
     0 of 8 fresh starts of exactly this size failed; up to 1 in 3 could still (95 % confidence); --prove
     60 narrows that to 1 in 20.
-    This answers for fresh starts, judged right after the warm-up asked for, as after a deployment
-    (--question start).
     195Mi is too small (trial 22): p99<50ms was measured as 109 ms; garbage collection stopped it 33 %
     of the time.
+    This answers for fresh starts, judged right after the warm-up asked for, as after a deployment
+    (--question start).
     Measured by 22 trials in 32 min, 2026-11-20 13:27 UTC, on 2 CPUs of AMD EPYC 7B13, 8Gi, Linux
     6.1.0-28-amd64 (Debian 12), cgroup hybrid; JDK 17 debian 17.0.13+11; loadline 0.1.0.
 
@@ -533,6 +537,63 @@ fn csv_keeps_failures_in_every_mean() {
 }
 
 #[test]
+fn seconds_have_a_row_each_with_their_phase_and_infinite_failures() {
+    let mut view = fixture::search();
+    view.trials.truncate(2);
+    let trial = &mut view.trials[1];
+    let second = |at_s: u64, achieved, errors, p99| SecondEvidence {
+        at_ns: at_s * 1_000_000_000,
+        achieved: Some(achieved),
+        errors: Some(errors),
+        p99,
+        ..Default::default()
+    };
+    trial.evidence.seconds = vec![
+        second(2, 0, 0, None),
+        second(3, 90, 10, None),
+        second(4, 100, 0, Some(Duration::from_millis(12))),
+    ];
+    let span = |phase, start: u64, end: u64| PhaseSpan {
+        phase,
+        start: start * 1_000_000_000,
+        end: end * 1_000_000_000,
+    };
+    trial.evidence.phases = vec![
+        span(TrialPhase::Start, 1, 2),
+        span(TrialPhase::Measure, 2, 4),
+    ];
+    view.trials[0].evidence.seconds.clear();
+    let csv = loadline_report::render_seconds(&view);
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|own| *own == name).expect(name);
+    let cells = |name| {
+        rows[1..]
+            .iter()
+            .map(|row| row[column(name)])
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(cells("trial"), ["2", "2", "2"]);
+    assert_eq!(cells("phase"), ["start", "measure", "measure"]);
+    assert_eq!(cells("second"), ["1.000", "2.000", "3.000"]);
+    assert_eq!(cells("p99_s"), ["", "inf", "0.012"]);
+    assert_eq!(cells("errors"), ["0", "10", "0"]);
+    assert_eq!(cells("memory_bytes"), ["", "", ""]);
+}
+
+#[test]
+fn json_lines_are_the_records_of_the_json() {
+    let view = fixture::search();
+    let whole: serde_json::Value =
+        serde_json::from_str(&loadline_report::render_json(&view)).expect("JSON");
+    let lines = loadline_report::render_json_lines(&view);
+    let records: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(whole["trials"], serde_json::Value::Array(records));
+}
+
+#[test]
 fn json_reads_back_as_the_records() {
     let view = fixture::search();
     let value: serde_json::Value =
@@ -799,4 +860,38 @@ fn an_answer_below_which_nothing_failed_names_the_size_that_passed() {
     let details = headline(&view).details;
     let wanted = "No smaller size failed: ";
     assert!(details.iter().any(|d| d.starts_with(wanted)), "{details:?}");
+}
+
+#[test]
+fn a_size_that_was_passed_over_is_named() {
+    let mut view = fixture::search();
+    view.trials.retain(|t| t.verdict == TrialVerdict::Pass);
+    let recommendation = view.recommendation.as_mut().expect("a recommendation");
+    recommendation.next_smaller = None;
+    let mut unmeasured = view.trials[0].clone();
+    unmeasured.configuration.memory = Some(Bytes::from_mib(180));
+    unmeasured.verdict = TrialVerdict::Invalid(InvalidReason::Noise);
+    unmeasured.reason = "other programs used 31 % of the CPUs".to_owned().into();
+    view.trials.push(unmeasured);
+    let details = headline(&view).details;
+    let wanted = "Less memory may be enough: 180Mi could not be measured (INVALID noise: other programs used 31 % of the CPUs). Size again when the machine is quiet.";
+    assert!(details.iter().any(|d| d == wanted), "{details:?}");
+}
+
+#[test]
+fn an_experiment_begins_with_its_best_and_its_worst() {
+    let mut view = fixture::matrix();
+    let first = view.trials[0].configuration.jvm_options.clone();
+    for trial in &mut view.trials {
+        trial.configuration.memory = Some(Bytes::from_mib(600));
+        for load in &mut trial.evidence.load {
+            load.offered_rate = None;
+            let is_first = trial.configuration.jvm_options == first;
+            load.achieved_rate = if is_first { 400.0 } else { 200.0 };
+        }
+    }
+    let sentence = headline(&view).sentence;
+    assert!(sentence.starts_with("Most requests: "), "{sentence}");
+    assert!(sentence.contains(" (400/s); fewest: "), "{sentence}");
+    assert!(sentence.contains(" (200/s). "), "{sentence}");
 }

@@ -99,6 +99,7 @@ fn other_formats_hold_nothing_that_acts() {
         loadline_report::render_terminal(&view, 100),
         loadline_report::render_markdown(&view),
         loadline_report::render_csv(&view),
+        loadline_report::render_seconds(&view),
         loadline_report::render_junit(&view),
     ] {
         assert!(!has_control(&text), "{}", &text[..200]);
@@ -113,6 +114,7 @@ fn other_formats_hold_nothing_that_acts() {
     }
     assert!(!loadline_report::render_terminal(&view, 100).contains('\r'));
     assert!(!loadline_report::render_json(&view).contains("hunter2"));
+    assert!(!loadline_report::render_json_lines(&view).contains("hunter2"));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{InvalidReason, TrialPurpose, TrialRecord, TrialVerdict};
+use loadline_analysis::record::{
+    Evidence, InvalidReason, MeasurementFailure, SCHEMA, TrialPurpose, TrialRecord, TrialVerdict,
+    VerdictReason,
+};
 use loadline_analysis::search::{TrialAsk, WantedTrials};
 use loadline_analysis::text;
 use loadline_cgroup::{BusyProgram, CpuUse};
@@ -19,6 +22,8 @@ const BACK_OFF: Duration = Duration::from_secs(2);
 /// Longest wait for a quiet machine before the second attempt; four times as long before the third.
 /// Chosen: a build often takes minutes.
 const QUIET_WAIT: Duration = Duration::from_secs(60);
+
+const OVER: &str = "the time of the search was over before it ran";
 
 /// How often the machine is looked at meanwhile.
 const QUIET_LOOK: Duration = Duration::from_millis(500);
@@ -175,6 +180,7 @@ impl SearchRunner<'_> {
     ) -> Result<bool, RunError> {
         let mut tried = self.tried.value_for(ask).copied().unwrap_or_default();
         tried.count_record(&record);
+        self.longest_trial = self.longest_trial.max(record.total_length());
         let is_over = is_enough_alone(&record) || tried.is_enough(&record);
         if !is_over {
             if record.verdict == TrialVerdict::Invalid(InvalidReason::DiskFull) {
@@ -195,6 +201,46 @@ impl SearchRunner<'_> {
             self.seen.add_record(ask, record, tried.spent);
         }
         Ok(is_over)
+    }
+
+    /// Whether no further trial ends in time: a trial that has begun may use what is left.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        let is_idle = self.slots.iter().all(Option::is_none);
+        let next = if is_idle {
+            self.longest_trial
+        } else {
+            Duration::ZERO
+        };
+        let next = self.host.host_clock_ns() + next.as_nanos() as u64;
+        self.ends_at.is_some_and(|end| next > end)
+    }
+
+    /// Answers what is still wanted with records of trials that never ran, so that the search ends.
+    pub(super) fn leave_out(&mut self, open: &WantedTrials) {
+        for ask in &open.wanted {
+            if self.seen.record_for(ask).is_none() {
+                let record = self.left_out(ask);
+                self.seen.add_record(ask, record, Duration::ZERO);
+            }
+        }
+    }
+
+    fn left_out(&self, ask: &TrialAsk) -> TrialRecord {
+        let reason = InvalidReason::OutOfTime;
+        TrialRecord {
+            schema: SCHEMA,
+            id: String::new(),
+            result: self.of.result.clone(),
+            purpose: ask.purpose,
+            configuration: ask.configuration.clone(),
+            repeat: ask.repeat,
+            started_at_unix_ms: 0,
+            slo: self.of.experiment.slo.clone(),
+            verdict: TrialVerdict::Invalid(reason),
+            reason: VerdictReason::from(OVER.to_owned()),
+            objectives: Vec::new(),
+            evidence: Evidence::failed(MeasurementFailure::new(reason, OVER)),
+        }
     }
 
     /// The same trial of an earlier result, as a record of this result that names its source. Fresh

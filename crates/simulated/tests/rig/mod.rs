@@ -164,7 +164,11 @@ pub fn run<S: TrialSearch>(
         reuse: Some("same".to_owned()),
         retries: false,
     };
-    SearchRunner::new(of, host, watch).run(search)
+    let budget = experiment.search.budget;
+    let ends_at = budget.map(|budget| host.host_clock_ns() + budget.as_nanos() as u64);
+    SearchRunner::new(of, host, watch)
+        .ends_at(ends_at)
+        .run(search)
 }
 
 /// Runs a search in a separate store; returns its answer, the events, and the virtual time it took.

@@ -34,6 +34,7 @@ pub(super) struct Climb {
     has_more_cpu: bool,
     trials: Vec<Arc<TrialRecord>>,
     pub(super) is_cold: bool,
+    is_out_of_time: bool,
 }
 
 impl Climb {
@@ -70,6 +71,7 @@ impl Climb {
             has_more_cpu: searched.more_cpu.is_some(),
             trials: Vec::new(),
             is_cold: false,
+            is_out_of_time: false,
         })
     }
 
@@ -88,6 +90,9 @@ impl Climb {
         let own = self.own_starts();
         if self.is_near() {
             return ProofStanding::Refuted;
+        }
+        if self.is_out_of_time {
+            return ProofStanding::NotMeasured;
         }
         let (Some(squeezed), ProofStanding::Proven) = (&self.squeezed, standing) else {
             return standing;
@@ -140,6 +145,7 @@ impl Climb {
                 outcome => self.ascent.record_start(outcome),
             }
             self.trials.push(Arc::clone(record));
+            self.is_out_of_time = record.is_left_out();
             self.is_cold = searched.longer.is_some() && is_cold(&self.trials);
             repeat += 1;
         }

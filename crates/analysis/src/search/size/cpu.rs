@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
 
-use super::study::{Course, Room, could_not_measure};
+use super::study::{Course, Room};
 use super::warmer::is_too_early;
 use super::{SearchedBase, SizeEnd, SmallestMemory};
 use crate::record::{Configuration, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
@@ -320,9 +320,7 @@ impl SmallestMemory {
                 let smaller = search.with_cpu(steps.levels[level]);
                 let (record, length) = smaller.start_with_room(size, TrialPurpose::Search, seen)?;
                 course.spent += length;
-                if let TrialVerdict::Invalid(_) = record.verdict {
-                    return Ok(course.ended(could_not_measure(size, &record), None));
-                }
+                // What could not be measured counts as too little: larger amounts remain.
                 // A limit above a request is no share of time.
                 let (slack, expected) = match range.low > LEAST_CPU {
                     true => (LIMIT_SLACK, None),

@@ -474,7 +474,7 @@ fn has_missed_aged(squeezed: &TrialRecord) -> bool {
     judged.verdict.is_evidence() && judged.verdict != TrialVerdict::Pass
 }
 
-pub(super) fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {
+fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {
     SizeEnd::CouldNotMeasure {
         size,
         reason: format!("{}: {}", record.verdict, record.reason),

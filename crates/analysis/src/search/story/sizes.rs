@@ -242,7 +242,7 @@ fn crashes_and_noise_are_told_from_misses() {
 }
 
 #[test]
-fn what_cannot_be_measured_ends_the_search() {
+fn a_size_that_cannot_be_measured_leaves_the_smallest_that_passed() {
     insta::assert_snapshot!(story(vec![example_search("")], |ask| match ask_mib(ask) {
         ..512 => (NOISE, 300),
         _ => (PASS, 300),

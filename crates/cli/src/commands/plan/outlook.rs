@@ -1,6 +1,7 @@
 //! What a search for the smallest memory takes: its starts and its time, in a sentence.
 
 use std::path::Path;
+use std::time::Duration;
 
 use loadline_analysis::search::outlook::Outlook;
 use loadline_analysis::search::size::cpu::CpuPolicy;
@@ -23,6 +24,7 @@ pub struct SearchOutlook {
     pub is_seen: bool,
     is_run: bool,
     question: JvmQuestion,
+    budget: Option<Duration>,
 }
 
 /// Starts more than with a given CPU, usually and in 95 of 100 searches: crate simulated,
@@ -80,6 +82,7 @@ pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> Sea
         is_seen: seen.is_some(),
         is_run: experiment.app.run.is_some(),
         question: experiment.search.question,
+        budget: experiment.search.budget,
     }
 }
 
@@ -93,9 +96,13 @@ impl SearchOutlook {
             time,
             time_95,
         } = self.outlook;
+        let budget = self.budget.filter(|budget| *budget < time_95);
+        let ends =
+            budget.map(|budget| format!("; the budget ends it after {}", format_span(budget)));
+        let ends = ends.unwrap_or_default();
         if self.is_run {
             return format!(
-                "a search takes about {starts} runs, {} if each takes {}; 95 in 100 searches take at most {starts_95} runs",
+                "a search takes about {starts} runs, {} if each takes {}; 95 in 100 searches take at most {starts_95} runs{ends}",
                 elapsed(time),
                 format_span(each),
             );
@@ -112,7 +119,7 @@ impl SearchOutlook {
             ),
         };
         format!(
-            "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}{longer}",
+            "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}{longer}{ends}",
             format_span(each),
             elapsed(time),
             elapsed(time_95),

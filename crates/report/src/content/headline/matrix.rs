@@ -1,14 +1,22 @@
-//! The headline of a matrix: how many configurations keep the SLO, and the smallest of these.
+//! The headline of a matrix: the best and the worst configuration, how many keep the SLO, and the
+//! smallest of these.
+
+use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
+use loadline_analysis::slo::{Objective, Quantile};
 
 use super::{Headline, slo_words};
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::content::peak;
 use crate::content::runs::{is_of_runs, under_load};
+use crate::figures::{self, TrialFigures, spread};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
+
+/// Medians that differ by less say nothing about their configurations.
+const NOTABLE: f64 = 1.05;
 
 pub fn matrix_headline(view: &ResultView) -> Headline {
     let groups = groups::group_trials(view);
@@ -34,6 +42,10 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
             under_load(view, view.load_of_all())
         ),
     };
+    let sentence = match extremes_sentence(view, &groups) {
+        Some(extremes) => format!("{extremes} {sentence}"),
+        None => sentence,
+    };
     let mut peak = groups.iter().filter(|_| judged == 1);
     let peak = peak.find_map(|group| peak::starts_sentence(group.evidence_trials()));
     Headline {
@@ -55,6 +67,94 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
             .chain(peak)
             .collect(),
     }
+}
+
+/// What an experiment compares, and how its best and its worst value are called.
+struct ComparedFigure {
+    best: String,
+    worst: &'static str,
+    is_rate: bool,
+    read: fn(&TrialFigures) -> Option<f64>,
+}
+
+/// A closed load shows how many requests a configuration carries, an open one how late they are answered.
+fn compared_figure(view: &ResultView, quantile: Quantile) -> ComparedFigure {
+    let has_latency = view.slo.objectives.iter().any(|objective| {
+        matches!(
+            objective,
+            Objective::Latency { .. } | Objective::MaxLatency { .. }
+        )
+    });
+    let mut loads = view
+        .evidence_trials()
+        .flat_map(|trial| &trial.evidence.load);
+    let is_closed = loads.all(|load| load.offered_rate.is_none());
+    match (has_latency, is_closed) {
+        (false, _) => ComparedFigure {
+            best: "Shortest start".to_owned(),
+            worst: "longest",
+            is_rate: false,
+            read: |figures| Some(figures.sli.start?.as_secs_f64()),
+        },
+        (true, true) => ComparedFigure {
+            best: "Most requests".to_owned(),
+            worst: "fewest",
+            is_rate: true,
+            read: |figures| figures.sli.achieved_rate,
+        },
+        (true, false) => ComparedFigure {
+            best: format!("Lowest {quantile}"),
+            worst: "highest",
+            is_rate: false,
+            read: |figures| Some(figures.headline?.known_time()?.as_secs_f64()),
+        },
+    }
+}
+
+/// `Lowest p99: 2 CPUs (9.31ms); highest: 250m CPU (62.0ms).`, if the memory is the same everywhere:
+/// otherwise the smallest size is the answer.
+fn extremes_sentence(view: &ResultView, groups: &[ConfigurationGroup]) -> Option<String> {
+    let memory = groups.first()?.configuration.memory;
+    if is_of_runs(view) || groups.iter().any(|g| g.configuration.memory != memory) {
+        return None;
+    }
+    let quantile = figures::headline_quantile(&view.slo.objectives);
+    let figure = compared_figure(view, quantile);
+    let median = |group: &ConfigurationGroup| {
+        let figures = group
+            .evidence_trials()
+            .map(|t| TrialFigures::for_trial(t, quantile));
+        let values: Vec<f64> = figures
+            .filter_map(|figures| (figure.read)(&figures))
+            .collect();
+        Some(spread(values.into_iter())?.median)
+    };
+    let mut known: Vec<(f64, &ConfigurationGroup)> = groups
+        .iter()
+        .filter_map(|group| Some((median(group)?, group)))
+        .collect();
+    known.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if figure.is_rate {
+        known.reverse();
+    }
+    let ((best, first), (worst, last)) = (known.first()?, known.last()?);
+    if (best / worst).max(worst / best) < NOTABLE {
+        return None;
+    }
+    let names = ConfigurationNames::for_result(view);
+    let show = |value: f64| match figure.is_rate {
+        true => format::as_rate(value),
+        false => format::measured_time(Duration::from_secs_f64(value)),
+    };
+    Some(format!(
+        "{}: {} ({}); {}: {} ({}).",
+        figure.best,
+        names.variant(first.configuration),
+        show(*best),
+        figure.worst,
+        names.variant(last.configuration),
+        show(*worst),
+    ))
 }
 
 fn single_configuration(view: &ResultView, groups: &[ConfigurationGroup]) -> String {

@@ -98,7 +98,7 @@ fn starts_that_miss_with_memory_to_spare_get_more_cpu() {
 }
 
 #[test]
-fn what_cannot_be_measured_at_some_cpu_ends_the_search() {
+fn a_cpu_that_cannot_be_measured_counts_as_too_little() {
     insta::assert_snapshot!(story(vec![over_cpus(2)], |ask| {
         (if millis(ask) < 600 { NOISE } else { PASS }, 300)
     }));
