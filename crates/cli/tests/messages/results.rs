@@ -91,7 +91,10 @@ pub const RESULTS: &[Row] = &[
     (
         "export result.json.gz --format xml",
         USAGE,
-        &["invalid value 'xml'", "json, csv, seconds, jsonl, junit, markdown"],
+        &[
+            "invalid value 'xml'",
+            "json, csv, seconds, jsonl, junit, markdown",
+        ],
     ),
     (
         "export result.json.gz --section sizes",

@@ -39,7 +39,7 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
         .map(|words| AnswerFact::new("Live set", words));
     let budget = budget::describe_budget(recommendation).or_else(|| claim.describe_unbudgeted());
     let budget = budget.map(|words| AnswerFact::new("Memory", words));
-    let proof = AnswerFact::new("Proof", proven_how(&claim));
+    let proof = AnswerFact::new("Proof", runs::say_of_runs(proven_how(&claim), view));
     let (measured, next) = match &recommendation.deployment {
         Some(deployment) => (carried_sentence(deployment), next_cheaper(view, deployment)),
         None => {
@@ -48,11 +48,12 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
             (measured_what(view, recommendation), next)
         }
     };
-    let measured = AnswerFact::new("Measured", measured);
+    // A run has no load.
+    let measured = (!runs::is_of_runs(view)).then(|| AnswerFact::new("Measured", measured));
     let first = incomplete.into_iter().chain(trend).chain(saving);
     let peak = peak::peak_sentence(view, recommendation);
     let peak = peak.map(|words| AnswerFact::new("Peak", words));
-    let first = first.chain([measured]).chain(peak).chain(budget);
+    let first = first.chain(measured).chain(peak).chain(budget);
     let steps = AnswerFact::new("Next", next_steps(view, &claim));
     let less_cpu = smaller::smaller_cpu(view, recommendation).into_iter();
     let less_cpu = less_cpu.map(|words| AnswerFact::new("Less CPU", with_full_stop(&words)));

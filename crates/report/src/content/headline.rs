@@ -265,10 +265,12 @@ pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -
 /// answer for the edge.
 /// Where the search passed over a size that it could not measure, smaller ones may be enough.
 fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
-    let size = recommendation.configuration.memory;
+    let answer = &recommendation.configuration;
     let groups = groups::group_trials(view).into_iter();
     let unmeasured = groups.filter(|group| {
-        group.configuration.memory < size && group.evidence_trials().next().is_none()
+        let own = group.configuration;
+        let is_below = own.memory < answer.memory && own.cpu == answer.cpu && own.jdk == answer.jdk;
+        is_below && group.evidence_trials().next().is_none()
     });
     let largest = unmeasured.max_by_key(|group| group.configuration.memory)?;
     let last = largest.trials.last()?;

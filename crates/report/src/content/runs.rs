@@ -8,9 +8,10 @@ use std::time::Duration;
 use loadline_analysis::budget::named_heap;
 use loadline_analysis::offer::RunPrice;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{JvmProcess, RunEvidence, TrialRecord};
+use loadline_analysis::record::{Configuration, JvmProcess, RunEvidence, TrialRecord};
 use loadline_analysis::sli;
 use loadline_sizing::Bytes;
+use loadline_sizing::hotspot::heap::DEFAULT_MAX_HEAP;
 
 use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationGroup};
@@ -195,8 +196,9 @@ fn largest(most: Option<f64>, share: f64) -> Option<f64> {
 }
 
 fn jvm_table(view: &ResultView) -> Option<Table> {
-    let runs = view.trials.iter().filter_map(|t| t.evidence.run.as_ref());
-    let run: &RunEvidence = runs.max_by_key(|run| run.jvms.len())?;
+    let runs = view.trials.iter();
+    let runs = runs.filter_map(|t| Some((&t.configuration, t.evidence.run.as_ref()?)));
+    let (configuration, run): (_, &RunEvidence) = runs.max_by_key(|(_, run)| run.jvms.len())?;
     if run.jvms.len() < 2 {
         return None;
     }
@@ -206,16 +208,49 @@ fn jvm_table(view: &ResultView) -> Option<Table> {
         .right("From")
         .right("Until")
         .right("Heap allowed")
+        .left("Heap from")
         .right("Heap taken")
         .right("After GC")
         .right("Most memory");
     for jvm in &run.jvms {
-        table.add_row(jvm_row(jvm));
+        table.add_row(jvm_row(jvm, configuration));
     }
     Some(table)
 }
 
-fn jvm_row(jvm: &JvmProcess) -> [TableCell; 8] {
+/// What allowed a JVM its heap: the configuration's options, HotSpot's default at the limit, or whoever
+/// started it.
+fn heap_origin(jvm: &JvmProcess, configuration: &Configuration) -> String {
+    let Some(heap) = jvm.heap_max else {
+        return format::NONE.into();
+    };
+    let is_near = |other: Bytes| {
+        let apart = heap.as_bytes().abs_diff(other.as_bytes());
+        apart <= (heap.as_bytes() / 50).max(GRAIN.as_bytes())
+    };
+    if named_heap(configuration).is_some_and(is_near) {
+        let variable = configuration.options_variable.clone();
+        return variable.unwrap_or_else(|| "options".to_owned());
+    }
+    match configuration.memory.map(default_heap).is_some_and(is_near) {
+        true => "default".to_owned(),
+        false => "its starter".to_owned(),
+    }
+}
+
+/// Collectors round the heap.
+const GRAIN: Bytes = Bytes::from_mib(2);
+
+/// Half of a small limit and a quarter of a large one (arguments.cpp, `Arguments::set_heap_size`).
+fn default_heap(limit: Bytes) -> Bytes {
+    let half = limit.mul_ratio(1, 2);
+    match half < DEFAULT_MAX_HEAP {
+        true => half,
+        false => limit.mul_ratio(1, 4).max(DEFAULT_MAX_HEAP),
+    }
+}
+
+fn jvm_row(jvm: &JvmProcess, configuration: &Configuration) -> [TableCell; 9] {
     let bytes = |bytes: Option<Bytes>| TableCell::from(format::bytes_or(bytes));
     [
         jvm.main.clone().into(),
@@ -226,6 +261,7 @@ fn jvm_row(jvm: &JvmProcess) -> [TableCell; 8] {
         format::measured_time(jvm.from).into(),
         format::measured_time(jvm.until).into(),
         bytes(jvm.heap_max),
+        heap_origin(jvm, configuration).into(),
         bytes(jvm.heap_committed),
         bytes(jvm.heap_after),
         bytes(Some(jvm.rss)),

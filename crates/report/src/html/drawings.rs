@@ -13,9 +13,15 @@ pub(super) struct LeadPicture {
 /// The first picture: the knee, the price curve, the comparison of levels, or else the drawing of
 /// the section that answers; empty if none can be drawn.
 pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
+    let slowest = match content::runs::is_of_runs(view) {
+        true => "run",
+        false => "start",
+    };
     let html = drawing(
         svg::draw_knee(view),
-        "Where it breaks: the slowest start of each size that was tried, up to twice the answer. Where several ran, a line reaches down to the fastest.",
+        &format!(
+            "Where it breaks: the slowest {slowest} of each size that was tried, up to twice the answer. Where several ran, a line reaches down to the fastest."
+        ),
     ) + &drawing(
         svg::draw_price(view),
         "What a price buys, and what the next cheaper deployments break. A cross at the upper edge has its p99 in requests that failed.",

@@ -1,19 +1,20 @@
-//! The knee of a search: latency over the memory limit, and where it breaks.
+//! The knee of a search: latency, or how long a run takes, over the memory limit, and where it breaks.
 //!
 //! The picture of the first screen. Each size appears once, by its worst trial, as in the table of
-//! sizes; sizes without a latency, because they died or their requests failed, appear at the upper
+//! sizes; sizes without a time, because they died or their requests failed, appear at the upper
 //! edge.
 
 use std::time::Duration;
 
 use loadline_analysis::record::TrialRecord;
-use loadline_analysis::slo::{Objective, Quantile};
+use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 use loadline_sizing::Bytes;
 
 use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
 use super::scale::AxisScale;
 use crate::content::groups::{self, ConfigurationGroup};
-use crate::figures::{self, TrialFigures};
+use crate::content::runs::is_of_runs;
+use crate::figures::{self, SeenLatency, TrialFigures};
 use crate::format;
 use crate::view::ResultView;
 
@@ -28,7 +29,8 @@ const WIDEST: u64 = 2;
 
 struct KneeSize {
     memory: Bytes,
-    /// The headline quantile of its trials, lowest and highest; `None` where it lies in failures.
+    /// The headline quantile of its trials or the time of its runs, lowest and highest; `None` where it
+    /// lies in failures.
     latency: Option<(Duration, Option<Duration>)>,
     keeps_slo: bool,
     is_chosen: bool,
@@ -56,8 +58,9 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     if all.len() < 2 {
         return None;
     }
+    let what = shown_figure(view, quantile);
     let label = format!(
-        "Worst {quantile} over the memory limit, marked by verdict; the table of sizes has the values."
+        "Worst {what} over the memory limit, marked by verdict; the table of sizes has the values."
     );
     let mut drawing = SvgDrawing::new("knee", HEIGHT, &label);
     let bound = bound(view, quantile);
@@ -68,7 +71,10 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     let latencies = all.iter().filter_map(highest).chain(bound).map(ms);
     let y = AxisScale::log_around(latencies, (bottom, top + 24.0))?;
     too_small(&mut drawing, &all, &x, (top, bottom));
-    let title = format!("worst {quantile}, {}", view.latency_origin());
+    let title = match is_of_runs(view) {
+        true => format!("worst {what}"),
+        false => format!("worst {what}, {}", view.latency_origin()),
+    };
     axes(&mut drawing, &all, (&x, &y), (top, bottom), &title);
     if let Some(bound) = bound {
         let at = y.position_of(ms(bound));
@@ -102,6 +108,21 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     Some(drawing.finish_svg())
 }
 
+fn shown_figure(view: &ResultView, quantile: Quantile) -> String {
+    match is_of_runs(view) {
+        true => "run time".to_owned(),
+        false => quantile.to_string(),
+    }
+}
+
+fn shown_time(view: &ResultView, trial: &TrialRecord, quantile: Quantile) -> Option<SeenLatency> {
+    match is_of_runs(view) {
+        true => trial.evidence.start.ready.map(SeenLatency::At),
+        false => TrialFigures::for_trial(trial, quantile).headline,
+    }
+}
+
+/// The heap of a run follows its limit.
 fn is_by_memory_alone(view: &ResultView) -> bool {
     let Some(first) = view.trials.first() else {
         return false;
@@ -109,11 +130,18 @@ fn is_by_memory_alone(view: &ResultView) -> bool {
     let rest = |t: &TrialRecord| {
         let mut configuration = t.configuration.clone();
         configuration.memory = first.configuration.memory;
+        if is_of_runs(view) {
+            let is_heap = |text: &str| text.starts_with("-Xm") || text.contains("PreTouch");
+            configuration
+                .jvm_options
+                .retain(|option| !is_heap(&option.text));
+        }
         configuration
     };
+    let first = rest(first);
     view.trials
         .iter()
-        .all(|t| groups::is_same(&rest(t), &first.configuration))
+        .all(|t| groups::is_same(&rest(t), &first))
 }
 
 fn knee_size(
@@ -125,12 +153,12 @@ fn knee_size(
     group.evidence_trials().next()?;
     let seen = group
         .evidence_trials()
-        .map(|t| TrialFigures::for_trial(t, quantile).headline);
+        .map(|t| shown_time(view, t, quantile));
     let seen = figures::spread(seen.flatten());
     let is_chosen = groups::is_chosen(view, group.configuration);
     let (kept, of) = group.passes();
     let worst = seen.map_or_else(String::new, |s| {
-        format!(", worst {quantile} {}", s.high.show())
+        format!(", worst {} {}", shown_figure(view, quantile), s.high.show())
     });
     let chosen = match is_chosen {
         true => format!(", {}", view.chosen_as()),
@@ -151,6 +179,7 @@ fn knee_size(
 fn bound(view: &ResultView, quantile: Quantile) -> Option<Duration> {
     let bound = |objective: &Objective| match objective {
         Objective::Latency { quantile: q, bound } if *q == quantile => Some(*bound),
+        Objective::Run(RunObjective::Time { bound }) => Some(*bound),
         _ => None,
     };
     view.slo.objectives.iter().find_map(bound)

@@ -7,7 +7,7 @@ use loadline_analysis::price::InstanceSize;
 use loadline_analysis::record::{JvmProcess, RunEvidence, ValueProvenance};
 use loadline_report::content::headline;
 use loadline_report::emit::{Artefact, RunShape, emit_run};
-use loadline_report::{ResultView, render_terminal};
+use loadline_report::{ResultView, render_html, render_terminal};
 use loadline_sizing::Bytes;
 
 use crate::artefacts::text;
@@ -179,4 +179,42 @@ fn an_answer_says_where_the_heap_goes_and_what_a_run_costs() {
     );
     let costs = said.details.iter().find(|line| line.contains("costs"));
     insta::assert_snapshot!(costs.expect("it has prices"), @"A run costs $0.0080 on runners.csv in linux: 60 s of 2 vCPU, 8Gi, price of 2026-11-01; in 4 vCPU, 16Gi it costs $0.0160.");
+}
+
+#[test]
+fn the_picture_of_a_job_is_its_time_over_its_memory() {
+    let mut view = build(Some("MAVEN_OPTS"), &["-Xms64m", "-Xmx64m"]);
+    for (heap, trial) in (40..).zip(&mut view.trials) {
+        let heap = fixture::option(&format!("-Xmx{heap}m"), ValueProvenance::Measured);
+        trial.configuration.options_variable = Some("MAVEN_OPTS".to_owned());
+        trial.configuration.jvm_options = vec![heap];
+    }
+    let html = render_html(&view);
+    assert!(
+        html.contains("Worst run time over the memory limit"),
+        "{html}"
+    );
+    assert!(html.contains("the slowest run of each size"), "{html}");
+    assert!(!html.contains("worst p99"), "{html}");
+}
+
+#[test]
+fn each_jvm_of_a_run_says_where_its_heap_is_from() {
+    let mut view = build(Some("MAVEN_OPTS"), &["-Xms64m", "-Xmx64m"]);
+    let answer = view.recommendation.as_ref().expect("it has one");
+    let answer = answer.configuration.clone();
+    for trial in &mut view.trials {
+        trial.configuration = answer.clone();
+        let run = trial.evidence.run.as_mut().expect("it is a run");
+        run.jvms[1].heap_max = Some(Bytes::from_mib(106));
+    }
+    let text = render_terminal(&view, 160);
+    let row = |jvm: &str| {
+        let mut lines = text.lines().map(str::trim_start);
+        lines.find(|line| line.starts_with(jvm)).expect(jvm)
+    };
+    assert!(row("org.codehaus").contains("MAVEN_OPTS"), "{text}");
+    // Half of the 212Mi.
+    assert!(row("surefirebooter-1").contains("default"), "{text}");
+    assert!(row("surefirebooter-2").contains("its starter"), "{text}");
 }
