@@ -9,6 +9,7 @@ use loadline_analysis::slo::Objective;
 use loadline_sizing::Cpus;
 
 use super::groups::{self, ConfigurationGroup};
+use super::headline;
 use super::section::{Section, SectionBlock};
 use crate::figures::{self, TrialFigures, spread};
 use crate::format;
@@ -23,7 +24,11 @@ pub fn smaller_section(view: &ResultView) -> Option<Section> {
         Some(next) => format!("Does it keep the SLO, and why not {}?", next.memory),
         None => "Does it keep the SLO?".to_owned(),
     };
+    let is_squeezed = next.is_none() && recommendation.next_smaller.is_some();
+    let squeezed = is_squeezed.then(|| headline::next_smaller(view, recommendation));
+    let squeezed = squeezed.flatten().map(SectionBlock::Paragraph);
     let section = Section::new("slo", title)
+        .with_all(squeezed)
         .with_block(SectionBlock::Paragraph(
             "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.".to_owned(),
         ))
