@@ -203,7 +203,7 @@ impl SearchRunner<'_> {
         Ok(is_over)
     }
 
-    /// Whether no further trial ends in time: a trial that has begun may use what is left.
+    /// Whether no further trial ends in time; one that has begun may use the rest.
     pub(super) fn is_out_of_time(&self) -> bool {
         let is_idle = self.slots.iter().all(Option::is_none);
         let next = if is_idle {
@@ -215,7 +215,7 @@ impl SearchRunner<'_> {
         self.ends_at.is_some_and(|end| next > end)
     }
 
-    /// Answers what is still wanted with records of trials that never ran, so that the search ends.
+    /// Answers the asks still open with records of trials that never ran, so that the search ends.
     pub(super) fn leave_out(&mut self, open: &WantedTrials) {
         for ask in &open.wanted {
             if self.seen.record_for(ask).is_none() {
