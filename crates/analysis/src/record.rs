@@ -191,6 +191,11 @@ pub enum InvalidReason {
 }
 
 impl InvalidReason {
+    /// Whether a search goes on without such a trial: nothing is wrong but the moment.
+    pub fn is_passed_over(self) -> bool {
+        self.is_disturbance() || self == Self::OutOfTime
+    }
+
     /// Whether a quieter machine is the remedy.
     pub fn is_disturbance(self) -> bool {
         matches!(

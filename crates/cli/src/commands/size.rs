@@ -244,8 +244,8 @@ fn search_conclusion(
     if let Some(offer) = offer {
         recommendation.price_runs(offer, &trials);
     }
-    let is_cut = trials.iter().any(TrialRecord::is_left_out);
-    let ended = how_it_stands(&recommendation, prove, is_cut);
+    let last = trials.last().map(|trial| trial.verdict);
+    let ended = how_it_stands(&recommendation, prove, last);
     SearchConclusion::Found(Box::new(recommendation), ended)
 }
 
@@ -258,7 +258,7 @@ fn owned_records(records: &[Arc<TrialRecord>]) -> Vec<TrialRecord> {
 fn how_it_stands(
     best: &Recommendation,
     starts: u32,
-    is_cut: bool,
+    last: Option<TrialVerdict>,
 ) -> Result<CommandOutcome, Error> {
     if starts > 0 && best.is_proven() && !best.by_level.iter().all(LevelSize::is_answered) {
         return Ok(CommandOutcome::SloMissed);
@@ -270,20 +270,18 @@ fn how_it_stands(
     if !proof.is_undecided() {
         return Ok(CommandOutcome::SloMissed);
     }
-    if is_cut {
-        let what = format!(
+    let all = proof.starts + proof.not_measured;
+    let what = match last {
+        Some(TrialVerdict::Invalid(InvalidReason::OutOfTime)) => format!(
             "the time was over before the size was tested: {} of its fresh starts ran",
             proof.starts
-        );
-        let hint = remedy(Some(TrialVerdict::Invalid(InvalidReason::OutOfTime)));
-        return Err(Error::new(FailureKind::Invalid, what).with_hint(hint));
-    }
-    let all = proof.starts + proof.not_measured;
-    let what = format!(
-        "the proof could not be measured: {} of its {all} fresh starts are invalid",
-        proof.not_measured
-    );
-    Err(Error::new(FailureKind::Invalid, what).with_hint(remedy(None)))
+        ),
+        _ => format!(
+            "the proof could not be measured: {} of its {all} fresh starts are invalid",
+            proof.not_measured
+        ),
+    };
+    Err(Error::new(FailureKind::Invalid, what).with_hint(remedy(last)))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loadline_sizing::{Bytes, Cpus};
 
-use super::study::{Course, Room};
+use super::study::{Course, Room, ends_search};
 use super::warmer::is_too_early;
 use super::{SearchedBase, SizeEnd, SmallestMemory};
 use crate::record::{Configuration, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
@@ -320,7 +320,10 @@ impl SmallestMemory {
                 let smaller = search.with_cpu(steps.levels[level]);
                 let (record, length) = smaller.start_with_room(size, TrialPurpose::Search, seen)?;
                 course.spent += length;
-                // What could not be measured counts as too little: larger amounts remain.
+                if let Some(end) = ends_search(&record) {
+                    return Ok(course.ended(end, None));
+                }
+                // Where noise prevented the measurement, the amount counts as too little.
                 // A limit above a request is no share of time.
                 let (slack, expected) = match range.low > LEAST_CPU {
                     true => (LIMIT_SLACK, None),

@@ -369,6 +369,10 @@ impl<'a> Course<'a> {
                 return Err(steps.wanted_trials(ask, self.trials.is_empty(), self.seen));
             };
             self.spent += self.seen.spent(&ask);
+            if let Some(end) = ends_search(record) {
+                self.take(record);
+                return Ok(self.ended(end, None));
+            }
             steps.take_outcome(TrialOutcome::from(record.verdict));
             steps.learn_memory(record);
             self.take(record);
@@ -472,6 +476,15 @@ fn has_missed_aged(squeezed: &TrialRecord) -> bool {
         &VerdictThresholds::default(),
     );
     judged.verdict.is_evidence() && judged.verdict != TrialVerdict::Pass
+}
+
+/// What cannot be measured at any moment would fail at every size.
+pub(super) fn ends_search(record: &TrialRecord) -> Option<SizeEnd> {
+    let TrialVerdict::Invalid(reason) = record.verdict else {
+        return None;
+    };
+    let size = record.configuration.memory?;
+    (!reason.is_passed_over()).then(|| could_not_measure(size, record))
 }
 
 fn could_not_measure(size: Bytes, record: &TrialRecord) -> SizeEnd {

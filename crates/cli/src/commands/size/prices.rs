@@ -50,7 +50,7 @@ fn derive_conclusion(search: &PriceSearch, priced: PriceAnswer, prove: u32) -> S
     match priced.found {
         Some(found) => {
             let best = recommend(&grounds, found);
-            let ended = how_it_stands(&best, prove, false);
+            let ended = how_it_stands(&best, prove, None);
             SearchConclusion::Found(Box::new(best), ended)
         }
         None => no_deployment(&priced.searched, &grounds),
