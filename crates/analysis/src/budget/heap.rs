@@ -133,7 +133,7 @@ fn enlargements(room: &Evidence, gc: &GcEvidence) -> (u64, Duration) {
 }
 
 /// The judged pauses. Other programs stretch pauses and never shorten them, so of a disturbed start each
-/// young one counts as the shortest quarter: next to a build seven pauses took 31 ms instead of 19, and
+/// young one counts as the shortest quarter: next to a build seven pauses took 31 ms instead of 20, and
 /// the heap became 64 MiB instead of 56.
 fn pause_sum(room: &Evidence, gc: &GcEvidence) -> Option<Duration> {
     let all = gc.measure_pause_sum?;

@@ -535,6 +535,19 @@ mod tests {
         search.record_trial(size, TrialOutcome::Invalid).unwrap();
         search.record_trial(size, TrialOutcome::Invalid).unwrap();
         assert_eq!(search.next(), MemoryStep::Try(size, TrialPurpose::Search));
+        let mut hopeless = MinMemory::new(MemoryParameters {
+            high_passed: false,
+            ..grid()
+        });
+        let first = mib(1024);
+        for _ in 0..3 {
+            hopeless.record_trial(first, TrialOutcome::Invalid).unwrap();
+        }
+        let given_up = MemoryStep::CouldNotMeasure {
+            size: first,
+            attempts: 3,
+        };
+        assert_eq!(hopeless.next(), given_up);
         search.record_trial(size, TrialOutcome::Pass).unwrap();
         assert_eq!(search.starts, 1);
         while let MemoryStep::Try(size, _) = search.next() {
@@ -568,7 +581,6 @@ mod tests {
             _ => None,
         };
         use TrialOutcome::{Fail, Invalid, Pass};
-        assert_eq!(found(unmeasured(false, &[Invalid])), None);
         assert_eq!(found(unmeasured(true, &[Invalid])), Some(1024.0));
         assert_eq!(found(unmeasured(true, &[Pass, Invalid])), Some(256.0));
         assert_eq!(found(unmeasured(true, &[Fail, Invalid])), Some(1024.0));

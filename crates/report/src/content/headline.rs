@@ -261,8 +261,6 @@ pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -
     )))
 }
 
-/// Where no smaller size was seen to fail: the smallest that kept the SLO, so that nobody takes the
-/// answer for the edge.
 /// Where the search passed over a size that it could not measure, smaller ones may be enough.
 fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let answer = &recommendation.configuration;
@@ -282,6 +280,8 @@ fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Optio
     ))
 }
 
+/// Where no smaller size was seen to fail: the smallest that kept the SLO, so that nobody takes the
+/// answer for the edge.
 fn smaller_that_passed(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let groups = groups::group_trials(view).into_iter();
     let smaller = groups.filter(|group| {

@@ -218,8 +218,8 @@ fn jvm_table(view: &ResultView) -> Option<Table> {
     Some(table)
 }
 
-/// What allowed a JVM its heap: the configuration's options, HotSpot's default at the limit, or whoever
-/// started it.
+/// What allowed a JVM its heap, as far as its size tells: the configuration's options or HotSpot's default
+/// at the limit.
 fn heap_origin(jvm: &JvmProcess, configuration: &Configuration) -> String {
     let Some(heap) = jvm.heap_max else {
         return format::NONE.into();
@@ -234,7 +234,7 @@ fn heap_origin(jvm: &JvmProcess, configuration: &Configuration) -> String {
     }
     match configuration.memory.map(default_heap).is_some_and(is_near) {
         true => "default".to_owned(),
-        false => "its starter".to_owned(),
+        false => "not known".to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{JvmOption, TrialRecord, ValueProvenance};
 use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 use loadline_sizing::Bytes;
 
@@ -131,10 +131,10 @@ fn is_by_memory_alone(view: &ResultView) -> bool {
         let mut configuration = t.configuration.clone();
         configuration.memory = first.configuration.memory;
         if is_of_runs(view) {
-            let is_heap = |text: &str| text.starts_with("-Xm") || text.contains("PreTouch");
+            let is_measured = |option: &JvmOption| option.provenance == ValueProvenance::Measured;
             configuration
                 .jvm_options
-                .retain(|option| !is_heap(&option.text));
+                .retain(|option| !is_measured(option));
         }
         configuration
     };

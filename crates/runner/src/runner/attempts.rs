@@ -23,10 +23,10 @@ const BACK_OFF: Duration = Duration::from_secs(2);
 /// Chosen: a build often takes minutes.
 const QUIET_WAIT: Duration = Duration::from_secs(60);
 
-const OVER: &str = "the time of the search was over before it ran";
-
 /// How often the machine is looked at meanwhile.
 const QUIET_LOOK: Duration = Duration::from_millis(500);
+
+const OVER: &str = "the time of the search was over before it ran";
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AskAttempts {

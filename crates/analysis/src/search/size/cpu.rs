@@ -323,12 +323,12 @@ impl SmallestMemory {
                 if let Some(end) = ends_search(&record) {
                     return Ok(course.ended(end, None));
                 }
-                // Where noise prevented the measurement, the amount counts as too little.
                 // A limit above a request is no share of time.
                 let (slack, expected) = match range.low > LEAST_CPU {
                     true => (LIMIT_SLACK, None),
                     false => (1.0, target.expected_cpu(&record)),
                 };
+                // An amount that noise kept from being measured counts as too little.
                 steps.record_level(level, target.is_kept(&record, slack), expected);
                 course.trials.push(record);
             }

@@ -478,7 +478,7 @@ fn has_missed_aged(squeezed: &TrialRecord) -> bool {
     judged.verdict.is_evidence() && judged.verdict != TrialVerdict::Pass
 }
 
-/// What cannot be measured at any moment would fail at every size.
+/// What no quieter moment cures would come back at every size.
 pub(super) fn ends_search(record: &TrialRecord) -> Option<SizeEnd> {
     let TrialVerdict::Invalid(reason) = record.verdict else {
         return None;

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
-use loadline_analysis::slo::{Objective, Quantile};
+use loadline_analysis::slo::Quantile;
 
 use super::{Headline, slo_words};
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
+use crate::content::is_of_starts;
 use crate::content::peak;
 use crate::content::runs::{is_of_runs, under_load};
 use crate::figures::{self, TrialFigures, spread};
@@ -79,30 +80,24 @@ struct ComparedFigure {
 
 /// A closed load shows how many requests a configuration carries, an open one how late they are answered.
 fn compared_figure(view: &ResultView, quantile: Quantile) -> ComparedFigure {
-    let has_latency = view.slo.objectives.iter().any(|objective| {
-        matches!(
-            objective,
-            Objective::Latency { .. } | Objective::MaxLatency { .. }
-        )
-    });
     let mut loads = view
         .evidence_trials()
         .flat_map(|trial| &trial.evidence.load);
     let is_closed = loads.all(|load| load.offered_rate.is_none());
-    match (has_latency, is_closed) {
-        (false, _) => ComparedFigure {
+    match (is_of_starts(view), is_closed) {
+        (true, _) => ComparedFigure {
             best: "Shortest start".to_owned(),
             worst: "longest",
             is_rate: false,
             read: |figures| Some(figures.sli.start?.as_secs_f64()),
         },
-        (true, true) => ComparedFigure {
+        (false, true) => ComparedFigure {
             best: "Most requests".to_owned(),
             worst: "fewest",
             is_rate: true,
             read: |figures| figures.sli.achieved_rate,
         },
-        (true, false) => ComparedFigure {
+        (false, false) => ComparedFigure {
             best: format!("Lowest {quantile}"),
             worst: "highest",
             is_rate: false,
