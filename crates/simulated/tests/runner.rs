@@ -217,6 +217,25 @@ fn a_second_attempt_waits_for_a_quiet_machine_and_not_for_ever() {
 }
 
 #[test]
+fn a_budget_ends_the_wait_for_a_quiet_machine() {
+    let mut host = Faulty::new(1, |_, _| Some(invalid(InvalidReason::Noise)));
+    host.busy_until = u64::MAX;
+    let directory = rig::directory();
+    let (store, result) = rig::store(directory.path());
+    let mut experiment = experiment();
+    let budget = Duration::from_secs(40);
+    experiment.search.budget = Some(budget);
+    let matrix = Agenda::new(&experiment).matrix;
+    let at = (&store, result.as_str());
+    let records = rig::run(&mut host, &mut rig::watch(), at, &experiment, &matrix).unwrap();
+    assert!(records.iter().all(|record| record.is_left_out()));
+    let took = host.inner.elapsed();
+    assert!(took <= budget && took > budget / 2, "{took:?}");
+    let kept = store.finished_trials(&result).unwrap();
+    assert!(!kept.is_empty() && kept.iter().all(|record| !record.id.is_empty()));
+}
+
+#[test]
 fn a_trial_that_no_disturbance_voided_is_repeated_at_once() {
     let faults: [Fault; 3] = [
         |order, attempt| is_early(order, attempt).then_some(TrialEnding::Stopped),
