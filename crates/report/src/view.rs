@@ -12,7 +12,7 @@ use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{
     Configuration, LoadFrom, MachineDescription, TrialPurpose, TrialRecord,
 };
-use loadline_analysis::slo::Slo;
+use loadline_analysis::slo::{Objective, Slo};
 use loadline_sizing::JvmOptionSet;
 
 use crate::format;
@@ -42,7 +42,7 @@ pub struct ResultView {
     pub slo: Slo,
     pub recommendation: Option<Recommendation>,
     pub trials: Vec<TrialRecord>,
-    /// Why the result is not complete (`interrupted after 12 of 25 trials`); `None` when it is.
+    /// Why the result is not complete (`interrupted after 12 trials`); `None` when it is.
     pub incomplete: Option<String>,
     pub node: Option<TargetNode>,
     pub today: Option<CurrentLimits>,
@@ -75,6 +75,14 @@ impl ResultView {
     /// Whether its trials send requests; a run that ends and a consumer get none.
     pub fn sends_requests(&self) -> bool {
         self.slo.request_objective().is_some()
+    }
+
+    /// Whether its SLO bounds starts and no latency.
+    pub(crate) fn is_of_starts(&self) -> bool {
+        let all = &self.slo.objectives;
+        let is_start = |o: &Objective| matches!(o, Objective::Start { .. });
+        let is_latency = |o: &Objective| matches!(o, Objective::Latency { .. });
+        all.iter().any(is_start) && !all.iter().any(is_latency)
     }
 
     /// From when latencies count. A command of the user's does not say when it meant to send.

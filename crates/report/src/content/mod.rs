@@ -47,7 +47,6 @@ pub use reproduce::shell_quoted;
 pub use section::{Section, SectionBlock};
 
 use loadline_analysis::record::TrialPurpose;
-use loadline_analysis::slo::Objective;
 
 use crate::view::ResultView;
 
@@ -99,13 +98,6 @@ pub fn soak_section(view: &ResultView) -> Option<Section> {
     let is_soak =
         !view.trials.is_empty() && view.trials.iter().all(|t| t.purpose == TrialPurpose::Soak);
     is_soak.then(|| growth::growth_section(view)).flatten()
-}
-
-pub(crate) fn is_of_starts(view: &ResultView) -> bool {
-    let all = &view.slo.objectives;
-    let is_start = |o: &Objective| matches!(o, Objective::Start { .. });
-    let is_latency = |o: &Objective| matches!(o, Objective::Latency { .. });
-    all.iter().any(is_start) && !all.iter().any(is_latency)
 }
 
 pub fn sections(view: &ResultView) -> Vec<Section> {

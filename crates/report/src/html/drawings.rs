@@ -33,7 +33,7 @@ pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
         return LeadPicture { html, of: None };
     }
     let growth = content::soak_section(view).map(|section| section.id);
-    let starts = content::is_of_starts(view).then_some("start");
+    let starts = view.is_of_starts().then_some("start");
     let sections = growth.into_iter().chain(["instances", "scaling"]);
     for id in sections.chain(starts) {
         let html = of_section(id, view);

@@ -11,7 +11,6 @@ use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 
 use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
-use crate::content;
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::figures::{self, SeenLatency, Spread, TrialFigures};
 use crate::format;
@@ -120,7 +119,7 @@ fn has_several_levels(view: &ResultView, axis: &FactorAxis) -> bool {
 }
 
 fn of_latency(view: &ResultView) -> Option<Quantile> {
-    let of_latency = !content::is_of_starts(view);
+    let of_latency = !view.is_of_starts();
     of_latency.then(|| figures::headline_quantile(&view.slo.objectives))
 }
 

@@ -8,7 +8,6 @@ use loadline_analysis::slo::Quantile;
 
 use super::{Headline, slo_words};
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
-use crate::content::is_of_starts;
 use crate::content::peak;
 use crate::content::runs::{is_of_runs, under_load};
 use crate::figures::{self, TrialFigures, spread};
@@ -84,7 +83,7 @@ fn compared_figure(view: &ResultView, quantile: Quantile) -> ComparedFigure {
         .evidence_trials()
         .flat_map(|trial| &trial.evidence.load);
     let is_closed = loads.all(|load| load.offered_rate.is_none());
-    match (is_of_starts(view), is_closed) {
+    match (view.is_of_starts(), is_closed) {
         (true, _) => ComparedFigure {
             best: "Shortest start".to_owned(),
             worst: "longest",
