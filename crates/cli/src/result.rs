@@ -216,7 +216,8 @@ pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> 
         machine: row.machine.clone(),
         slo: redact::redact_slo(&experiment.slo),
         recommendation: recommendation.as_ref().map(redact::redact_recommendation),
-        incomplete: away_notice(store, row)?.or_else(|| incomplete(row, without.undecided)),
+        incomplete: away_notice(store, row)?
+            .or_else(|| incomplete(row, recommendation.is_some(), without.undecided)),
         warnings: without.left_out,
         trials: trials.iter().map(redact::redact_record).collect(),
     })
@@ -238,6 +239,10 @@ pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoA
     })
 }
 
+fn count_trials(row: &ResultRow) -> String {
+    format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial")
+}
+
 fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
     let place = store.away_location(&row.id)?;
     Ok(place.map(|place| {
@@ -245,27 +250,27 @@ fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> 
             "measured in the namespace {} ({}); {} fetched; fetch the rest, or take over: {}",
             place.namespace,
             place.context,
-            format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial"),
+            count_trials(row),
             next(&format!("resume {}", short(&row.id)))
         )
     }))
 }
 
-fn incomplete(row: &ResultRow, undecided: Option<String>) -> Option<String> {
+fn incomplete(row: &ResultRow, is_answered: bool, undecided: Option<String>) -> Option<String> {
+    let trials = count_trials(row);
+    let go_on = format!(
+        "continue with: {}",
+        next(&format!("resume {}", short(&row.id)))
+    );
     match row.status {
         ResultStatus::Done => None,
         ResultStatus::Failed if undecided.is_some() => undecided,
-        ResultStatus::Running => Some(format!("still running: {} trials so far", row.trials)),
-        ResultStatus::Interrupted => Some(format!(
-            "interrupted after {} trials; continue with: {}",
-            row.trials,
-            next(&format!("resume {}", short(&row.id)))
+        ResultStatus::Running => Some(format!("still running: {trials} so far")),
+        ResultStatus::Interrupted => Some(format!("interrupted after {trials}; {go_on}")),
+        ResultStatus::Failed if is_answered => Some(format!(
+            "ended after {trials}, before the size was tested; {go_on}"
         )),
-        ResultStatus::Failed => Some(format!(
-            "ended by an error after {} trials; continue with: {}",
-            row.trials,
-            next(&format!("resume {}", short(&row.id)))
-        )),
+        ResultStatus::Failed => Some(format!("ended by an error after {trials}; {go_on}")),
     }
 }
 

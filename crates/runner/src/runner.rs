@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, Evidence, StartCache, TrialRecord};
+use loadline_analysis::record::{Configuration, Evidence, StartCache, TrialPurpose, TrialRecord};
 use loadline_analysis::search::{ByAsk, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
 use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::classes::LoadedClasses;
@@ -65,7 +65,8 @@ pub struct SearchRunner<'a> {
     pairs: HashMap<u32, usize>,
     /// When no trial runs any more, by the host's clock, ns; `None` is never.
     ends_at: Option<u64>,
-    longest_trial: Duration,
+    /// The longest trial so far, by purpose: a squeeze takes several times as long as a fresh start.
+    longest: HashMap<TrialPurpose, Duration>,
     caches: HashMap<PathBuf, InstalledCache>,
 }
 
@@ -85,7 +86,7 @@ impl<'a> SearchRunner<'a> {
             slots: (0..slots).map(|_| None).collect(),
             pairs: HashMap::new(),
             ends_at: None,
-            longest_trial: Duration::ZERO,
+            longest: HashMap::new(),
             caches: HashMap::new(),
         }
     }
@@ -216,7 +217,7 @@ impl<'a> SearchRunner<'a> {
         if self.watcher.is_interrupted() {
             return Err(RunError::Interrupted);
         }
-        if self.is_out_of_time() {
+        if self.is_out_of_time(open) {
             self.stop_all()?;
             self.leave_out(open);
             return Ok(true);

@@ -180,7 +180,8 @@ impl SearchRunner<'_> {
     ) -> Result<bool, RunError> {
         let mut tried = self.tried.value_for(ask).copied().unwrap_or_default();
         tried.count_record(&record);
-        self.longest_trial = self.longest_trial.max(record.total_length());
+        let longest = self.longest.entry(record.purpose).or_default();
+        *longest = record.total_length().max(*longest);
         let is_over = is_enough_alone(&record) || tried.is_enough(&record);
         if !is_over {
             if record.verdict == TrialVerdict::Invalid(InvalidReason::DiskFull) {
@@ -203,16 +204,17 @@ impl SearchRunner<'_> {
         Ok(is_over)
     }
 
-    /// Whether no further trial ends in time; one that has begun may use the rest.
-    pub(super) fn is_out_of_time(&self) -> bool {
-        let is_idle = self.slots.iter().all(Option::is_none);
-        let next = if is_idle {
-            self.longest_trial
-        } else {
-            Duration::ZERO
+    /// Whether the next trial would end too late; one that has begun may use the rest.
+    pub(super) fn is_out_of_time(&self, open: &WantedTrials) -> bool {
+        let Some(ends_at) = self.ends_at else {
+            return false;
         };
-        let next = self.host.host_clock_ns() + next.as_nanos() as u64;
-        self.ends_at.is_some_and(|end| next > end)
+        let is_idle = self.slots.iter().all(Option::is_none);
+        let mut asks = open.wanted.iter().filter(|_| is_idle);
+        let next = asks.find(|ask| self.seen.record_for(ask).is_none());
+        let length = next.and_then(|ask| self.longest.get(&ask.purpose));
+        let length = length.map_or(0, |length| length.as_nanos() as u64);
+        self.host.host_clock_ns() + length > ends_at
     }
 
     /// Answers the asks still open with records of trials that never ran, so that the search ends.
