@@ -77,7 +77,10 @@ impl Ascent {
     /// How the size stands. Refuted: it is the largest that is tested, or its misses are none that more
     /// memory cures.
     pub fn size_standing(&self) -> ProofStanding {
-        let mut count = self.count;
+        self.standing_of(self.count)
+    }
+
+    fn standing_of(&self, mut count: ProofCount) -> ProofStanding {
         if self.is_by_distance {
             if count.not_measured > self.prove.max(count.passes) {
                 return ProofStanding::NotMeasured;
@@ -98,7 +101,10 @@ impl Ascent {
         let is_refuted = self.size_standing() == ProofStanding::Refuted && lacks_memory;
         if (is_refuted || is_doubted) && self.at < self.top {
             self.refuted.push(self.at);
-            self.at = match is_refuted {
+            // What memory does not cure says nothing about where its lack ends.
+            let mut of_memory = self.count;
+            of_memory.misses -= self.blind_misses;
+            self.at = match self.standing_of(of_memory) == ProofStanding::Refuted {
                 true => self.where_misses_end(),
                 false => self.little_higher().min(self.top),
             };
@@ -228,6 +234,14 @@ mod tests {
         let mut ascent = Ascent::new(parameters, 3, mib(224), []).by_distance();
         ascent.record_start(TrialOutcome::Fail);
         assert_eq!(ascent.current_size(), mib(236));
+        let mut ascent = Ascent::new(parameters, 3, mib(224), []).by_distance();
+        ascent.record_blind_miss();
+        ascent.record_start(TrialOutcome::Fail);
+        assert_eq!(
+            ascent.current_size(),
+            mib(236),
+            "one of the two lacked memory"
+        );
     }
 
     /// The sizes tried from 324 MiB up with 20 starts, where `misses` decides by size and by the
