@@ -76,7 +76,7 @@ fn why_thrashing(deadline: Duration, waited: Duration, refaults: &[u64]) -> Opti
         let rate = text::short_count((grown as f64 / LOOKS as f64) as u64);
         let waited = text::short_duration(waited);
         Some(format!(
-            "{waited} after its begin it read {rate} file pages a second again"
+            "{waited} after its start it read {rate} file pages a second again"
         ))
     })?
 }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(of(12, &thrash), None, "too soon");
         assert_eq!(of(20, &thrash[..3]), None);
         assert_eq!(of(20, &[0, 100_000, 100_500, 300_000]), None, "it got on");
-        insta::assert_snapshot!(of(13, &thrash).unwrap_or_default(), @"13s after its begin it read 100 k file pages a second again");
+        insta::assert_snapshot!(of(13, &thrash).unwrap_or_default(), @"13s after its start it read 100 k file pages a second again");
     }
 
     proptest! {

@@ -17,7 +17,9 @@ use crate::search::TrialOutcome;
 use crate::text;
 use crate::verdict::lacked_memory;
 
-pub use distance::{Distance, are_near, distances, squeezed, starts_by_distance, starts_when_near};
+pub use distance::{
+    Distance, are_near, distances, share_of_starts, squeezed, starts_by_distance, starts_when_near,
+};
 
 pub const COUNTED_STARTS: u32 = 20;
 pub const DISTANT_STARTS: u32 = 3;

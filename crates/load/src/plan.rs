@@ -48,7 +48,7 @@ pub struct LoadPlan {
     /// a free connection this long after its intended time is shed.
     #[serde(rename = "timeout_ns", with = "nanos")]
     pub timeout: Duration,
-    /// A connection that does not stand this long after its begin, TLS handshake included, has
+    /// A connection that is not open so long after it was begun, TLS handshake included, has
     /// failed, and the requests that wait for it; `None` is bounded by the timeout alone.
     #[serde(
         rename = "connect_timeout_ns",

@@ -39,6 +39,10 @@ const MEMORY_STRAYS: f64 = 0.023;
 /// With a known spread three starts suffice from here on: 1.645 (1 + 1/√3).
 const KNOWN_FACTOR: f64 = 2.6;
 
+/// Starts of one search share an hour and a machine. In quiet searches logarithms of p99 correlated by
+/// -0.2 (bundled service, seven searches) and 0.25 (Tika, three), CPU use by 0.3 to 0.6.
+const CORRELATION: f64 = 0.3;
+
 /// How far starts are from one bound.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distance {
@@ -96,6 +100,41 @@ pub fn starts_when_near(starts: &[&TrialRecord]) -> u32 {
         true => FEW_STARTS,
         false => 0,
     }
+}
+
+/// Share of all starts, in [0, 1], that stay below a bound at least so many deviations from the mean of
+/// these, with 95 % confidence if starts of one search correlate by [`CORRELATION`]. From the noncentral
+/// t distribution (Hahn and Meeker 1991, table A.12), with the variance of a mean of correlated values.
+pub fn share_of_starts(deviations: f64, starts: u64) -> f64 {
+    let (mut kept, mut too_far) = (-8.0, 8.0);
+    for _ in 0..30 {
+        let quantile = f64::midpoint(kept, too_far);
+        match confidence(quantile, deviations, starts, CORRELATION) >= 0.95 {
+            true => kept = quantile,
+            false => too_far = quantile,
+        }
+    }
+    normal_share(kept)
+}
+
+/// How sure `deviations` measured ones reach this quantile: the probability of the mean, over every
+/// deviation that so many starts can measure.
+fn confidence(quantile: f64, deviations: f64, starts: u64, correlation: f64) -> f64 {
+    let (n, free) = (starts as f64, starts.saturating_sub(1) as f64);
+    let of_mean = (correlation + (1.0 - correlation) / n).sqrt();
+    let measured = deviations * ((1.0 - correlation) / free).sqrt();
+    let (mut all, mut kept) = (0.0, 0.0);
+    for step in 0..500 {
+        let chi = (f64::from(step) + 0.5) * (free.sqrt() + 6.0) / 500.0;
+        let density = ((free - 1.0) * chi.ln() - chi * chi / 2.0).exp();
+        all += density;
+        kept += density * normal_share((measured * chi - quantile) / of_mean);
+    }
+    kept / all
+}
+
+fn normal_share(quantile: f64) -> f64 {
+    libm::erfc(-quantile / std::f64::consts::SQRT_2) / 2.0
 }
 
 pub fn squeezed<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<&'a TrialRecord> {
@@ -287,6 +326,19 @@ mod tests {
         assert_eq!(starts(&[2.0, 2.0, 2.0], 2.5), 3, "no spread");
         assert_eq!(starts_by_distance(&[]), 3);
         assert!(values(&[2.0], 3.0).is_empty(), "one start has no spread");
+    }
+
+    #[test]
+    fn the_factors_are_the_published_ones_and_starts_that_correlate_prove_less() {
+        for (starts, factor) in FACTORS {
+            let sure = confidence(1.6449, factor, u64::from(starts), 0.0);
+            assert!((sure - 0.95).abs() < 0.001, "{starts} {sure}");
+        }
+        for (deviations, starts, share) in [(7.66, 3, 0.899), (4.2, 5, 0.878), (2.91, 10, 0.846)] {
+            let own = share_of_starts(deviations, starts);
+            assert!((own - share).abs() < 0.002, "{starts} {own}");
+        }
+        assert!(share_of_starts(FARTHEST, 3) > 0.9999);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! How certain an answer is: the proof of its fresh starts, singly and together.
 
-use loadline_analysis::proof::{COUNTED_STARTS, DISTANT_STARTS, Proof, could_still};
+use loadline_analysis::proof::{
+    COUNTED_STARTS, DISTANT_STARTS, Proof, could_still, share_of_starts,
+};
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::verdict::was_disturbed;
 
@@ -52,6 +54,10 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
     let nearest = distances.min_by(|a, b| a.deviations.total_cmp(&b.deviations))?;
     let is_quiet = |t: &&TrialRecord| !was_disturbed(&t.evidence);
     let quiet = claim.fresh_starts().filter(is_quiet).count() as u64;
+    let judged = match quiet < u64::from(DISTANT_STARTS) {
+        true => proof.starts,
+        false => quiet,
+    };
     let unjudged = match quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
         true => format!(
             " How far latency stays from its bound is not known: other programs disturbed {} of {} starts, and it takes {DISTANT_STARTS} quiet ones; size again when the machine is quiet.",
@@ -61,13 +67,22 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
         false => String::new(),
     };
     Some(format!(
-        "{} kept it. The nearest bound is {}, {:.1} standard deviations away: at least 95 % of \
-         such starts stay below it (95 % confidence).{unjudged} `--prove {}` counts starts instead.",
+        "{} kept it. The nearest bound is {}, {:.1} standard deviations away: at least {} of such \
+         starts stay below it (95 % confidence, starts of one search being alike).{unjudged} \
+         `--prove {}` counts starts instead.",
         format::count_of(proof.starts as usize, "fresh start"),
         nearest.of,
         nearest.deviations,
+        share_at_least(share_of_starts(nearest.deviations, judged)),
         NARROWER.0,
     ))
+}
+
+fn share_at_least(share: f64) -> String {
+    match share < 0.999 {
+        true => format!("{:.0} %", (share * 100.0).floor()),
+        false => "99.9 %".to_owned(),
+    }
 }
 
 pub(super) fn pooled_sentences(proof: &Proof) -> impl Iterator<Item = String> {
