@@ -46,7 +46,9 @@ impl ExperimentFile {
         shipped.add_limits(&mut self.limits)?;
         shipped.add_start(&mut self.app, &mut left_out);
         shipped.add_environment(&mut self.app, &mut left_out);
-        shipped.add_readiness(&mut self.app);
+        if self.app.ends != Some(true) {
+            shipped.add_readiness(&mut self.app);
+        }
         Ok(Some(left_out))
     }
 

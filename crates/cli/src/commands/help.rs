@@ -56,6 +56,7 @@ const EXAMPLES: [(&str, &[&str]); 29] = [
         &[
             "loadline init",
             "loadline init --image registry/orders:1.4 --url /orders",
+            "loadline init --job -- mvn -o -q package",
         ],
     ),
     ("verify", &["loadline verify", "loadline verify --accept"]),

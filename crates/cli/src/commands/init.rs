@@ -49,6 +49,9 @@ pub struct InitArguments {
     /// Print the file instead of writing it
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
+    /// The application runs to its end: a build, a batch [default: as the manifest's kind tells]
+    #[arg(long, conflicts_with_all = ["url", "ready", "rate"])]
+    job: bool,
     /// Overwrite an existing file
     #[arg(long)]
     force: bool,
@@ -111,6 +114,7 @@ fn project_flags(arguments: &InitArguments) -> ProjectOverrides {
         cpu: arguments.cpu.clone(),
         memory: arguments.memory.clone(),
         manifest: arguments.manifest.clone(),
+        ends: arguments.job,
     }
 }
 

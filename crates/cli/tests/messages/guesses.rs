@@ -254,7 +254,9 @@ pub const GUESSES: &[Row] = &[
     (
         "soak --job",
         USAGE,
-        &["other commands have it: loadline verify --help, loadline size --help"],
+        &[
+            "other commands have it: loadline init --help, loadline verify --help, loadline size --help",
+        ],
     ),
     (
         "size --config text",

@@ -499,11 +499,11 @@ pub const STRANGERS: &[Row] = &[
         &["it is a compose file, not a Kubernetes manifest"],
     ),
     (
-        "init --manifest cronjob.yaml",
+        "init --manifest cronjob.yaml --url /",
         USAGE,
         &[
-            "CronJob/nightly runs to its end",
-            "loadline size --job --image NAME",
+            "CronJob/nightly: it runs to its end, and nothing calls it: --url is for a service",
+            "leave out --url",
         ],
     ),
     (

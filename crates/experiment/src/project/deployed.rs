@@ -19,6 +19,8 @@ pub struct DeployedManifest {
     pub container: Option<String>,
     pub image: Option<String>,
     pub has_memory: bool,
+    /// Whether its pods run to their end.
+    pub ends: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,17 +67,9 @@ pub(super) fn find_manifest(
                 RunRefusal::new(
                     file.display().to_string(),
                     "no container in it looks like a JVM",
-                    "give the manifest with your Deployment or StatefulSet",
+                    "give the manifest with your Deployment, StatefulSet or Job",
                 )
             })),
-            [one] if is_job(one) => Err(RunRefusal::new(
-                file.display().to_string(),
-                format!(
-                    "{} runs to its end, but init writes an experiment for a service",
-                    one.workload
-                ),
-                "size it with: loadline size --job --image NAME",
-            )),
             [one] => Ok(Some(ProjectGuess::new(
                 to_deployed_manifest(place, one, false),
                 "given",
@@ -99,10 +93,6 @@ pub(super) fn find_manifest(
         let found = jvm_containers(&sources);
         match found.as_slice() {
             [] => {}
-            [one] if is_job(one) => left_out.push(format!(
-                "{} in {directory}: it runs to its end (loadline size --job)",
-                one.workload
-            )),
             [one] => {
                 let file = to_deployed_manifest(place, one, sources.len() > 1);
                 let from = format!("{} in {}", one.workload, file.file.display());
@@ -157,6 +147,7 @@ fn to_deployed_manifest(
         container: is_one_of_several.then(|| found.container.name.clone()),
         image: image.map(str::to_owned),
         has_memory: found.container.limits.memory.is_some(),
+        ends: is_job(found),
     }
 }
 

@@ -57,17 +57,25 @@ pub struct ProjectOverrides {
     pub cpu: Option<String>,
     pub memory: Option<String>,
     pub manifest: Option<PathBuf>,
+    /// Whether the application runs to its end.
+    pub ends: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectLoad {
+    pub url: ProjectGuess<String>,
+    /// Requests a second.
+    pub rate: ProjectGuess<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     pub tool: Option<ProjectGuess<BuildTool>>,
     pub starts: ProjectGuess<StartMethod>,
-    pub url: ProjectGuess<String>,
+    /// `None` for a job, which nothing calls.
+    pub load: Option<ProjectLoad>,
     /// The path that answers when it is ready; `None` uses the load's.
     pub ready: Option<ProjectGuess<String>>,
-    /// Requests a second.
-    pub rate: ProjectGuess<String>,
     pub slo: ProjectGuess<String>,
     pub limits: Option<Limits>,
     pub manifest: Option<ProjectGuess<DeployedManifest>>,
@@ -77,6 +85,7 @@ pub struct Project {
 
 const RATE: &str = "50/s";
 const SLO: &str = "p99<250ms,errors<1%";
+const JOB_SLO: &str = "exit=0";
 const CPU: &str = "1";
 const MEMORY: &str = "512Mi";
 
@@ -97,16 +106,30 @@ impl Project {
             Some(starts) => ProjectGuess::new(starts.clone(), "given"),
             None => guess_start(&place, tool.as_ref(), manifest.as_ref(), composed.as_ref())?,
         };
+        let ends = told.ends || manifest.as_ref().is_some_and(|m| m.value.ends);
+        if ends {
+            refuse_load(told, manifest.as_ref())?;
+        }
         let served = served::find_endpoint(&place, manifest.as_ref(), composed.as_ref());
         let ready = match &told.ready {
             Some(path) => Some(ProjectGuess::new(path.clone(), "given")),
-            None => served.ready.clone(),
+            None => served.ready.clone().filter(|_| !ends),
+        };
+        let load = (!ends).then(|| ProjectLoad {
+            url: guess_url(told, &served),
+            rate: given_or(told.rate.as_ref(), RATE, "write what your users send"),
+        });
+        let (slo, add) = match ends {
+            true => (
+                JOB_SLO,
+                "add time<10m, or slower<10% than with the most memory",
+            ),
+            false => (SLO, "write what you promise them"),
         };
         let limits = guess_limits(&place, told, manifest.as_ref(), composed.as_ref())?;
         Ok(Self {
-            url: guess_url(told, &served),
-            rate: given_or(told.rate.as_ref(), RATE, "your users send"),
-            slo: given_or(told.slo.as_ref(), SLO, "you promise them"),
+            load,
+            slo: given_or(told.slo.as_ref(), slo, add),
             needs: needed_services(&starts.value, composed),
             tool,
             starts,
@@ -121,7 +144,26 @@ impl Project {
 fn given_or(told: Option<&String>, default: &str, what: &str) -> ProjectGuess<String> {
     match told {
         Some(text) => ProjectGuess::new(text.clone(), "given"),
-        None => ProjectGuess::new(default.to_owned(), format!("default: write what {what}")),
+        None => ProjectGuess::new(default.to_owned(), format!("default: {what}")),
+    }
+}
+
+fn refuse_load(
+    told: &ProjectOverrides,
+    manifest: Option<&ProjectGuess<DeployedManifest>>,
+) -> Result<(), RunRefusal> {
+    let given = [
+        ("--url", &told.url),
+        ("--ready", &told.ready),
+        ("--rate", &told.rate),
+    ];
+    match given.iter().find(|(_, value)| value.is_some()) {
+        Some((flag, _)) => Err(RunRefusal::new(
+            manifest.map_or("the job".to_owned(), |m| m.value.workload.clone()),
+            format!("it runs to its end, and nothing calls it: {flag} is for a service"),
+            format!("leave out {flag}, or name the manifest of a service: --manifest FILE"),
+        )),
+        None => Ok(()),
     }
 }
 
@@ -341,6 +383,10 @@ mod tests {
         Project::inspect_directory(place.path(), told)
     }
 
+    fn url(found: &Project) -> &str {
+        found.load.as_ref().map_or("", |load| &load.url.value)
+    }
+
     fn written(place: &tempfile::TempDir, project: &Project) -> (String, Experiment) {
         let text = project.to_toml();
         let path = place.path().join("loadline.toml");
@@ -360,9 +406,9 @@ mod tests {
             ..ProjectOverrides::default()
         };
         let found = looked(&place, &told).expect("it is found");
-        assert_eq!(found.url.value, "http://localhost:8080/owners");
+        assert_eq!(url(&found), "http://localhost:8080/owners");
         let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
-        assert_eq!(found.url.value, "http://localhost:8080/");
+        assert_eq!(url(&found), "http://localhost:8080/");
         assert_eq!(found.ready.map(|r| r.value), Some(":8081/ready".to_owned()));
 
         let unlisted = deploy.replace("{name: web, containerPort: 8080}", "");
@@ -374,7 +420,7 @@ mod tests {
         for (text, port) in [(by_number, 8085), (by_variable, 8181)] {
             let place = project(&[("k8s/deploy.yaml", &text)]);
             let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
-            assert_eq!(found.url.value, format!("http://localhost:{port}/"));
+            assert_eq!(url(&found), format!("http://localhost:{port}/"));
         }
         let place = project(&[(
             "k8s/deploy.yaml",
@@ -395,7 +441,7 @@ mod tests {
             ("src/main/resources/application.properties", settings),
         ]);
         let found = looked(&place, &ProjectOverrides::default()).expect("it is found");
-        assert_eq!(found.url.value, "http://localhost:8080/");
+        assert_eq!(url(&found), "http://localhost:8080/");
         let (_, experiment) = written(&place, &found);
         let ready = loadline_protocol::Readiness::Http {
             port: 9001,
@@ -417,7 +463,7 @@ mod tests {
             found.starts.value,
             StartMethod::Image("r/orders:1".to_owned())
         );
-        assert_eq!(found.url.value, "http://localhost:8090/");
+        assert_eq!(url(&found), "http://localhost:8090/");
         for (limits, expected) in [
             ("mem_limit: 1.5g, cpus: 1.5", ["1.5", "1536Mi"]),
             (
@@ -590,6 +636,46 @@ mod tests {
             "{text}"
         );
         assert!(experiment.app.image.is_some());
+    }
+
+    #[test]
+    fn a_job_has_no_load_and_no_probe() {
+        let job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {jobTemplate: {spec: {template: {spec: \
+            {containers: [{name: app, image: r/nightly:1, args: [--day, today], env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx200m}], \
+            resources: {limits: {cpu: 1, memory: 300Mi}}, readinessProbe: {httpGet: {path: /, port: 80}}}]}}}}}\n";
+        let place = project(&[("k8s/nightly.yaml", job)]);
+        let found = looked(&place, &ProjectOverrides::default()).expect("a project");
+        let (text, experiment) = written(&place, &found);
+        insta::assert_snapshot!(text, @r#"
+        # What this service promises, and how it is tried: `loadline verify` reads it.
+        # Every key: docs/reference/experiment.schema.json (loadline schema experiment).
+
+        slo = "exit=0" # default: add time<10m, or slower<10% than with the most memory
+
+        # Limits, JVM options, environment and probes are read from it.
+        manifest = "k8s/nightly.yaml" # CronJob/nightly in k8s/nightly.yaml
+
+        [app]
+        image = "r/nightly:1" # CronJob/nightly in k8s/nightly.yaml
+        ends = true # a job: judged by its exit, its time and its memory
+        "#);
+        assert_eq!(experiment.app.command, ["--day", "today"]);
+        let called = ProjectOverrides {
+            url: Some("/".to_owned()),
+            ..ProjectOverrides::default()
+        };
+        let refused = looked(&place, &called).expect_err("a load");
+        assert!(refused.hint.contains("leave out --url"), "{refused}");
+        let jar = project(&[("pom.xml", "<project/>"), ("target/a.jar", "x")]);
+        let told = ProjectOverrides {
+            ends: true,
+            ..ProjectOverrides::default()
+        };
+        let (text, _) = written(&jar, &looked(&jar, &told).expect("a project"));
+        assert!(
+            text.contains("ends = true") && !text.contains("[load]"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -43,6 +43,9 @@ impl Project {
                 push_key(&mut text, "image", toml_string(image), &self.starts.from)
             }
         }
+        if self.load.is_none() {
+            text += "ends = true # a job: judged by its exit, its time and its memory\n";
+        }
         // What the manifest's probe asks is read from there.
         let is_probe = |from: &str| from.starts_with("the probe");
         if let Some(ready) = self.ready.as_ref().filter(|r| !is_probe(&r.from)) {
@@ -60,19 +63,21 @@ impl Project {
             );
             let _ = writeln!(text, "services = [{}]", names.join(", "));
         }
-        text += "\n[load]\n";
-        push_key(
-            &mut text,
-            "url",
-            toml_string(&self.url.value),
-            &self.url.from,
-        );
-        push_key(
-            &mut text,
-            "rate",
-            toml_string(&self.rate.value),
-            &self.rate.from,
-        );
+        if let Some(load) = &self.load {
+            text += "\n[load]\n";
+            push_key(
+                &mut text,
+                "url",
+                toml_string(&load.url.value),
+                &load.url.from,
+            );
+            push_key(
+                &mut text,
+                "rate",
+                toml_string(&load.rate.value),
+                &load.rate.from,
+            );
+        }
         if let Some((cpu, memory)) = &self.limits {
             text += "\n[limits]\n";
             push_key(&mut text, "cpu", toml_string(&cpu.value), &cpu.from);
@@ -109,8 +114,10 @@ impl Project {
         if let Some(needs) = &self.needs {
             say("needs", needs.value.needs.join(", "), &needs.from);
         }
-        say("load", self.url.value.clone(), &self.url.from);
-        say("rate", self.rate.value.clone(), &self.rate.from);
+        if let Some(load) = &self.load {
+            say("load", load.url.value.clone(), &load.url.from);
+            say("rate", load.rate.value.clone(), &load.rate.from);
+        }
         say("slo", self.slo.value.clone(), &self.slo.from);
         if let Some((cpu, memory)) = &self.limits {
             let both = format!("{} CPU, {}", cpu.value, memory.value);
