@@ -10,7 +10,11 @@ use crate::lab::{Lab, recommended};
 use crate::process::{Call, Ended};
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 6] = [
+pub const CASES: [Case; 7] = [
+    (
+        "a_job_s_manifest_becomes_a_run",
+        a_job_s_manifest_becomes_a_run,
+    ),
     (
         "a_run_is_restored_before_and_changes_nothing",
         a_run_is_restored_before_and_changes_nothing,
@@ -82,6 +86,29 @@ fn a_run_is_restored_before_and_changes_nothing() -> Outcome {
         !project.join("made.txt").exists(),
         "the checkout was changed"
     );
+    None
+}
+
+fn a_job_s_manifest_becomes_a_run() -> Outcome {
+    let lab = Lab::new();
+    let project = project(&lab);
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: nightly}\nspec: {template: {spec: {containers: [\
+        {name: app, image: 'r/nightly:1', env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx64m}, {name: DAY, value: today}], \
+        resources: {limits: {cpu: 1, memory: 96Mi}}}]}}}";
+    fs::write(project.join("job.yaml"), job).expect("a manifest");
+    let script = "test $DAY = today";
+    let init = lab.bare(&["init"]).in_directory(&project);
+    init.args(&["--", "/bin/sh", "-c", script])
+        .into_end()
+        .expect_code(0)
+        .says(&["Job/nightly"]);
+    let run = lab.call("run").in_directory(&project);
+    run.args(&["--wait"]).into_end().expect_code(0);
+    let result = lab.result("last");
+    let trial = &result["trials"][0];
+    assert_eq!(trial["verdict"]["class"], "pass", "{trial}");
+    let limit = trial["configuration"]["memory_bytes"].as_u64();
+    assert_eq!(limit, Some(96 << 20), "{trial}");
     None
 }
 
