@@ -253,7 +253,7 @@ impl VerifyStatement {
         let plain = |name: &str, now: String, before: String, word: &str| {
             [name.to_owned(), now, before, word.to_owned()]
         };
-        vec![
+        let rows = [
             row("CPU time a request", &self.cpu_per_request_s, &cpu),
             row("Memory it needs", &self.memory_bytes, &memory),
             plain(
@@ -274,7 +274,10 @@ impl VerifyStatement {
                 rate(left.full_rate_before_per_second),
                 "computed; latency breaks before",
             ),
-        ]
+        ];
+        // A job has no requests.
+        let has_figure = |row: &[String; 4]| row[1..3].iter().any(|cell| cell != format::NONE);
+        rows.into_iter().filter(has_figure).collect()
     }
 
     pub fn to_text(&self) -> String {

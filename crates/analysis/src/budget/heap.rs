@@ -100,9 +100,10 @@ fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
     Some(live.saturating_add(Bytes::from_bytes((more * (1_u64 << 30) as f64) as u64)))
 }
 
+/// A run that ends is judged from its begin to its end.
 fn is_judged(room: &Evidence, at_ns: u64) -> bool {
     let mut judged = (room.phases.iter()).filter(|span| span.phase == TrialPhase::Measure);
-    judged.any(|span| (span.start..span.end).contains(&at_ns))
+    room.run.is_some() || judged.any(|span| (span.start..span.end).contains(&at_ns))
 }
 
 /// The heap behind most collections of the judged phase: a heap that grows late was smaller until then.
@@ -285,7 +286,7 @@ pub fn without_pretouch(mut configuration: Configuration) -> Configuration {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::record::{HeapAfter, MemoryParts, PhaseSpan};
+    use crate::record::{HeapAfter, MemoryParts, PhaseSpan, RunEvidence};
 
     /// A start of 10 s with this live set, heap in use (of 256 MiB) and GC CPU time.
     fn room(live: u64, committed: u64, gc_ms: u64) -> Evidence {
@@ -403,6 +404,31 @@ mod tests {
         }
         assert_eq!(choose_heap(&grown), choose_heap(&steady));
         assert_eq!(choose_heap(&steady).map(Bytes::as_mib), Some(56.0));
+    }
+
+    /// The launcher of Maven tests: 36 pauses of 3.3 ms in 10 s, while its heap grew from 8 to 28 MiB.
+    #[test]
+    fn a_run_counts_the_heap_that_it_had_and_not_the_one_it_may_have() {
+        let mut launcher = room(17, 28, 119);
+        launcher.memory = None;
+        launcher.run = Some(RunEvidence {
+            expected_exit: 0,
+            out_of_memory: None,
+            missing: Vec::new(),
+            reference: None,
+            jvms: Vec::new(),
+        });
+        let gc = launcher.gc.as_mut().expect("a log");
+        gc.heap_after_max = Some(Bytes::from_mib(17));
+        gc.heaps_after = (0..36_u64)
+            .map(|n| HeapAfter {
+                at_ns: n * 250_000_000,
+                bytes: Bytes::from_mib(5 + n / 3),
+                committed: Some(Bytes::from_mib(8 + n * 20 / 35)),
+                is_full: false,
+            })
+            .collect();
+        assert_eq!(choose_heap(&launcher).map(Bytes::as_mib), Some(36.0));
     }
 
     #[test]
