@@ -56,7 +56,7 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
     let quiet = claim.fresh_starts().filter(is_quiet).count() as u64;
     let judged = match quiet < u64::from(DISTANT_STARTS) {
         true => proof.starts,
-        false => quiet,
+        false => quiet.min(proof.starts),
     };
     let unjudged = match quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
         true => format!(

@@ -473,10 +473,10 @@ fn few_starts_far_from_every_bound_say_which_is_nearest() {
         headline(&view).details.join("\n")
     };
     let said = with(3, 0);
-    let sentence = "3 fresh starts kept it. The nearest bound is memory, 9.3 standard deviations away: at least 95 % of such starts stay below it (95 % confidence). `--prove 60` counts starts instead.";
+    let sentence = "3 fresh starts kept it. The nearest bound is memory, 9.3 standard deviations away: at least 94 % of such starts stay below it (95 % confidence, starts of one search being alike). `--prove 60` counts starts instead.";
     assert!(said.contains(sentence), "{said}");
     let disturbed = with(8, 6);
-    let sentence = "(95 % confidence). How far latency stays from its bound is not known: other programs disturbed 6 of 8 starts, and it takes 3 quiet ones; size again when the machine is quiet. `--prove 60`";
+    let sentence = "starts of one search being alike). How far latency stays from its bound is not known: other programs disturbed 6 of 8 starts, and it takes 3 quiet ones; size again when the machine is quiet. `--prove 60`";
     assert!(disturbed.contains(sentence), "{disturbed}");
     assert!(!with(8, 5).contains("How far latency"), "three are enough");
     let counted = with(20, 0);
