@@ -18,7 +18,8 @@ use crate::text;
 use crate::verdict::lacked_memory;
 
 pub use distance::{
-    Distance, are_near, distances, share_of_starts, squeezed, starts_by_distance, starts_when_near,
+    CORRELATION, Distance, are_near, distances, share_of_starts, squeezed, starts_by_distance,
+    starts_when_near,
 };
 
 pub const COUNTED_STARTS: u32 = 20;

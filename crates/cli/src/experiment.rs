@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
 use loadline_experiment::program::build_tool;
+use loadline_experiment::project::JOB_SLO;
 use loadline_experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
     LimitsTable, RunTable, SearchTable,
@@ -223,7 +224,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     let slo = flags
         .slo
         .clone()
-        .or_else(|| flags.job.then(|| EXIT_ZERO.to_owned()));
+        .or_else(|| flags.job.then(|| JOB_SLO.to_owned()));
     Ok(ExperimentFile {
         compose: None,
         manifest: None,
@@ -244,8 +245,6 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         configuration: Vec::new(),
     })
 }
-
-const EXIT_ZERO: &str = "exit=0";
 
 pub fn app_table(flags: &ExperimentFlags) -> AppTable {
     AppTable {

@@ -412,6 +412,29 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_a_budget_ended_before_its_proof_is_no_error() {
+        let place = tempfile::tempdir().expect("a directory");
+        let store = Store::open_or_create(place.path()).expect("a store");
+        let new = NewResult {
+            kind: ResultKind::Size,
+            title: "a".to_owned(),
+            experiment: EXPERIMENT.to_owned(),
+            directory: PathBuf::from("/srv"),
+            command: Vec::new(),
+            machine: loadline_analysis::record::MachineDescription::default(),
+        };
+        let id = store.create_result(&new).expect("a result");
+        let ended = store.set_status(&id, ResultStatus::Failed, None);
+        ended.expect("it ends");
+        let mut row = store.result_by_prefix(&id).expect("a row");
+        row.trials = 1;
+        let said = |is_answered| incomplete(&row, is_answered, None).expect("it is not complete");
+        let untested = "ended after 1 trial, before the size was tested; continue with: ";
+        assert!(said(true).starts_with(untested), "{}", said(true));
+        assert!(said(false).starts_with("ended by an error after 1 trial; "));
+    }
+
+    #[test]
     fn a_separate_soak_that_died_withdraws_the_claim_of_its_own_answer_only() {
         let place = tempfile::tempdir().expect("a directory");
         let store = Store::open_or_create(place.path()).expect("a store");

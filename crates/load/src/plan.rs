@@ -48,8 +48,8 @@ pub struct LoadPlan {
     /// a free connection this long after its intended time is shed.
     #[serde(rename = "timeout_ns", with = "nanos")]
     pub timeout: Duration,
-    /// A connection that is not open so long after it was begun, TLS handshake included, has
-    /// failed, and the requests that wait for it; `None` is bounded by the timeout alone.
+    /// A connection that is not open within this time, TLS handshake included, has failed, and the
+    /// requests that wait for it; `None` is bounded by the timeout alone.
     #[serde(
         rename = "connect_timeout_ns",
         with = "nanos_opt",

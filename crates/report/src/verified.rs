@@ -482,6 +482,16 @@ mod tests {
     }
 
     #[test]
+    fn a_job_has_no_rows_about_requests() {
+        let mut job = start(4.0, 200);
+        (job.cpu_per_request, job.cpus_used, job.rate_per_second) = (None, None, None);
+        let statement = said(vec![job; 3], None, ComparisonGaps::default());
+        let rows = statement.table_rows();
+        let names: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(names, ["Memory it needs", "Memory left"]);
+    }
+
+    #[test]
     fn a_rise_is_named_with_its_number_and_fits_a_screen() {
         let more = vec![start(4.8, 200), start(4.9, 201), start(4.7, 200)];
         let statement = said(more, Some(&baseline()), ComparisonGaps::default());

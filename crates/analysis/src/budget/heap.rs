@@ -100,7 +100,7 @@ fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
     Some(live.saturating_add(Bytes::from_bytes((more * (1_u64 << 30) as f64) as u64)))
 }
 
-/// A run that ends is judged from its begin to its end.
+/// A job is judged from start to exit.
 fn is_judged(room: &Evidence, at_ns: u64) -> bool {
     let mut judged = (room.phases.iter()).filter(|span| span.phase == TrialPhase::Measure);
     room.run.is_some() || judged.any(|span| (span.start..span.end).contains(&at_ns))
@@ -411,6 +411,7 @@ mod tests {
     fn a_run_counts_the_heap_that_it_had_and_not_the_one_it_may_have() {
         let mut launcher = room(17, 28, 119);
         launcher.memory = None;
+        launcher.phases.clear();
         launcher.run = Some(RunEvidence {
             expected_exit: 0,
             out_of_memory: None,

@@ -49,8 +49,8 @@ pub struct InitArguments {
     /// Print the file instead of writing it
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
-    /// The application runs to its end: a build, a batch [default: as the manifest's kind tells]
-    #[arg(long, conflicts_with_all = ["url", "ready", "rate"])]
+    /// The application is a job that ends [default: if its manifest is a Job or CronJob]
+    #[arg(long)]
     job: bool,
     /// Overwrite an existing file
     #[arg(long)]

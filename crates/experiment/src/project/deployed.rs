@@ -56,6 +56,7 @@ const COMPOSE: [&str; 4] = [
 pub(super) fn find_manifest(
     place: &ProjectDirectory<'_>,
     given: Option<&Path>,
+    takes_jobs: bool,
     left_out: &mut Vec<String>,
 ) -> Result<Option<ProjectGuess<DeployedManifest>>, RunRefusal> {
     if let Some(file) = given {
@@ -93,6 +94,10 @@ pub(super) fn find_manifest(
         let found = jvm_containers(&sources);
         match found.as_slice() {
             [] => {}
+            [one] if is_job(one) && !takes_jobs => left_out.push(format!(
+                "{} in {directory}: it runs to its end; if it is the application: --job",
+                one.workload
+            )),
             [one] => {
                 let file = to_deployed_manifest(place, one, sources.len() > 1);
                 let from = format!("{} in {}", one.workload, file.file.display());

@@ -280,8 +280,8 @@ fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Optio
     ))
 }
 
-/// Where no smaller size was seen to fail: the smallest that kept the SLO, so that nobody takes the
-/// answer for the edge.
+/// Where no smaller size was seen to fail: the smallest that kept the SLO, so that the answer is not
+/// taken for the edge.
 fn smaller_that_passed(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let groups = groups::group_trials(view).into_iter();
     let smaller = groups.filter(|group| {

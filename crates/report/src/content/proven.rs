@@ -1,7 +1,7 @@
 //! How certain an answer is: the proof of its fresh starts, singly and together.
 
 use loadline_analysis::proof::{
-    COUNTED_STARTS, DISTANT_STARTS, Proof, could_still, share_of_starts,
+    CORRELATION, COUNTED_STARTS, DISTANT_STARTS, Proof, could_still, share_of_starts,
 };
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::verdict::was_disturbed;
@@ -56,7 +56,7 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
     let quiet = claim.fresh_starts().filter(is_quiet).count() as u64;
     let judged = match quiet < u64::from(DISTANT_STARTS) {
         true => proof.starts,
-        false => quiet.min(proof.starts),
+        false => quiet,
     };
     let unjudged = match quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
         true => format!(
@@ -68,7 +68,7 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
     };
     Some(format!(
         "{} kept it. The nearest bound is {}, {:.1} standard deviations away: at least {} of such \
-         starts stay below it (95 % confidence, starts of one search being alike).{unjudged} \
+         starts stay below it (95 % confidence, starts correlated by {CORRELATION}).{unjudged} \
          `--prove {}` counts starts instead.",
         format::count_of(proof.starts as usize, "fresh start"),
         nearest.of,

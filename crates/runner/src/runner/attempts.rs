@@ -204,7 +204,7 @@ impl SearchRunner<'_> {
         Ok(is_over)
     }
 
-    /// Whether the next trial would end too late; one that has begun may use the rest.
+    /// Whether the next trial would end too late; a trial that runs may use the rest.
     pub(super) fn is_out_of_time(&self, open: &WantedTrials) -> bool {
         let Some(ends_at) = self.ends_at else {
             return false;
