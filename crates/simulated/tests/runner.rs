@@ -341,6 +341,59 @@ fn a_guess_does_not_take_the_slot_that_a_wanted_trial_waits_for() {
     assert_eq!(launched_beside_a_back_off(2), ["512Mi", "640Mi"]);
 }
 
+/// Wants one trial after the other.
+struct InTurn(Vec<TrialAsk>);
+
+impl TrialSearch for InTurn {
+    type Answer = usize;
+
+    /// How many ran before the time was over.
+    fn next(&self, seen: &SeenTrials) -> Next<usize> {
+        for (ran, ask) in self.0.iter().enumerate() {
+            let open = || WantedTrials {
+                wanted: vec![ask.clone()],
+                guesses: Vec::new(),
+            };
+            if seen.record_for(ask).ok_or_else(open)?.is_left_out() {
+                return Ok(ran);
+            }
+        }
+        Ok(self.0.len())
+    }
+}
+
+#[test]
+fn a_long_squeeze_does_not_keep_short_starts_from_the_time_that_is_left() {
+    let mut experiment = experiment();
+    let ask = |purpose, repeat| TrialAsk {
+        configuration: experiment.configurations().remove(0),
+        purpose,
+        repeat,
+        start_deadline: Duration::from_secs(60),
+        pair: None,
+    };
+    let squeeze = ask(TrialPurpose::Squeeze, 1);
+    let starts = (1..=9).map(|repeat| ask(TrialPurpose::Prove, repeat));
+    let search = InTurn([squeeze].into_iter().chain(starts).collect());
+    let mut took = Vec::new();
+    let mut ran = |budget| {
+        let mut host = Faulty::new(1, |_, _| None);
+        let directory = rig::directory();
+        let (store, result) = rig::store(directory.path());
+        experiment.search.budget = Some(budget);
+        let at = (&store, result.as_str());
+        let ran = rig::run(&mut host, &mut rig::watch(), at, &experiment, &search);
+        took.push(host.inner.elapsed());
+        ran.unwrap()
+    };
+    let all = ran(Duration::from_secs(1000));
+    assert_eq!(all, 10);
+    // The squeeze takes 146 s, a start 6 s.
+    let some = ran(Duration::from_secs(170));
+    assert_eq!(some, 4, "{took:?}");
+    assert!(took[1] <= Duration::from_secs(170), "{took:?}");
+}
+
 #[test]
 fn what_would_come_to_the_same_is_not_tried_as_often() {
     let faults: [(InvalidReason, Fault, usize); 2] = [
