@@ -502,8 +502,9 @@ fn time_of_failure(evidence: &Evidence) -> String {
     }
 }
 
-/// Of a failed start: what Spring's failure analysis says, a main class that is missing (the exception
-/// below it only repeats the name), the root cause of the last stack trace, else the last error.
+/// Of a failed start: what Spring's failure analysis or a build tool says, a main class that is missing
+/// (the exception below it only repeats the name), the root cause of the last stack trace, else the last
+/// error.
 fn telling_line(lines: &[String]) -> Option<String> {
     let is_text = |line: &&String| !line.trim().is_empty() && !is_frame(line);
     let spring = lines.iter().rposition(|l| l.trim() == "Description:");
@@ -513,12 +514,34 @@ fn telling_line(lines: &[String]) -> Option<String> {
         lines.iter().filter(is_text).rfind(has_word)
     };
     described
+        .or_else(|| build_failure(lines))
         .or_else(|| last(&["Could not find or load main class"]))
         .or_else(|| last(&["Caused by: "]))
         .or_else(|| last(&["Error", "Exception"]))
         .or_else(|| last(&["ERROR"]))
         .or_else(|| last(&[""]))
         .map(|line| shorten(line))
+}
+
+/// Of a build: the first error of its compiler, else what Maven or Gradle calls the reason. Both end
+/// with advice that names an exception or an address.
+fn build_failure(lines: &[String]) -> Option<&String> {
+    let after = |title: &str| lines.iter().position(|l| l.trim().ends_with(title));
+    let maven = after("COMPILATION ERROR :").and_then(|at| lines.get(at + 1));
+    let compiler = || lines.iter().find(|line| line.contains(": error: "));
+    let goal = || {
+        lines
+            .iter()
+            .find(|line| line.contains("Failed to execute goal "))
+    };
+    let gradle = || {
+        let reasons = &lines[after("* What went wrong:")? + 1..];
+        reasons
+            .iter()
+            .take_while(|line| !line.trim().is_empty())
+            .last()
+    };
+    maven.or_else(compiler).or_else(goal).or_else(gradle)
 }
 
 pub fn last_words(lines: &[String]) -> Option<String> {
@@ -643,6 +666,22 @@ mod tests {
         (
             "Caused by: org.yaml.snakeyaml.scanner.ScannerException: mapping values are not allowed here\n in 'reader', line 3, column 12:\n        port: : 8080\n              ^\n\n\tat org.yaml.snakeyaml.scanner.ScannerImpl.fetchValue(ScannerImpl.java:894)\n\t... 19 more\n",
             "Caused by: org.yaml.snakeyaml.scanner.ScannerException: mapping values are not allowed here",
+        ),
+        (
+            "[ERROR] COMPILATION ERROR : \n[ERROR] /shop/src/Sort.java:[3,34] incompatible types: java.lang.String cannot be converted to int\n[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.1:testCompile (default-testCompile) on project t: Compilation failure\n[ERROR] -> [Help 1]\n[ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/MojoFailureException",
+            "[ERROR] /shop/src/Sort.java:[3,34] incompatible types: java.lang.String cannot be converted to int",
+        ),
+        (
+            "[ERROR] Failed to execute goal on project shop: Could not resolve dependencies for project shop:shop:jar:1: Cannot access central in offline mode\n[ERROR] -> [Help 1]\n[ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/DependencyResolutionException",
+            "[ERROR] Failed to execute goal on project shop: Could not resolve dependencies for project shop:shop:jar:1: Cannot access central in offline mode",
+        ),
+        (
+            "/shop/src/StringUtils.java:9559: error: class, interface, or enum expected\nint x = \"a\";\n^\n1 error\n\nFAILURE: Build failed with an exception.\n\n* What went wrong:\nExecution failed for task ':compileJava'.\n> Compilation failed; see the compiler error output for details.\n\n* Try:\nRun with --stacktrace option to get the stack trace.\n\n* Get more help at https://help.gradle.org",
+            "/shop/src/StringUtils.java:9559: error: class, interface, or enum expected",
+        ),
+        (
+            "FAILURE: Build failed with an exception.\n\n* What went wrong:\nExecution failed for task ':test'.\n> There were failing tests. See the report at: file:///shop/build/reports/tests/test/index.html\n\n* Try:\nRun with --info or --debug option to get more log output.\n\n* Get more help at https://help.gradle.org",
+            "> There were failing tests. See the report at: file:///shop/build/reports/tests/test/index.html",
         ),
         (
             "ERROR: Failed to start server in (production) mode\nERROR: Unable to read the keystore\nFor more details run the same command passing the '--verbose' option.",

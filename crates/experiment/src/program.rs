@@ -34,6 +34,10 @@ const BUILD_TOOLS: [(&str, Option<&str>); 7] = [
     ("sbt", Some("SBT_OPTS")),
 ];
 
+/// Where Gradle writes in every run: the variable that names the directory, and its name in the home
+/// directory without one ("Directories and Files Gradle Uses").
+const GRADLE_HOME: (&str, &str) = ("GRADLE_USER_HOME", ".gradle");
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildTool {
     pub options_variable: Option<&'static str>,
@@ -46,6 +50,18 @@ pub fn build_tool(command: &[String]) -> Option<BuildTool> {
     Some(BuildTool {
         options_variable: known.1,
     })
+}
+
+/// The directory outside the project that this build must be able to write.
+pub fn build_home(
+    command: &[String],
+    env: &BTreeMap<String, String>,
+    home: Option<&Path>,
+) -> Option<PathBuf> {
+    let (variable, name) = GRADLE_HOME;
+    build_tool(command).filter(|tool| tool.options_variable == Some("GRADLE_OPTS"))?;
+    let named = env.get(variable).map(PathBuf::from);
+    named.or_else(|| Some(home?.join(name)))
 }
 
 pub fn inherited_variables() -> BTreeMap<String, String> {

@@ -4,11 +4,12 @@
 //! command line, [`load`](loadline_experiment::load) the load phases. Starts nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use loadline_analysis::record::{Configuration, RunReference, TrialPurpose, TrialVerdict};
-use loadline_experiment::program::locate_for;
+use loadline_experiment::AppUnderTest;
+use loadline_experiment::program::{build_home, locate_for};
 use loadline_experiment::references::{self, FilledEnvironment};
 use loadline_jvm::log_option;
 use loadline_protocol::{
@@ -173,7 +174,7 @@ pub(crate) fn order_without_load(
         run: match &app.run {
             Some(run) => Some(RunSpec {
                 reference: run_reference(of, configuration)?,
-                ..located_run(run, &app.directory)
+                ..located_run(run, app)
             }),
             None => None,
         },
@@ -236,15 +237,22 @@ fn run_reference(
     }))
 }
 
-/// With absolute paths, and the home directory of whoever calls loadline.
-fn located_run(run: &RunSpec, directory: &Path) -> RunSpec {
-    let absolute = |path: &PathBuf| -> PathBuf { directory.join(path).components().collect() };
+/// With absolute paths, the home directory of whoever calls loadline, and a copy of what the build tool
+/// writes there.
+fn located_run(run: &RunSpec, app: &AppUnderTest) -> RunSpec {
+    let absolute = |path: &PathBuf| -> PathBuf { app.directory.join(path).components().collect() };
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.filter(|home| home.is_absolute());
+    let mut copies: Vec<PathBuf> = run.copies.iter().map(absolute).collect();
+    if app.image.is_none() {
+        let written = build_home(&app.command, &app.env, home.as_deref());
+        let written = written.map(|written| absolute(&written));
+        copies.extend(written.filter(|home| home.is_dir() && !copies.contains(home)));
+    }
     RunSpec {
-        copies: run.copies.iter().map(absolute).collect(),
+        copies,
         file: run.file.as_ref().map(absolute),
-        home: std::env::var_os("HOME")
-            .map(PathBuf::from)
-            .filter(|home| home.is_absolute()),
+        home,
         ..run.clone()
     }
 }

@@ -175,6 +175,33 @@ fn the_wall_of_a_killed_squeeze_is_where_it_was_killed() {
     assert_eq!(limit_after_squeeze(&squeezed(aged, &[], steps, why)), None);
 }
 
+/// WireMock under POSTs: in one of three searches the burst's own rise was in the second half of the
+/// seconds, and 9 MiB of code were expected instead of 1.
+#[test]
+fn code_grows_by_what_the_burst_added_whenever_memory_rose() {
+    let growth = |anon: &[f64]| {
+        let aged = parts(32.0, 24_880, [15.2, 79.3, 24.1, 3.2, 12.6, 1.9]);
+        let own = aged.unreclaimable().as_mib();
+        let steps = vec![step(180.0, own, 0.0)];
+        let mut evidence = squeezed(aged, anon, steps, SqueezeEnd::Storm);
+        evidence.memory = Some(parts(32.0, 2_000, [14.1, 28.8, 24.0, 2.4, 12.6, 1.6]));
+        let budget = answer_budget(&evidence, Some(mib(32.0)), Bytes::from_mib(1)).expect("a wall");
+        let code = budget
+            .lines()
+            .iter()
+            .find(|l| l.part == MemoryPart::CodeCache);
+        code.map(|line| line.growth.as_mib().round())
+    };
+    assert_eq!(
+        growth(&[115.0, 116.0, 117.0, 160.0, 176.0, 177.0]),
+        Some(1.0)
+    );
+    assert_eq!(
+        growth(&[115.0, 175.0, 176.0, 177.0, 177.0, 177.0]),
+        Some(1.0)
+    );
+}
+
 #[test]
 fn a_short_burst_that_had_not_settled_leaves_more_to_come() {
     let growth = |requests, anon: &[f64]| {
@@ -190,8 +217,8 @@ fn a_short_burst_that_had_not_settled_leaves_more_to_come() {
         lines.map(|line| line.growth.as_mib()).sum::<f64>()
     };
     let settled = [200.0, 222.0, 223.0, 223.0, 223.0];
-    // Half of what the burst added, at least 8 % of malloc: starts differ by as much.
-    assert!((11.4..11.6).contains(&growth(20_000, &settled)));
+    // 0.4 of what the burst added, at least 8 % of malloc: starts differ by as much.
+    assert!((9.1..9.3).contains(&growth(20_000, &settled)));
     let flat = [222.0, 222.0, 223.0, 223.0, 223.0];
     assert!((4.3..4.5).contains(&growth(20_000, &flat)));
     assert!(growth(5_000, &[200.0, 210.0, 217.0, 220.0, 222.0]) > 4.0);

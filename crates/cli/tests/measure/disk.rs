@@ -183,13 +183,14 @@ fn fills_its_engines_disk() -> Outcome {
         "it was ended",
     ];
     call.into_end().says(&texts);
-    // The kernel frees what an unmounted layer held a moment later.
+    // The kernel frees what an unmounted layer held a moment later, on a busy machine many.
     let begin = Instant::now();
     while free() * 20 <= before * 19 {
         let left = before.saturating_sub(free());
         assert!(
-            begin.elapsed() < Duration::from_secs(10),
-            "{left} of {before} blocks are kept"
+            begin.elapsed() < Duration::from_secs(60),
+            "{left} of {before} blocks are kept, by {:?}",
+            engine.containers()
         );
         thread::sleep(Duration::from_millis(100));
     }

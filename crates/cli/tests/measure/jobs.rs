@@ -10,7 +10,11 @@ use crate::lab::{Lab, recommended};
 use crate::process::{Call, Ended};
 use crate::runner::{Case, Outcome};
 
-pub const CASES: [Case; 7] = [
+pub const CASES: [Case; 8] = [
+    (
+        "gradle_may_write_its_own_directory",
+        gradle_may_write_its_own_directory,
+    ),
     (
         "a_job_s_manifest_becomes_a_run",
         a_job_s_manifest_becomes_a_run,
@@ -86,6 +90,31 @@ fn a_run_is_restored_before_and_changes_nothing() -> Outcome {
         !project.join("made.txt").exists(),
         "the checkout was changed"
     );
+    None
+}
+
+/// Gradle takes locks in its directory below the home directory, in every run.
+fn gradle_may_write_its_own_directory() -> Outcome {
+    let lab = Lab::new();
+    let project = project(&lab);
+    let home = lab.path().join("home");
+    fs::create_dir_all(home.join(".gradle/caches")).expect("directories");
+    fs::set_permissions(&home, Permissions::from_mode(0o755)).expect("the lab is its own");
+    let gradle = project.join("gradlew");
+    let script = format!(
+        "#!/bin/sh\nset -e\necho x > {0}/.gradle/caches/modules.lock\ntest $HOME = {0}",
+        home.display()
+    );
+    fs::write(&gradle, script).expect("a script");
+    fs::set_permissions(&gradle, Permissions::from_mode(0o755)).expect("it is its own");
+    job(&lab, "run", "exit=0")
+        .env("HOME", &home)
+        .args(&["--env", &format!("HOME={}", home.display())])
+        .args(&["--", "./gradlew", "build"])
+        .into_end()
+        .expect_code(0)
+        .prints(&["1 of 1"]);
+    assert!(!home.join(".gradle/caches/modules.lock").exists());
     None
 }
 
