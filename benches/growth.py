@@ -9,7 +9,9 @@ to the end of a run over six services, and applies it to the other six; then the
 
 import collections
 import csv
+import math
 import pathlib
+import statistics
 
 RECORDS = pathlib.Path(__file__).parent.parent / "records/endurance"
 # The heap is fixed, and file pages are room rather than growth.
@@ -29,6 +31,37 @@ def read_parts():
 def read_limits():
     with open(RECORDS / "services.csv", encoding="utf-8") as file:
         return {row["service"]: float(row["limit_mib"]) for row in csv.DictReader(file)}
+
+
+def read_bursts():
+    """MiB by service: code before and after the ageing burst, and what the burst added to all memory."""
+    with open(RECORDS / "bursts.csv", encoding="utf-8") as file:
+        rows = [[value for value in row.values()] for row in csv.DictReader(file)]
+    return {name: [float(value) if value else None for value in values] for name, *values in rows}
+
+
+def read_needs():
+    with open(RECORDS / "services.csv", encoding="utf-8") as file:
+        return {row["service"]: float(row["need_mib"]) for row in csv.DictReader(file)}
+
+
+def print_present_rule(parts, limits):
+    needs, spares = read_needs(), []
+    print("| service | code, judged to aged | after an hour | its growth: burst, hour | limit then | now | spare |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, (judged, aged, added) in sorted(read_bursts().items()):
+        burst, hour = aged - judged, parts[name]["code_cache"][2] - aged
+        more = max(burst, 0.02 * aged) - (parts[name]["code_cache"][1] - parts[name]["code_cache"][0])
+        malloc = parts[name]["malloc"]
+        if added is not None:
+            more += min(max(0.4 * added, 0.08 * malloc[0]), 0.25 * malloc[0]) - (malloc[1] - malloc[0])
+        limit = 4 * math.ceil((limits[name] + more) / 4)
+        spares.append(limit / needs[name] - 1)
+        print(
+            f"| {name} | {judged:.1f} to {aged:.1f} | {aged + hour:.1f} | {burst:.1f}, {hour:.1f} "
+            f"| {limits[name]:.0f}Mi | {limit}Mi | {spares[-1]:.1%} |"
+        )
+    print(f"spare: median {statistics.median(spares):.1%}, least {min(spares):.1%}, most {max(spares):.1%}")
 
 
 def fit_factors(parts, services):
@@ -58,6 +91,7 @@ def main():
             print(f"| {name} | {limits[name]:.0f} | {aged:.1f} | {budget:.1f} | {fitted:.1f} | {end:.1f} |")
     print(f"{len(names)} services: {exceeded['budget']} outgrew their budget, {exceeded['fitted']} the factors")
     print(f"of the other six; {near} ended within 4 % of their limit of what their budget expected")
+    print_present_rule(parts, limits)
 
 
 if __name__ == "__main__":

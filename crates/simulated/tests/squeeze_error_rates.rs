@@ -245,7 +245,7 @@ fn five_starts_are_hardly_ever_wrong_and_never_over_committed() {
         100.0 * false_alarms
     );
     assert!(share(&now, |run| run.is_wrong) <= 0.005);
-    assert!(share(&compiled, |run| run.is_wrong) <= 0.01);
+    assert!(share(&compiled, |run| run.is_wrong) <= 0.005);
     assert!(oversize(&compiled, 0.5) <= 0.08);
     assert_eq!(share(&now, |run| run.is_over_committed), 0.0);
     assert!(mean_starts(&squeezed) <= 6.0);
