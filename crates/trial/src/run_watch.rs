@@ -28,6 +28,13 @@ pub(crate) const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 /// With `-q` Maven says no more than `Java heap space` and this end of a link.
 pub(crate) const MAVEN_OUT_OF_MEMORY: &str = "/MAVEN/OutOfMemoryError";
 
+const HEAP_OPTIONS: [&str; 4] = [
+    "-Xmx",
+    "-XX:MaxHeapSize=",
+    "-XX:MaxRAMPercentage=",
+    "-XX:MaxRAMFraction=",
+];
+
 #[derive(Debug, Default)]
 pub(crate) struct RunWatch {
     jvms: BTreeMap<u32, JvmProcess>,
@@ -64,6 +71,7 @@ impl RunWatch {
                 from: elapsed,
                 until: elapsed,
                 heap_max: None,
+                heap_option: heap_option(&counters),
                 heap_committed: None,
                 heap_after: None,
                 rss: Bytes::default(),
@@ -138,6 +146,19 @@ fn main_name(counters: &HsperfCounters) -> String {
         .chars()
         .take(LONGEST_NAME)
         .collect()
+}
+
+/// Of the options that set the largest heap, the last: it wins.
+fn heap_option(counters: &HsperfCounters) -> Option<String> {
+    let given = counters.counter_text("java.rt.vmArgs")?;
+    let sets_heap = |word: &&str| HEAP_OPTIONS.iter().any(|flag| word.starts_with(flag));
+    let option = given.split_whitespace().rfind(sets_heap)?;
+    Some(
+        loadline_analysis::foreign_text::indented_line(option)
+            .chars()
+            .take(LONGEST_NAME)
+            .collect(),
+    )
 }
 
 /// The largest heap that a collector's generations may have together.

@@ -57,6 +57,9 @@ pub struct JvmProcess {
     /// The largest heap that it allowed itself.
     #[serde(rename = "heap_max_bytes", with = "wire::bytes_opt", default)]
     pub heap_max: Option<Bytes>,
+    /// The option that sets its largest heap, on its command line or in a variable that it reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_option: Option<String>,
     /// The most heap that it had committed.
     #[serde(rename = "heap_committed_bytes", with = "wire::bytes_opt", default)]
     pub heap_committed: Option<Bytes>,

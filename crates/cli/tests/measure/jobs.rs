@@ -325,6 +325,10 @@ fn a_build_is_sized_with_the_heap_of_its_launcher() -> Outcome {
         "MAVEN_OPTS"
     );
     assert_eq!(recommendation["run_prices"][0]["offer"], "fargate");
+    let last = result["trials"].as_array().and_then(|trials| trials.last());
+    let jvm = &last.expect("a run")["evidence"]["run"]["jvms"][0];
+    let option = jvm["heap_option"].as_str().unwrap_or_default();
+    assert!(option.starts_with("-Xmx"), "{jvm:#}");
     let out = lab.path().join("deploy");
     let emit = lab.call("emit").args(&["last", "--to"]).arg(&out);
     emit.args(&["--schedule", "0 3 * * *"])

@@ -218,8 +218,8 @@ fn jvm_table(view: &ResultView) -> Option<Table> {
     Some(table)
 }
 
-/// What allowed a JVM its heap, as far as its size tells: the configuration's options or HotSpot's default
-/// at the limit.
+/// What allowed a JVM its heap: the configuration's options, an option of the program that started it, or
+/// HotSpot's default at the limit, as far as its size tells.
 fn heap_origin(jvm: &JvmProcess, configuration: &Configuration) -> String {
     let Some(heap) = jvm.heap_max else {
         return format::NONE.into();
@@ -231,6 +231,9 @@ fn heap_origin(jvm: &JvmProcess, configuration: &Configuration) -> String {
     if named_heap(configuration).is_some_and(is_near) {
         let variable = configuration.options_variable.clone();
         return variable.unwrap_or_else(|| "options".to_owned());
+    }
+    if let Some(option) = &jvm.heap_option {
+        return option.clone();
     }
     match configuration.memory.map(default_heap).is_some_and(is_near) {
         true => "default".to_owned(),

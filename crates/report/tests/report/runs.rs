@@ -23,6 +23,7 @@ fn build(variable: Option<&str>, options: &[&str]) -> ResultView {
         from: Duration::from_secs(from),
         until: Duration::from_secs(until),
         heap_max: Some(Bytes::from_mib(heap)),
+        heap_option: None,
         heap_committed: None,
         heap_after: Some(Bytes::from_mib(heap / 3)),
         rss: Bytes::from_mib(heap),
@@ -208,13 +209,21 @@ fn each_jvm_of_a_run_says_where_its_heap_is_from() {
         let run = trial.evidence.run.as_mut().expect("it is a run");
         run.jvms[1].heap_max = Some(Bytes::from_mib(106));
     }
-    let text = render_terminal(&view, 160);
-    let row = |jvm: &str| {
+    let row = |view: &ResultView, jvm: &str| {
+        let text = render_terminal(view, 160);
         let mut lines = text.lines().map(str::trim_start);
-        lines.find(|line| line.starts_with(jvm)).expect(jvm)
+        lines
+            .find(|line| line.starts_with(jvm))
+            .expect(jvm)
+            .to_owned()
     };
-    assert!(row("org.codehaus").contains("MAVEN_OPTS"), "{text}");
+    assert!(row(&view, "org.codehaus").contains("MAVEN_OPTS"));
     // Half of the 212Mi.
-    assert!(row("surefirebooter-1").contains("default"), "{text}");
-    assert!(row("surefirebooter-2").contains("not known"), "{text}");
+    assert!(row(&view, "surefirebooter-1").contains("default"));
+    assert!(row(&view, "surefirebooter-2").contains("not known"));
+    for trial in &mut view.trials {
+        let run = trial.evidence.run.as_mut().expect("it is a run");
+        run.jvms[2].heap_option = Some("-Xmx120m".to_owned());
+    }
+    assert!(row(&view, "surefirebooter-2").contains("-Xmx120m"));
 }

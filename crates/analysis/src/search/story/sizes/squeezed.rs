@@ -218,6 +218,7 @@ fn heaps_of_run(
         from: Duration::from_secs(from),
         until: Duration::from_secs(until),
         heap_max,
+        heap_option: None,
         heap_committed: None,
         heap_after: Some(Bytes::from_mib(after)),
         rss: Bytes::from_mib(150),
