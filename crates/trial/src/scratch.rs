@@ -325,7 +325,12 @@ fn remove_container(directory: &Path) -> io::Result<()> {
 }
 
 pub fn scratch_halt(error: ScratchError) -> HaltReason {
-    let hint = "the state directory must be on a disk with space, writable for loadline";
+    let hint = match error.source.kind() {
+        io::ErrorKind::FileTooLarge => {
+            "name only what a run changes: --fresh DIR; Gradle works without its directory too: --env GRADLE_USER_HOME=/tmp/gradle"
+        }
+        _ => "the state directory must be on a disk with space, writable for loadline",
+    };
     halt::refusal_halt("making the trial's files", error, hint)
 }
 
@@ -432,6 +437,18 @@ mod tests {
         fs::write(tmp.join("x"), "x").expect("it is writable");
         drop(scratch);
         assert!(!root.exists());
+    }
+
+    #[test]
+    fn what_is_too_large_to_copy_is_not_called_a_full_disk() {
+        let hint = |kind: io::ErrorKind| match scratch_halt(file_failed("copy", Path::new("/x"))(
+            kind.into(),
+        )) {
+            HaltReason::Refused(refusal) => refusal.hint,
+            _ => String::new(),
+        };
+        assert!(hint(io::ErrorKind::FileTooLarge).contains("--fresh DIR"));
+        assert!(hint(io::ErrorKind::StorageFull).contains("a disk with space"));
     }
 
     #[test]
