@@ -19,7 +19,7 @@ use loadline_experiment::wire::{
     AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
     LimitsTable, RunTable, SearchTable,
 };
-use loadline_experiment::{Experiment, ValueWithOrigin};
+use loadline_experiment::{AUTO_CPU, Experiment, NO_CPU_LIMIT, ValueWithOrigin};
 use loadline_load::{LoadSpec, LoadTarget};
 use loadline_protocol::RunRefusal;
 
@@ -44,9 +44,6 @@ pub struct LoadedExperiment {
     pub lies_in: Option<PathBuf>,
 }
 
-/// What leaves a limit to the search.
-const AUTO: &str = "auto";
-
 #[derive(Clone, Copy, Default)]
 pub struct ExtraFlags<'a> {
     pub search: Option<&'a SearchFlags>,
@@ -69,7 +66,8 @@ pub fn load_experiment_with(
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {
     let search = more.search;
-    if search.is_none() && (flags.cpu == [AUTO] || flags.start_cpu.as_deref() == Some(AUTO)) {
+    if search.is_none() && (flags.cpu == [AUTO_CPU] || flags.start_cpu.as_deref() == Some(AUTO_CPU))
+    {
         let problem = "--cpu auto and --start-cpu auto choose the CPU, and only `size` does that";
         return Err(Error::new(FailureKind::Usage, problem)
             .with_hint("give a CPU limit, e.g. --cpu 500m, or several: --cpu 500m,1"));
@@ -162,6 +160,26 @@ pub fn check_file(
     finish_loading(file, experiment, title, lies_in)
 }
 
+impl LoadedExperiment {
+    /// The same with a search for the CPU limit, where `size` can have one and nothing was said about CPU.
+    pub fn with_chosen_cpu(mut self) -> Result<Self, Error> {
+        if self.file.limits.cpu.is_none() && self.experiment.may_choose_cpu() {
+            talk!("no --cpu: the CPU limit is searched too; --cpu none measures without one");
+            self.experiment.search.is_cpu_asked = true;
+            self.file.limits.cpu = Some(ValueWithOrigin::from_flag("--cpu", AUTO_CPU.to_owned()));
+            self.text = file_text(&self.file)?;
+        }
+        Ok(self)
+    }
+}
+
+fn file_text(file: &ExperimentFile) -> Result<String, Error> {
+    file.to_toml().map_err(|e| {
+        let problem = format!("the experiment cannot be written: {e}");
+        Error::new(FailureKind::Internal, problem)
+    })
+}
+
 fn finish_loading(
     file: ExperimentFile,
     experiment: Experiment,
@@ -172,12 +190,7 @@ fn finish_loading(
         .loaded_profile()
         .into_iter()
         .for_each(report_bodiless);
-    let text = file.to_toml().map_err(|e| {
-        Error::new(
-            FailureKind::Internal,
-            format!("the experiment cannot be written: {e}"),
-        )
-    })?;
+    let text = file_text(&file)?;
     if text.len() > ExperimentFile::LARGEST {
         let problem = "the experiment with its load profile is larger than 1 MiB";
         return Err(Error::new(FailureKind::Usage, problem).with_hint(
@@ -488,16 +501,22 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
             file.factor.push(factor(name, flag, levels));
         }
     };
-    let is_auto = flags.cpu == [AUTO];
-    let limits = if is_auto { &[] } else { flags.cpu.as_slice() };
+    let word = [AUTO_CPU, NO_CPU_LIMIT]
+        .into_iter()
+        .find(|word| flags.cpu == [*word]);
+    let limits = if word.is_some() {
+        &[]
+    } else {
+        flags.cpu.as_slice()
+    };
     replace("cpu", "--cpu", plain(limits));
     replace("jdk", "--jdk", plain(&flags.jdk));
     let sets = flags.jvm.iter().map(|text| option_set(text));
     let sets = sets.map(|set| LevelEntry::Changes(Box::new(set)));
     replace("options", "--jvm", sets.collect());
-    if is_auto {
+    if let Some(word) = word {
         file.factor.retain(|f| f.name.inner_value() != "cpu");
-        file.limits.cpu = Some(ValueWithOrigin::from_flag("--cpu", AUTO.to_owned()));
+        file.limits.cpu = Some(ValueWithOrigin::from_flag("--cpu", word.to_owned()));
     }
     !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.jvm.is_empty())
 }

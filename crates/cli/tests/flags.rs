@@ -101,6 +101,7 @@ fn a_plan_is_of_the_command_that_is_named() {
     for (words, code, said) in [
         ("--cpu 1,2", 0, "`run`: 2 trials"),
         ("size --cpu 1,2", 0, "a search takes about"),
+        ("size", 0, "the CPU limit is searched too"),
         ("run --cpu 1", 0, "`run`: 1 trial"),
         ("size --memory 64Mi", 2, "`size` takes neither"),
         ("size.toml", 2, "size.toml"),
@@ -111,6 +112,8 @@ fn a_plan_is_of_the_command_that_is_named() {
             "{words}: {printed}"
         );
     }
+    let unlimited = planned(&["size", "--cpu", "none"]).1;
+    assert!(!unlimited.contains("searched too"), "{unlimited}");
 }
 
 #[test]

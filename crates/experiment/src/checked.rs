@@ -115,9 +115,9 @@ pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Check
 }
 
 pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
-    let is_auto = text.inner_value().to_lowercase().contains("auto");
-    let hint = if is_auto {
-        "CPUs such as 1.5 or 250m; auto has to be alone: --cpu auto"
+    let word = text.inner_value().to_lowercase();
+    let hint = if word.contains("auto") || word.contains("none") {
+        "CPUs such as 1.5 or 250m; auto and none have to be alone: --cpu auto"
     } else {
         "CPUs such as 1.5 or 250m"
     };

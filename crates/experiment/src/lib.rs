@@ -50,6 +50,7 @@ pub use error::{ExperimentError, SurroundingsError};
 pub use level::{ExperimentFactor, FactorLevel};
 pub use load::{ExperimentLoad, TrainingSettings};
 pub use loadline_analysis::search::purchase::PricingTerms;
+pub use resolve::{AUTO_CPU, NO_CPU_LIMIT};
 pub use said::{ValueOrigin, ValueWithOrigin};
 pub use search::SHORTEST_SOAK;
 pub use stub::ExperimentStub;

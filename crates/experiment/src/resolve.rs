@@ -16,7 +16,9 @@ mod peak;
 mod run;
 mod sampling;
 
+use cpu::is_amount;
 pub(super) use cpu::is_auto;
+pub use cpu::{AUTO_CPU, NO_CPU_LIMIT};
 
 use std::time::Duration;
 
@@ -239,7 +241,7 @@ fn base_configuration(
     app: &AppTable,
     source: &ExperimentSource<'_>,
 ) -> Checked<Configuration> {
-    let limited = |amount: &Option<Text>| amount.clone().filter(|text| !is_auto(Some(text)));
+    let limited = |amount: &Option<Text>| amount.clone().filter(is_amount);
     let change = LevelChange {
         instances: check_given(&limits.instances, |n| {
             instances::check_instance_count(n, source)

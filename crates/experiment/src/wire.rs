@@ -294,7 +294,8 @@ pub struct LimitsTable {
     /// How many instances run at once, each with these limits and in its own network; they share
     /// the load: 1 (default).
     pub instances: Option<ValueWithOrigin<u32>>,
-    /// CPU limit: `1.5` or `250m`; `auto` lets `size` choose it.
+    /// CPU limit: `1.5` or `250m`; `auto` lets `size` choose it, as it does without this key; `none`
+    /// leaves the CPU unlimited.
     pub cpu: Option<Text>,
     /// CFS period: `100ms` (default).
     pub cpu_period: Option<Text>,

@@ -64,6 +64,9 @@ pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandO
         let hint = "bound its search with --max-memory, or plan `run`: loadline plan run ...";
         return Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
     }
+    if is_search {
+        given = given.with_chosen_cpu()?;
+    }
     can_plan(&mut given.experiment, is_search)?;
     for doubt in beyond_this_machine(&given.experiment) {
         say!("warning: {doubt}");

@@ -89,7 +89,10 @@ fn size_one(
     if arguments.extract {
         arguments.flags.command = extract_command(&arguments.flags.command, None)?;
     }
-    let given = load_experiment(&arguments.flags, Some(&arguments.search))?;
+    let mut given = load_experiment(&arguments.flags, Some(&arguments.search))?;
+    if !arguments.in_cluster.in_cluster {
+        given = given.with_chosen_cpu()?;
+    }
     drill::refuse_search(&given)?;
     if given.experiment.search.pricing.is_none() {
         check_comparable(&bases(&given.experiment)).map_err(incomparable_error)?;

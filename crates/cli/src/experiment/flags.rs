@@ -198,7 +198,8 @@ pub struct ExperimentFlags {
     pub start_deadline: Option<String>,
 
     /// CPU limit, e.g. 1 or 500m; several are compared, and `size` proves a memory size for each.
-    /// With auto, `size` chooses the smallest that keeps the SLO
+    /// With auto, `size` chooses the smallest that keeps the SLO; none: no limit [default of `size`
+    /// for one service: auto]
     #[arg(long, value_name = "CPUS", value_delimiter = ',', help_heading = EXPERIMENT)]
     pub cpu: Vec<String>,
 

@@ -132,7 +132,7 @@ fn an_slo_that_cannot_be_met() -> Outcome {
     let call = lab
         .call("size")
         .args(&["--wait", "--accept-noise", "--slo=p50<500ms", "--rate=20/s"])
-        .args(&["--warm-up=0s", "--measure=300ms"])
+        .args(&["--warm-up=0s", "--measure=300ms", "--cpu=none"])
         .args(&["--url=http://localhost:8080/", "--max-memory=96Mi"])
         .zoo(&lab, &["serve", "slow_ms=1000"]);
     call.into_end()
@@ -155,7 +155,7 @@ fn what_cannot_pass_any_more_ends_early() -> Outcome {
     let call = lab
         .call("size")
         .args(&["--wait", "--accept-noise", "--slo=p95<500ms", "--rate=20/s"])
-        .args(&["--warm-up=0s", "--measure=60s"])
+        .args(&["--warm-up=0s", "--measure=60s", "--cpu=none"])
         .args(&[
             "--url=http://localhost:8080/",
             "--max-memory=96Mi",
@@ -221,7 +221,7 @@ fn size_cpu(lab: &Lab, flags: &[&str]) -> Result<serde_json::Value, String> {
 
 fn the_smallest_cpu_is_found() -> Outcome {
     let lab = Lab::new();
-    let result = match size_cpu(&lab, &["--cpu=auto"]) {
+    let result = match size_cpu(&lab, &[]) {
         Ok(result) => result,
         Err(reason) => return Some(reason),
     };

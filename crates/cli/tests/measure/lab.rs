@@ -93,9 +93,14 @@ impl Lab {
     }
 
     /// A subcommand that measures: trials of a fraction of a second that judge next to nothing.
-    /// The application's command comes last ([`Call::zoo`]).
+    /// The application's command comes last ([`Call::zoo`]). A search finds the memory alone.
     pub fn measure(&self, subcommand: &str) -> Call {
-        self.call(subcommand).args(&QUICK)
+        let flags: &[&str] = if subcommand == "size" {
+            &["--cpu=none"]
+        } else {
+            &[]
+        };
+        self.call(subcommand).args(&QUICK).args(flags)
     }
 
     /// A search for the memory of an application that needs 34 MiB: the answer is 48 MiB, the 40

@@ -180,7 +180,12 @@ pub const GUESSES: &[Row] = &[
     (
         "plan --slo p99<1s --rate 5/s --cpu Auto --url http://localhost:1/ -- sh -c true",
         USAGE,
-        &["auto has to be alone: --cpu auto"],
+        &["auto and none have to be alone: --cpu auto"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --cpu none,1 --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["auto and none have to be alone: --cpu auto"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --min-memory 2Gi --url http://localhost:1/ -- sh -c true",

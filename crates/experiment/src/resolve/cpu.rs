@@ -3,6 +3,7 @@
 //! Owns when `size` does so and what cannot be combined with it; which limits are tried is
 //! `loadline_analysis::search::size::cpu`'s.
 
+use loadline_analysis::record::Configuration;
 use loadline_analysis::search::size::cpu::CpuPolicy;
 
 use super::super::Experiment;
@@ -11,17 +12,39 @@ use super::super::said::Text;
 use super::Checked;
 
 /// What leaves the choice to the search.
-const AUTO: &str = "auto";
+pub const AUTO_CPU: &str = "auto";
+/// No limit, and no search for one.
+pub const NO_CPU_LIMIT: &str = "none";
 
 /// Whether an amount of CPU is to be chosen.
 pub(crate) fn is_auto(amount: Option<&Text>) -> bool {
-    amount.is_some_and(|text| text.inner_value() == AUTO)
+    amount.is_some_and(|text| text.inner_value() == AUTO_CPU)
+}
+
+/// Whether an amount of CPU is a number.
+pub(crate) fn is_amount(text: &Text) -> bool {
+    ![AUTO_CPU, NO_CPU_LIMIT].contains(&text.inner_value().as_str())
 }
 
 impl Experiment {
     /// Whether `size` chooses the CPU limit or request.
     pub fn searches_cpu(&self) -> bool {
         self.search.is_cpu_asked || self.search.cpu_policy == CpuPolicy::Both
+    }
+
+    /// Whether `size` may choose the CPU limit although that was not asked for: the search is for one
+    /// configuration with no word about CPU, judged by the answers to loadline's own requests.
+    pub fn may_choose_cpu(&self) -> bool {
+        let names_any = |c: &Configuration| c.cpu.is_some() || c.start_cpu.is_some();
+        let configurations = self.configurations();
+        !self.searches_cpu()
+            && self.search.cpu_policy == CpuPolicy::Limit
+            && configurations.len() == 1
+            && !configurations.iter().any(names_any)
+            && !self.names_cpu()
+            && self.why_no_cpu_search().is_none()
+            && self.load.spec.command.is_empty()
+            && self.metrics.is_none()
     }
 
     /// Whether a level fixes the CPU. A request is searched under a given limit.
