@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
+use loadline_cgroup::{CgroupLayout, Controller};
 use loadline_experiment::program::build_tool;
 use loadline_experiment::project::JOB_SLO;
 use loadline_experiment::wire::{
@@ -163,7 +164,13 @@ pub fn check_file(
 impl LoadedExperiment {
     /// The same with a search for the CPU limit, where `size` can have one and nothing was said about CPU.
     pub fn with_chosen_cpu(mut self) -> Result<Self, Error> {
-        if self.file.limits.cpu.is_none() && self.experiment.may_choose_cpu() {
+        // Without root systemd may leave that controller out.
+        let can_limit = || {
+            let layout = CgroupLayout::of_process(Path::new("/proc"), std::process::id());
+            layout.is_ok_and(|layout| layout.hierarchy_of(Controller::Cpu).is_some())
+        };
+        let is_free = self.file.limits.cpu.is_none() && self.experiment.may_choose_cpu();
+        if is_free && can_limit() {
             talk!("no --cpu: the CPU limit is searched too; --cpu none measures without one");
             self.experiment.search.is_cpu_asked = true;
             self.file.limits.cpu = Some(ValueWithOrigin::from_flag("--cpu", AUTO_CPU.to_owned()));
