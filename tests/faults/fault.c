@@ -17,7 +17,7 @@
  *
  * The exit code is the program's, 128 + N where signal N ended it; 120 where something of it was
  * alive 20 s after its end: that is in FILE too. What a program of another file does, such as the
- * application of a trial, is left alone, and so are sockets, terminals, standard output and error.
+ * application of a trial, is left alone, and so are sockets and terminals.
  *
  * A seccomp filter stops the program at these calls only (SECCOMP_RET_TRACE), so that the rest of
  * it runs as it always does. Linux on x86-64. Facts: ptrace(2), seccomp(2). */
@@ -191,8 +191,12 @@ static int counts(pid_t pid, const struct call *call, const struct user_regs_str
         *disk = there.st_dev;
         ssize_t length = readlink(path, what, size - 1);
         what[length < 0 ? 0 : length] = 0;
-        if (S_ISFIFO(there.st_mode))
-            return (int)regs->rdi > 2;
+        if (S_ISFIFO(there.st_mode)) {
+            static const char *standard[] = {"stdin", "stdout", "stderr"};
+            if ((int)regs->rdi <= 2)
+                snprintf(what, size, "%s", standard[(int)regs->rdi]);
+            return 1;
+        }
         return (S_ISREG(there.st_mode) || S_ISDIR(there.st_mode)) && !is_library(what);
     case PATH:
         text_of(pid, regs->rdi, what, size);

@@ -178,7 +178,8 @@ impl<'a> Lab<'a> {
         let command = self.command(fault.scenario, &directory);
         let ended = call(&directory, &self.broken(&list, fault, &command))?;
         let point = points(&list)?.pop();
-        let mut wrong = told(&ended, fault);
+        let is_mute = point.as_ref().is_some_and(|point| point.what == "stderr");
+        let mut wrong = told(&ended, fault, is_mute);
         match fault.scenario {
             Scenario::First | Scenario::Resume => {
                 wrong.extend(self.after_trials(fault, &directory, &ended, &command)?);
@@ -347,7 +348,8 @@ fn counted(calls: Calls) -> &'static [&'static str] {
     }
 }
 
-fn told(ended: &Ended, fault: &Fault) -> Vec<String> {
+/// What is wrong with the end of a command; `is_mute` where the fault was in saying something.
+fn told(ended: &Ended, fault: &Fault, is_mute: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     if ended.code == ALIVE {
         wrong.push("something of it outlived it".to_owned());
@@ -360,7 +362,7 @@ fn told(ended: &Ended, fault: &Fault) -> Vec<String> {
     }
     let was_killed = fault.kind == "kill" && ended.code == 137;
     let is_clear = ended.stderr.contains("error: ") && ended.stderr.contains("hint: ");
-    if ended.code != 0 && !was_killed && !is_clear {
+    if ended.code != 0 && !was_killed && !is_clear && !is_mute {
         wrong.push(format!(
             "code {}, and it says no reason or no way out: {}",
             ended.code, ended.stderr
