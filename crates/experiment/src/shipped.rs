@@ -14,6 +14,7 @@ use loadline_sizing::{Bytes, Cpus};
 use serde_json::{Value, json};
 
 use super::references;
+use super::resolve::NO_CPU_LIMIT;
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{AppTable, ExperimentFile, LimitsTable, ManifestTable, ReadyTable};
 use crate::advice::container_options::OPTION_VARIABLES;
@@ -281,6 +282,9 @@ impl ShippedWorkload {
                 (_, None) => {}
             }
         }
+        // What ships without a limit is not searched for one.
+        let none = || text_from_manifest(NO_CPU_LIMIT.to_owned());
+        limits.cpu.get_or_insert_with(none);
         Ok(())
     }
 
@@ -422,6 +426,21 @@ mod tests {
         let path = place.path().join("loadline.toml");
         Experiment::from_file_text(&file(more), &path, place.path())
             .map_err(|e| format!("{e} {}", e.hint.clone().unwrap_or_default()))
+    }
+
+    #[test]
+    fn what_ships_without_a_cpu_limit_gets_none() {
+        let cpu = |manifest: &str| {
+            let place = place(manifest);
+            let text = file("manifest = \"deploy.yaml\"\napp.command = [\"java\"]");
+            let path = place.path().join("loadline.toml");
+            let mut file = ExperimentFile::from_toml(&text, &path).expect("an experiment");
+            file.settle_manifest(place.path()).expect("it is read");
+            file.limits.cpu.map(|cpu| cpu.inner_value().clone())
+        };
+        assert_eq!(cpu(DEPLOYMENT).as_deref(), Some("500m"));
+        let unlimited = DEPLOYMENT.replace("cpu: 500m, ", "");
+        assert_eq!(cpu(&unlimited).as_deref(), Some("none"));
     }
 
     #[test]
