@@ -54,17 +54,15 @@ pub(super) fn check_image(
     let kind = engine.map(|text| source.parse_text::<EngineKind>(text, hint));
     let kind = kind.transpose()?;
     let Some(reference) = reference else {
-        return match engine {
-            None => Ok(None),
-            Some(text) => Err(source.error_at(
-                text.origin(),
-                "an engine is named, and no image for it to start",
-                "name the image: image = \"registry/name:tag\", or --image",
-            )),
+        let Some(engine) = engine else {
+            return Ok(None);
         };
+        let problem = "an engine is named, and no image for it to start";
+        let hint = "name the image: image = \"registry/name:tag\", or --image";
+        return Err(source.error_at(engine, problem, hint));
     };
     Ok(Some(ExperimentImage {
-        reference: reference.inner_value().clone(),
+        reference: reference.to_string(),
         engine: kind,
         found: None,
     }))
@@ -112,7 +110,6 @@ impl Experiment {
 
     /// Looks for the images: they must be there before anything is assembled. Those of dependencies
     /// are the application's engine's unless they say otherwise: engines share no networks.
-    /// Errors: [`ImageNotFound`](oci::image::ImageNotFound) when one cannot be started here.
     pub fn find_images(&mut self) -> Result<(), oci::image::ImageNotFound> {
         let mut common = None;
         let of_dependencies = self

@@ -84,13 +84,14 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    pub fn error_at(
+    /// A refusal of a value, at its place in the file or with the name of its flag.
+    pub fn error_at<'o>(
         &self,
-        origin: &ValueOrigin,
+        at: impl Into<&'o ValueOrigin>,
         problem: impl Display,
         hint: impl Display,
     ) -> ExperimentError {
-        let (place, excerpt) = match origin {
+        let (place, excerpt) = match at.into() {
             ValueOrigin::File(span) => self.locate(Some(span.clone())),
             ValueOrigin::Flag(name) => ((*name).to_owned(), None),
         };

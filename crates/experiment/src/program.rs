@@ -54,7 +54,6 @@ pub fn inherited_variables() -> BTreeMap<String, String> {
 }
 
 /// Finds a program that works for the application on this machine: a probe, a load command.
-/// Errors: [`RunRefusal`] names what it is for.
 pub fn locate_for(
     whose: &str,
     program: &str,

@@ -169,13 +169,10 @@ impl<'a> Shard<'a> {
             )),
             source: source(plan, index),
             times: RunTimes {
-                start: 0,
-                warm_end: 0,
-                end: 0,
                 timeout: CONNECT_NS,
                 connect_timeout: u64::MAX,
                 read_timeout: u64::MAX,
-                drain: 0,
+                ..RunTimes::default()
             },
             hard_end: 0,
             next_second: u64::MAX,

@@ -15,7 +15,7 @@ const AUTO: &str = "auto";
 
 /// Whether an amount of CPU is to be chosen.
 pub(crate) fn is_auto(amount: Option<&Text>) -> bool {
-    amount.is_some_and(|text| text.inner_value() == AUTO)
+    amount.is_some_and(|text| **text == AUTO)
 }
 
 impl Experiment {

@@ -12,7 +12,6 @@ pub fn push_message(out: &mut Vec<u8>, message: &[u8]) {
     out.extend_from_slice(message);
 }
 
-/// Errors: Why the body is no row of whole messages.
 pub(super) fn split_messages(mut body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut messages = Vec::new();
     while let Some(([compressed, length @ ..], rest)) = body.split_first_chunk::<PREFIX>() {

@@ -21,7 +21,6 @@ pub struct Http2Settings {
 
 impl Http2Settings {
     /// Reads a payload; unknown settings are passed over.
-    /// Errors: [`Http2Violation`] for a wrong length or a forbidden value.
     pub(super) fn parse_settings(payload: &[u8]) -> Result<Self, Http2Violation> {
         let mut settings = Self::default();
         let (pairs, rest) = payload.as_chunks::<6>();

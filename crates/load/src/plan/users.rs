@@ -37,12 +37,7 @@ pub struct Users {
 }
 
 pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
-    let refuse = |field, why: &str| {
-        Err(LoadError::Plan {
-            field,
-            why: why.to_owned(),
-        })
-    };
+    let refuse = |field, why: &str| Err(LoadError::plan(field, why));
     let is_open = matches!(plan.model, LoadModel::Open { .. });
     if plan.think.is_some() && is_open && plan.users.is_none() {
         return refuse(

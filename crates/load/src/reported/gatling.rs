@@ -95,12 +95,11 @@ impl LogReader<'_, '_> {
         }
         let name = self.read_string()?;
         self.held += name.len() + ENTRY;
-        match self.held > MOST_NAMES {
-            true => Err(LogStop::Damage),
-            false => {
-                self.names.insert(number, name);
-                Ok(number)
-            }
+        if self.held > MOST_NAMES {
+            Err(LogStop::Damage)
+        } else {
+            self.names.insert(number, name);
+            Ok(number)
         }
     }
 
