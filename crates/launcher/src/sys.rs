@@ -286,7 +286,6 @@ pub fn wait_signal() -> Option<(i32, bool)> {
 /// there is one, with the inherited signal state. It is killed when this process dies, however that
 /// comes: `kill -9` of an init that is not PID 1 must not leave it. When exec fails, the child hands the sentence
 /// about it to `say` and exits 126 or 127.
-/// Errors: When fork fails.
 pub fn spawn(
     program: &ExecProgram,
     inherited: &InheritedSignals,

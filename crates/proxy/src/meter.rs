@@ -73,12 +73,9 @@ impl Lag {
     /// 99th percentile and maximum since the last time.
     pub(crate) fn take_quantiles(&mut self) -> (Duration, Duration) {
         let p99 = self.0.value_at_quantile(0.99).min(self.0.max());
-        let seen = (
-            Duration::from_nanos(p99),
-            Duration::from_nanos(self.0.max()),
-        );
+        let max = self.0.max();
         self.0.reset();
-        seen
+        (Duration::from_nanos(p99), Duration::from_nanos(max))
     }
 }
 
