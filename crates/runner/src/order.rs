@@ -27,7 +27,6 @@ use crate::store::TrialKey;
 /// take memory for some 20,000.
 const BURST: u64 = 20_000;
 const BURST_OF_FIRST_COMPILER: u64 = 5_000;
-
 const SOAK_SAMPLES: Duration = Duration::from_secs(1);
 
 pub(crate) fn trial_order(
@@ -57,11 +56,8 @@ pub(crate) fn trial_order(
     for stub in &mut order.stubs {
         stub.seed = seed_of(seed, &stub.name);
     }
-    let length = of
-        .experiment
-        .search
-        .soak
-        .filter(|_| key.purpose == TrialPurpose::Soak);
+    let soak = of.experiment.search.soak;
+    let length = soak.filter(|_| key.purpose == TrialPurpose::Soak);
     let study = study(key.purpose, &order).filter(|_| order.run.is_none());
     Ok(match length {
         None => {
@@ -116,17 +112,13 @@ fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
 
 /// In a soak the JVM logs collections only: a day of every detail would fill the disk.
 fn limit_soak_logging(mut order: TrialOrder) -> TrialOrder {
-    match &mut order.app {
-        AppSpec::Command { command, env, .. } => {
-            for word in command.iter_mut().chain(env.values_mut()) {
-                *word = log_option::shorten_gc_log_option(word);
-            }
-        }
-        AppSpec::Image(image) => {
-            for word in image.env.values_mut() {
-                *word = log_option::shorten_gc_log_option(word);
-            }
-        }
+    let mut of_image = Vec::new();
+    let (command, env) = match &mut order.app {
+        AppSpec::Command { command, env, .. } => (command, env),
+        AppSpec::Image(image) => (&mut of_image, &mut image.env),
+    };
+    for word in command.iter_mut().chain(env.values_mut()) {
+        *word = log_option::shorten_gc_log_option(word);
     }
     order
 }
@@ -183,10 +175,8 @@ pub(crate) fn order_without_load(
 /// The metrics with the programs of their probes found.
 fn located_metrics(of: &Measurement<'_>) -> Result<Option<MetricsSpec>, RunError> {
     let mut metrics = of.experiment.metrics.clone();
-    let probes = metrics
-        .iter_mut()
-        .flat_map(|metrics| metrics.probes.iter_mut());
-    for (name, words) in probes {
+    let all = metrics.iter_mut();
+    for (name, words) in all.flat_map(|metrics| metrics.probes.iter_mut()) {
         locate_first(of, words, &format!("the probe {name}"))?;
     }
     Ok(metrics)
@@ -229,22 +219,19 @@ fn run_reference(
     Ok(room.and_then(|room| {
         let start = &room.evidence.start;
         let time = start.ready?;
-        Some(RunReference {
-            time,
-            cpu: start.cpu,
-        })
+        let cpu = start.cpu;
+        Some(RunReference { time, cpu })
     }))
 }
 
 /// With absolute paths, and the home directory of whoever calls loadline.
 fn located_run(run: &RunSpec, directory: &Path) -> RunSpec {
     let absolute = |path: &PathBuf| -> PathBuf { directory.join(path).components().collect() };
+    let home = std::env::var_os("HOME").map(PathBuf::from);
     RunSpec {
         copies: run.copies.iter().map(absolute).collect(),
         file: run.file.as_ref().map(absolute),
-        home: std::env::var_os("HOME")
-            .map(PathBuf::from)
-            .filter(|home| home.is_absolute()),
+        home: home.filter(|home| home.is_absolute()),
         ..run.clone()
     }
 }
@@ -262,15 +249,10 @@ fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
 /// but not in its proof, because its requests are also judged as one sample. With prices the
 /// distance from the SLO counts too; in a matrix every figure does.
 fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
+    use TrialPurpose::{Compare, Confirm, Matrix, Neighbour, Prove, Room, Search, Soak, Squeeze};
     let is_search = match purpose {
-        TrialPurpose::Search
-        | TrialPurpose::Confirm
-        | TrialPurpose::Neighbour
-        | TrialPurpose::Room
-        | TrialPurpose::Squeeze => true,
-        TrialPurpose::Prove | TrialPurpose::Matrix | TrialPurpose::Compare | TrialPurpose::Soak => {
-            false
-        }
+        Search | Confirm | Neighbour | Room | Squeeze => true,
+        Prove | Matrix | Compare | Soak => false,
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }
