@@ -89,10 +89,8 @@ impl Experiment {
 
     pub(super) fn with_level_images(mut self) -> Self {
         for configuration in self.configurations() {
-            let image = configuration
-                .application
-                .as_ref()
-                .and_then(ExperimentImage::from_application);
+            let image = configuration.application.as_ref();
+            let image = image.and_then(ExperimentImage::from_application);
             if let Some(image) = image
                 && !self.level_images.iter().any(|known| known.is_same(&image))
             {
@@ -112,10 +110,8 @@ impl Experiment {
     /// are the application's engine's unless they say otherwise: engines share no networks.
     pub fn find_images(&mut self) -> Result<(), oci::image::ImageNotFound> {
         let mut common = None;
-        let of_dependencies = self
-            .dependencies
-            .iter_mut()
-            .filter_map(|d| d.image.as_mut());
+        let of_dependencies = self.dependencies.iter_mut();
+        let of_dependencies = of_dependencies.filter_map(|d| d.image.as_mut());
         let of_application = self.app.image.iter_mut().chain(&mut self.level_images);
         for image in of_application.chain(of_dependencies) {
             let found =

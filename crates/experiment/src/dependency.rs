@@ -25,7 +25,6 @@ use crate::error::SurroundingsError;
 use crate::program::{CommandError, inherited_variables, locate, locate_for};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
-
 const LONGEST_NAME: usize = 32;
 
 #[derive(Debug, Clone)]
@@ -322,10 +321,8 @@ pub(super) fn refuse_several_instances(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
-    let several = experiment
-        .configurations()
-        .into_iter()
-        .any(|c| c.instances > 1);
+    let mut all = experiment.configurations().into_iter();
+    let several = all.any(|c| c.instances > 1);
     let is_alone = experiment.dependencies.is_empty() && experiment.stubs.is_empty();
     if several && !is_alone {
         let problem = "several instances cannot share dependencies: each has its own network";

@@ -173,10 +173,8 @@ impl<'a> ExperimentSource<'a> {
         let line = before.matches('\n').count() + 1;
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let column = text[line_start..start].chars().count() + 1;
-        let excerpt = text[line_start..]
-            .lines()
-            .next()
-            .map(|l| l.trim().chars().take(120).collect());
+        let mut lines = text[line_start..].lines();
+        let excerpt = lines.next().map(|l| l.trim().chars().take(120).collect());
         (format!("{}:{line}:{column}", path.display()), excerpt)
     }
 }

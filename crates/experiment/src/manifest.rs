@@ -127,7 +127,6 @@ pub(crate) fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     Ok(files)
 }
 
-/// The documents of a text.
 pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {

@@ -39,7 +39,6 @@ pub struct BuildTool {
     pub options_variable: Option<&'static str>,
 }
 
-/// The build tool that a command starts.
 pub fn build_tool(command: &[String]) -> Option<BuildTool> {
     let name = Path::new(command.first()?).file_name()?;
     let known = BUILD_TOOLS.iter().find(|(tool, _)| name == *tool)?;

@@ -30,17 +30,16 @@ use super::checked::{
     Checked, check_account, check_cpu, check_cpu_sets, check_given, check_memory, check_period,
     check_readiness,
 };
-use super::dependency;
-use super::enough;
 use super::error::ExperimentSource;
 use super::level::LevelChange;
 use super::load::{ExperimentLoad, check_load};
-use super::outage;
 use super::said::{Text, ValueOrigin, ValueWithOrigin};
 use super::search::{check_search, with_headroom};
-use super::variables;
 use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
-use super::{AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel};
+use super::{
+    AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel, dependency, enough,
+    outage, variables,
+};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// An orderly end takes a tenth of a second. A slower end is thrashing, and nothing is measured any
@@ -71,11 +70,8 @@ impl Experiment {
         named_requests(&slo, &load, file, source)?;
         let app = check_app(&file.app, (&load, &slo, of_run, metrics.as_ref()), source)?;
         let base = base_configuration(&file.limits, &file.app, source)?;
-        let factors = file
-            .factor
-            .iter()
-            .map(|f| check_factor(f, source))
-            .collect::<Checked<Vec<_>>>()?;
+        let factors = file.factor.iter().map(|f| check_factor(f, source));
+        let factors = factors.collect::<Checked<Vec<_>>>()?;
         refuse_too_many(&factors, source)?;
         let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
         let load = with_headroom(load, (&file.search, &factors), source)?;

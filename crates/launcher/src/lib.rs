@@ -247,7 +247,6 @@ fn case_from_arguments(
     })
 }
 
-/// Says why this ends with a code.
 fn complain(why: impl Display, code: i32) -> i32 {
     say_to_stderr(&format!("loadline-launch: {why}\n"));
     code

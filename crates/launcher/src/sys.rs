@@ -178,20 +178,16 @@ impl ExecProgram {
         environment: &[(OsString, OsString)],
     ) -> io::Result<Self> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
-        let arguments: Vec<CString> = arguments
-            .iter()
-            .map(|a| text(a))
-            .collect::<io::Result<_>>()?;
+        let arguments = arguments.iter();
+        let arguments: Vec<CString> = arguments.map(|a| text(a)).collect::<io::Result<_>>()?;
         let assignment = |(name, value): &(OsString, OsString)| {
             let mut bytes = name.as_bytes().to_vec();
             bytes.push(b'=');
             bytes.extend_from_slice(value.as_bytes());
             text(&OsString::from_vec(bytes))
         };
-        let environment: Vec<CString> = environment
-            .iter()
-            .map(assignment)
-            .collect::<io::Result<_>>()?;
+        let environment = environment.iter();
+        let environment: Vec<CString> = environment.map(assignment).collect::<io::Result<_>>()?;
         let pointers = |texts: &[CString]| {
             let ends = texts.iter().map(|text| text.as_ptr());
             ends.chain(std::iter::once(std::ptr::null()))

@@ -102,11 +102,8 @@ pub fn find_max_rate(
     stop: &Arc<AtomicBool>,
     observe: &mut dyn FnMut(&MaxRateTrial),
 ) -> Result<MaxRateResult, LoadError> {
-    let goals = search
-        .slos
-        .iter()
-        .map(LoadGoal::new)
-        .collect::<Result<Vec<_>, _>>()?;
+    let goals = search.slos.iter();
+    let goals = goals.map(LoadGoal::new).collect::<Result<Vec<_>, _>>()?;
     if search.trial < Duration::from_secs(1) {
         let why = "a trial shorter than 1 s says nothing about a rate";
         return Err(LoadError::plan("duration", why));

@@ -30,7 +30,6 @@ use crate::stub::StubOrder;
 use crate::stub::serve::{self, StubServer};
 
 const EVENTS: usize = 256;
-
 const BUFFER: usize = 64 << 10;
 
 /// Bytes that all connections together may hold back.
@@ -40,11 +39,8 @@ const MOST: usize = 512 << 20;
 const BEAT: u64 = 10_000_000;
 
 const ORDERS: u64 = u64::MAX;
-
 const LISTENER: u64 = 1 << 62;
-
 const STUB: u64 = 1 << 61;
-
 const SERVED: u64 = 1 << 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,6 @@ use loadline_analysis::record::LinkSecond;
 use loadline_load::histogram::{self, Histogram};
 
 const KEPT: usize = 3600;
-
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@
 //! phase ([`ExchangeBook`]). No socket, no clock. Facts that only the load tool has, such as its
 //! intended send times, are not here.
 
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use loadline_load::part::{ObservedMessage, SecondMessage, TotalsMessage, second_message};

@@ -13,13 +13,11 @@ use super::Checked;
 /// What leaves the choice to the search.
 const AUTO: &str = "auto";
 
-/// Whether an amount of CPU is to be chosen.
 pub(crate) fn is_auto(amount: Option<&Text>) -> bool {
     amount.is_some_and(|text| **text == AUTO)
 }
 
 impl Experiment {
-    /// Whether `size` chooses the CPU limit or request.
     pub fn searches_cpu(&self) -> bool {
         self.search.is_cpu_asked || self.search.cpu_policy == CpuPolicy::Both
     }

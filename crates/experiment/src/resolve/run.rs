@@ -16,7 +16,6 @@ use crate::program::build_tool;
 use crate::wire::{AppTable, ExperimentFile};
 
 const LONGEST_RUN: Duration = Duration::from_secs(600);
-
 pub(super) const PROVE_RUN: u32 = 5;
 
 /// The expected end of the run; `None` for a service.

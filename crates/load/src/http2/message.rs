@@ -5,7 +5,6 @@
 /// Not compressed or compressed, then the length.
 const PREFIX: usize = 5;
 
-/// Appends a message with its prefix.
 pub fn push_message(out: &mut Vec<u8>, message: &[u8]) {
     out.push(0);
     out.extend((message.len() as u32).to_be_bytes());

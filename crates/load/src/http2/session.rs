@@ -8,10 +8,9 @@
 use std::collections::VecDeque;
 
 use super::frame::{self, HEADER};
-use super::hpack;
 use super::reader::{FrameReader, Http2Frame};
 use super::settings::MAX_WINDOW;
-use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation};
+use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation, hpack};
 use crate::connection::{BodySearch, InFlight};
 use crate::outcome::ErrorKind;
 use crate::plan::Expectation;

@@ -7,7 +7,6 @@ const ENABLE_PUSH: u16 = 2;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
-
 pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -87,7 +87,6 @@ impl LogReader<'_, '_> {
         Ok(text.into_bytes())
     }
 
-    /// The number of a name.
     fn read_name(&mut self) -> Result<i32, LogStop> {
         let number = self.read_int()?;
         if number < 0 {
