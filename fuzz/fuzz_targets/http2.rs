@@ -30,7 +30,7 @@ fn read(bytes: &[u8], size: usize) -> Option<(Vec<String>, usize)> {
                 Http2Frame::Headers { .. } => {
                     said.push(format!(
                         "{frame:?} {:?}",
-                        decoder.decode_block(reader.header_block()).ok()?
+                        decoder.decode_block(&reader.block).ok()?
                     ));
                 }
                 other => said.push(format!("{other:?}")),

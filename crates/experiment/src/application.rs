@@ -54,17 +54,15 @@ pub(super) fn check_image(
     let kind = engine.map(|text| source.parse_text::<EngineKind>(text, hint));
     let kind = kind.transpose()?;
     let Some(reference) = reference else {
-        return match engine {
-            None => Ok(None),
-            Some(text) => Err(source.error_at(
-                text.origin(),
-                "an engine is named, and no image for it to start",
-                "name the image: image = \"registry/name:tag\", or --image",
-            )),
+        let Some(engine) = engine else {
+            return Ok(None);
         };
+        let problem = "an engine is named, and no image for it to start";
+        let hint = "name the image: image = \"registry/name:tag\", or --image";
+        return Err(source.error_at(engine, problem, hint));
     };
     Ok(Some(ExperimentImage {
-        reference: reference.inner_value().clone(),
+        reference: reference.to_string(),
         engine: kind,
         found: None,
     }))
@@ -91,10 +89,8 @@ impl Experiment {
 
     pub(super) fn with_level_images(mut self) -> Self {
         for configuration in self.configurations() {
-            let image = configuration
-                .application
-                .as_ref()
-                .and_then(ExperimentImage::from_application);
+            let image = configuration.application.as_ref();
+            let image = image.and_then(ExperimentImage::from_application);
             if let Some(image) = image
                 && !self.level_images.iter().any(|known| known.is_same(&image))
             {
@@ -112,13 +108,10 @@ impl Experiment {
 
     /// Looks for the images: they must be there before anything is assembled. Those of dependencies
     /// are the application's engine's unless they say otherwise: engines share no networks.
-    /// Errors: [`ImageNotFound`](oci::image::ImageNotFound) when one cannot be started here.
     pub fn find_images(&mut self) -> Result<(), oci::image::ImageNotFound> {
         let mut common = None;
-        let of_dependencies = self
-            .dependencies
-            .iter_mut()
-            .filter_map(|d| d.image.as_mut());
+        let of_dependencies = self.dependencies.iter_mut();
+        let of_dependencies = of_dependencies.filter_map(|d| d.image.as_mut());
         let of_application = self.app.image.iter_mut().chain(&mut self.level_images);
         for image in of_application.chain(of_dependencies) {
             let found =

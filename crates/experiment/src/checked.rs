@@ -39,20 +39,15 @@ pub(super) fn check_readiness(
     let command = (!ready.command.is_empty()).then(|| ready.command.clone());
     match (&ready.http, ready.tcp, ready.grpc, &ready.log, command) {
         (Some(text), None, None, None, None) => {
-            let Some((own, path)) = split_ready_path(text.inner_value()) else {
-                return Err(source.error_at(
-                    text.origin(),
-                    format!(
-                        "`{}` starts neither with a slash nor with a port",
-                        text.inner_value()
-                    ),
-                    "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health, tcp:9001, grpc:9090, log:Started",
-                ));
+            let Some((own, path)) = split_ready_path(text) else {
+                let problem = format!("`{text}` starts neither with a slash nor with a port");
+                let hint = "write ready = { http = \"/health\", port = 9001 }, or --ready :9001/health, tcp:9001, grpc:9090, log:Started";
+                return Err(source.error_at(text, problem, hint));
             };
             let Some(port) = own.or(ready.port).or(port) else {
                 let problem = format!("ready of {whose} names no port");
                 let hint = "write ready = { http = \"/health\", port = 9200 }";
-                return Err(source.error_at(text.origin(), problem, hint));
+                return Err(source.error_at(text, problem, hint));
             };
             let path = path.to_owned();
             Ok(Readiness::Http { port, path })
@@ -91,47 +86,28 @@ fn not_one(whose: &str, source: &ExperimentSource<'_>) -> ExperimentError {
 }
 
 pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Checked<Account> {
-    let refuse = || {
-        source.error_at(
-            text.origin(),
-            format!("`{}` is not an account", text.inner_value()),
-            "write numbers: user = \"1000\" or \"1000:1000\"",
-        )
+    let (uid, gid) = text.split_once(':').unwrap_or((text, text));
+    let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse()) else {
+        let hint = "write numbers: user = \"1000\" or \"1000:1000\"";
+        return Err(source.error_at(text, format!("`{text}` is not an account"), hint));
     };
-    let (uid, gid) = text
-        .inner_value()
-        .split_once(':')
-        .unwrap_or((text.inner_value(), text.inner_value()));
-    let uid = uid.parse().map_err(|_| refuse())?;
-    let gid = gid.parse().map_err(|_| refuse())?;
     if uid == 0 || gid == 0 {
-        return Err(source.error_at(
-            text.origin(),
-            "it may not run as root",
-            "choose a user id above 0",
-        ));
+        return Err(source.error_at(text, "it may not run as root", "choose a user id above 0"));
     }
     Ok(Account { uid, gid })
 }
 
 pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
-    let word = text.inner_value().to_lowercase();
-    let hint = if word.contains("auto") || word.contains("none") {
-        "CPUs such as 1.5 or 250m; auto and none have to be alone: --cpu auto"
-    } else {
-        "CPUs such as 1.5 or 250m"
+    let word = text.to_lowercase();
+    let hint = match word.contains("auto") || word.contains("none") {
+        true => "CPUs such as 1.5 or 250m; auto and none have to be alone: --cpu auto",
+        false => "CPUs such as 1.5 or 250m",
     };
     let cpus: Cpus = source.parse_text(text, hint)?;
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
     if cpus.as_millis() < 10 {
-        return Err(source.error_at(
-            text.origin(),
-            format!(
-                "`{}` is too little CPU: the kernel accepts no quota below 10m",
-                text.inner_value()
-            ),
-            "give at least 50m",
-        ));
+        let problem = format!("`{text}` is too little CPU: the kernel accepts no quota below 10m");
+        return Err(source.error_at(text, problem, "give at least 50m"));
     }
     Ok(cpus)
 }
@@ -139,11 +115,8 @@ pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<C
 pub(super) fn check_memory(text: &Text, source: &ExperimentSource<'_>) -> Checked<Bytes> {
     let bytes: Bytes = source.parse_text(text, "memory with a unit, such as 512Mi")?;
     if bytes < Bytes::from_mib(1) {
-        return Err(source.error_at(
-            text.origin(),
-            format!("`{}` is less than 1 MiB of memory", text.inner_value()),
-            "is the unit missing? write 512Mi",
-        ));
+        let problem = format!("`{text}` is less than 1 MiB of memory");
+        return Err(source.error_at(text, problem, "is the unit missing? write 512Mi"));
     }
     Ok(bytes)
 }
@@ -151,23 +124,16 @@ pub(super) fn check_memory(text: &Text, source: &ExperimentSource<'_>) -> Checke
 pub(super) fn check_period(text: &Text, source: &ExperimentSource<'_>) -> Checked<Duration> {
     let period = source.positive_time(Some(text), CPU_PERIOD, "cpu-period")?;
     if period < PERIOD_RANGE.0 || period > PERIOD_RANGE.1 {
-        return Err(source.error_at(
-            text.origin(),
-            format!("`{}` is not a CFS period", text.inner_value()),
-            "the kernel accepts 1ms to 1s",
-        ));
+        let problem = format!("`{text}` is not a CFS period");
+        return Err(source.error_at(text, problem, "the kernel accepts 1ms to 1s"));
     }
     Ok(period)
 }
 
 pub(super) fn check_cpu_sets(text: &Text, source: &ExperimentSource<'_>) -> Checked<CpuSets> {
-    let value = text.inner_value();
-    value.parse().map_err(|_| {
-        source.error_at(
-            text.origin(),
-            format!("`{value}` is not a list of CPUs"),
-            "write 0 or 0-3 or 0,2; for two instances 0-1;2-3",
-        )
+    text.parse().map_err(|_| {
+        let hint = "write 0 or 0-3 or 0,2; for two instances 0-1;2-3";
+        source.error_at(text, format!("`{text}` is not a list of CPUs"), hint)
     })
 }
 
@@ -177,9 +143,7 @@ impl ExperimentSource<'_> {
         text: &Text,
         hint: &str,
     ) -> Checked<T> {
-        text.inner_value()
-            .parse()
-            .map_err(|e| self.error_at(text.origin(), e, hint))
+        text.parse().map_err(|e| self.error_at(text, e, hint))
     }
 
     pub(super) fn time_or_zero(
@@ -189,18 +153,11 @@ impl ExperimentSource<'_> {
         name: &str,
     ) -> Checked<Duration> {
         let Some(text) = text else { return Ok(default) };
-        parse_duration(text.inner_value())
-            .filter(|d| *d <= DAY)
-            .ok_or_else(|| {
-                self.error_at(
-                    text.origin(),
-                    format!(
-                        "`{}` is not a length of time for {name}",
-                        text.inner_value()
-                    ),
-                    "write 500ms, 10s, 2m or 1.5h, at most a day",
-                )
-            })
+        let time = parse_duration(text).filter(|d| *d <= DAY);
+        time.ok_or_else(|| {
+            let problem = format!("`{text}` is not a length of time for {name}");
+            self.error_at(text, problem, "write 500ms, 10s, 2m or 1.5h, at most a day")
+        })
     }
 
     pub(super) fn positive_time(
@@ -210,13 +167,12 @@ impl ExperimentSource<'_> {
         name: &str,
     ) -> Checked<Duration> {
         let time = self.time_or_zero(text, default, name)?;
-        match text {
-            Some(text) if time.is_zero() => Err(self.error_at(
-                text.origin(),
-                format!("{name} is zero"),
-                "write 500ms, 10s, 2m or 1.5h",
-            )),
-            _ => Ok(time),
+        match text.filter(|_| time.is_zero()) {
+            Some(text) => {
+                let hint = "write 500ms, 10s, 2m or 1.5h";
+                Err(self.error_at(text, format!("{name} is zero"), hint))
+            }
+            None => Ok(time),
         }
     }
 
@@ -229,14 +185,10 @@ impl ExperimentSource<'_> {
     ) -> Checked<T> {
         match value {
             None => Ok(default),
-            Some(value) if range.contains(value.inner_value()) => Ok(*value.inner_value()),
+            Some(value) if range.contains(value) => Ok(**value),
             Some(value) => {
-                let problem = format!("{name} = {} is out of range", value.inner_value());
-                Err(self.error_at(
-                    value.origin(),
-                    problem,
-                    format!("from {} and below {}", range.start, range.end),
-                ))
+                let hint = format!("from {} and below {}", range.start, range.end);
+                Err(self.error_at(value, format!("{name} = {value} is out of range"), hint))
             }
         }
     }

@@ -14,7 +14,7 @@ use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::networks::{self, NetworkMember};
 
 use super::application::check_image;
-use super::checked::{self, Checked};
+use super::checked::{self, Checked, check_given};
 use super::error::ExperimentSource;
 use super::references::{self, FilledEnvironment};
 use super::said::Text;
@@ -25,7 +25,6 @@ use crate::error::SurroundingsError;
 use crate::program::{CommandError, inherited_variables, locate, locate_for};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
-
 const LONGEST_NAME: usize = 32;
 
 #[derive(Debug, Clone)]
@@ -61,7 +60,6 @@ pub struct OrderedDependencies {
 
 impl Experiment {
     /// Whether programs and references of application and dependencies lead somewhere.
-    /// Errors: [`SurroundingsError`] names the first that does not.
     pub fn check_surroundings(&self, places: &JdkPlaces) -> Result<(), SurroundingsError> {
         references::fill_references(&self.app.env)?;
         // Nobody is started: any account will do.
@@ -299,10 +297,9 @@ pub(super) fn check_dependencies(
                 port
             }
         };
-        let name = table.name.inner_value();
-        let at =
-            |problem: String, hint: &str| Err(source.error_at(table.name.origin(), problem, hint));
-        if known.iter().any(|(other, _)| other == name) {
+        let name = &table.name;
+        let at = |problem: String, hint: &str| Err(source.error_at(name, problem, hint));
+        if known.iter().any(|(other, _)| *other == **name) {
             let problem = format!("two dependencies are called `{name}`");
             return at(problem, "give each a different name");
         }
@@ -315,7 +312,7 @@ pub(super) fn check_dependencies(
             let problem = format!("`{name}` listens on the port of the application");
             return at(problem, "they share one network: change one of the ports");
         }
-        known.push((name.clone(), port));
+        known.push((name.to_string(), port));
     }
     Ok((all, stubs))
 }
@@ -324,10 +321,8 @@ pub(super) fn refuse_several_instances(
     experiment: &Experiment,
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
-    let several = experiment
-        .configurations()
-        .into_iter()
-        .any(|c| c.instances > 1);
+    let mut all = experiment.configurations().into_iter();
+    let several = all.any(|c| c.instances > 1);
     let is_alone = experiment.dependencies.is_empty() && experiment.stubs.is_empty();
     if several && !is_alone {
         let problem = "several instances cannot share dependencies: each has its own network";
@@ -338,12 +333,12 @@ pub(super) fn refuse_several_instances(
 }
 
 fn check_dependency_name(table: &DependencyTable, source: &ExperimentSource<'_>) -> Checked<()> {
-    let name = table.name.inner_value();
+    let name = &table.name;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         let hint = "letters, digits and -, at most 32: name = \"db\"";
         let problem = format!("`{name}` is not a dependency name");
-        return Err(source.error_at(table.name.origin(), problem, hint));
+        return Err(source.error_at(name, problem, hint));
     }
     Ok(())
 }
@@ -352,8 +347,8 @@ fn check_dependency(
     table: &DependencyTable,
     source: &ExperimentSource<'_>,
 ) -> Checked<ExperimentDependency> {
-    let name = table.name.inner_value();
-    let at = |problem: String, hint: &str| source.error_at(table.name.origin(), problem, hint);
+    let name = &table.name;
+    let at = |problem: String, hint: &str| source.error_at(name, problem, hint);
     let image = check_image((table.image.as_ref(), table.engine.as_ref()), source)?;
     if image.is_none() && table.command.first().is_none_or(String::is_empty) {
         let hint = "command = [\"redis-server\", \"--port\", \"6379\"], or image = \"redis:7\", or stub = \"prices.toml\"";
@@ -363,14 +358,10 @@ fn check_dependency(
         let problem = format!("`{name}` is an image, which has its own files");
         let hint =
             "leave out directories; use volumes to mount host paths: volumes = [\"PATH:/seen\"]";
-        return Err(source.error_at(first.origin(), problem, hint));
+        return Err(source.error_at(first, problem, hint));
     }
-    let volumes = check_volumes(
-        &table.volumes,
-        image.is_some(),
-        &format!("`{name}`"),
-        source,
-    )?;
+    let whose = format!("`{name}`");
+    let volumes = check_volumes(&table.volumes, image.is_some(), &whose, source)?;
     let literal = |(name, value): &(&String, &String)| references::is_literal_secret(name, value);
     if let Some((variable, _)) = table.env.iter().find(literal) {
         let problem = format!(
@@ -384,7 +375,7 @@ fn check_dependency(
             "write ready = { tcp = 5432 }, or log = \"ready\", or http = \"/health\" with a port";
         return Err(at(format!("`{name}` does not say when it is ready"), hint));
     };
-    let readiness = checked::check_readiness(ready, None, &format!("`{name}`"), source)?;
+    let readiness = checked::check_readiness(ready, None, &whose, source)?;
     let port = port_of(table, &readiness, source)?;
     let toxics = toxic::check_toxics(&table.toxic, source)?;
     if port.is_none() && !toxics.is_empty() {
@@ -404,7 +395,7 @@ fn check_dependency(
         return Err(at(problem, hint));
     }
     Ok(ExperimentDependency {
-        name: name.clone(),
+        name: name.to_string(),
         scope,
         reset: table.reset.clone(),
         command: table.command.clone(),
@@ -432,20 +423,13 @@ fn check_dependency(
     })
 }
 
-fn check_given<T>(text: &Option<Text>, check: impl Fn(&Text) -> Checked<T>) -> Checked<Option<T>> {
-    text.as_ref().map(check).transpose()
-}
-
 fn check_absolute_path(text: &Text, source: &ExperimentSource<'_>) -> Checked<PathBuf> {
-    let path = PathBuf::from(text.inner_value());
-    match path.is_absolute() {
-        true => Ok(path),
-        false => Err(source.error_at(
-            text.origin(),
-            format!("`{}` is not an absolute path", text.inner_value()),
-            "name a directory of this machine: directories = [\"/var/lib/redis\"]",
-        )),
+    let path = PathBuf::from(text.as_str());
+    if !path.is_absolute() {
+        let hint = "name a directory of this machine: directories = [\"/var/lib/redis\"]";
+        return Err(source.error_at(text, format!("`{text}` is not an absolute path"), hint));
     }
+    Ok(path)
 }
 
 pub(super) fn check_volumes(
@@ -457,7 +441,7 @@ pub(super) fn check_volumes(
     if let (false, Some(first)) = (is_image, texts.first()) {
         let problem = format!("{whose} is a program of this machine and already sees its files");
         let hint = "leave out volumes; use directories for empty private directories: directories = [\"/var/lib/x\"]";
-        return Err(source.error_at(first.origin(), problem, hint));
+        return Err(source.error_at(first, problem, hint));
     }
     texts
         .iter()
@@ -467,20 +451,16 @@ pub(super) fn check_volumes(
 
 /// `PATH:/SEEN`, with `:ro` or without: nothing else is possible, a trial changes no other.
 fn check_volume(text: &Text, source: &ExperimentSource<'_>) -> Checked<(PathBuf, PathBuf)> {
-    let given = text
-        .inner_value()
-        .strip_suffix(":ro")
-        .unwrap_or(text.inner_value());
+    let given = text.strip_suffix(":ro").unwrap_or(text);
     let is_plain = |path: &str| !path.is_empty() && !path.contains(':');
     match given.rsplit_once(':') {
         Some((path, seen)) if is_plain(path) && seen.starts_with('/') => {
             Ok((PathBuf::from(path), PathBuf::from(seen)))
         }
-        _ => Err(source.error_at(
-            text.origin(),
-            format!("`{}` is not a volume", text.inner_value()),
-            "write PATH:/SEEN, the second as the image sees it: \"schema.sql:/init/schema.sql\"",
-        )),
+        _ => {
+            let hint = "write PATH:/SEEN, the second as the image sees it: \"schema.sql:/init/schema.sql\"";
+            Err(source.error_at(text, format!("`{text}` is not a volume"), hint))
+        }
     }
 }
 
@@ -491,11 +471,11 @@ fn port_of(
     source: &ExperimentSource<'_>,
 ) -> Checked<Option<u16>> {
     match &table.port {
-        Some(port) if *port.inner_value() == 0 => {
+        Some(port) if **port == 0 => {
             let hint = "the port on which the application reaches it: port = 5432";
-            Err(source.error_at(port.origin(), "0 is not a port", hint))
+            Err(source.error_at(port, "0 is not a port", hint))
         }
-        Some(port) => Ok(Some(*port.inner_value())),
+        Some(port) => Ok(Some(**port)),
         None => Ok(readiness.asked_port()),
     }
 }

@@ -155,11 +155,10 @@ impl ThinPercentile {
         let percentile = &self.percentile;
         let lower = "or bound a lower percentile (p95), which needs fewer";
         let proofs = (ENOUGH / self.beyond()).ceil();
-        let more = match proofs <= 100.0 {
-            true => {
-                format!(", or judge it over at least {proofs} starts together (--prove {proofs})")
-            }
-            false => String::new(),
+        let more = if proofs <= 100.0 {
+            format!(", or judge it over at least {proofs} starts together (--prove {proofs})")
+        } else {
+            String::new()
         };
         RunRefusal::new(
             format!(

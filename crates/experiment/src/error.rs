@@ -84,13 +84,14 @@ impl<'a> ExperimentSource<'a> {
         }
     }
 
-    pub fn error_at(
+    /// A refusal of a value, at its place in the file or with the name of its flag.
+    pub fn error_at<'o>(
         &self,
-        origin: &ValueOrigin,
+        at: impl Into<&'o ValueOrigin>,
         problem: impl Display,
         hint: impl Display,
     ) -> ExperimentError {
-        let (place, excerpt) = match origin {
+        let (place, excerpt) = match at.into() {
             ValueOrigin::File(span) => self.locate(Some(span.clone())),
             ValueOrigin::Flag(name) => ((*name).to_owned(), None),
         };
@@ -172,10 +173,8 @@ impl<'a> ExperimentSource<'a> {
         let line = before.matches('\n').count() + 1;
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let column = text[line_start..start].chars().count() + 1;
-        let excerpt = text[line_start..]
-            .lines()
-            .next()
-            .map(|l| l.trim().chars().take(120).collect());
+        let mut lines = text[line_start..].lines();
+        let excerpt = lines.next().map(|l| l.trim().chars().take(120).collect());
         (format!("{}:{line}:{column}", path.display()), excerpt)
     }
 }

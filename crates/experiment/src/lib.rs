@@ -59,7 +59,6 @@ pub use wire::ExperimentFile;
 impl Experiment {
     /// Reads the text of an experiment file. `path` is for messages and for `app.directory`, which
     /// is relative to the file; without it the application runs in `called_in`.
-    /// Errors: [`ExperimentError`] with file, line and a hint.
     pub fn from_file_text(
         text: &str,
         path: &Path,
@@ -86,10 +85,6 @@ impl Experiment {
     /// Reads the text of a record, which is untrusted data: opens none of the named files. A stored
     /// experiment is complete, because its files were embedded. Its own directory is relative to
     /// `directory`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Experiment::from_file_text`].
     pub fn from_record_text(
         text: &str,
         name: &Path,
@@ -105,7 +100,6 @@ impl Experiment {
 
     /// Checks an experiment made from flags, called in a directory; `under` is the text and path
     /// of the experiment file that they lie over.
-    /// Errors: [`ExperimentError`] with the flag, or file and line of what the file says.
     pub fn from_flags(
         file: &ExperimentFile,
         under: Option<(&str, &Path)>,

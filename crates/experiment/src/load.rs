@@ -68,7 +68,6 @@ impl ExperimentLoad {
     }
 
     /// Without requests: the phases of a consumer last for their time.
-    /// Errors: [`LoadError::Plan`] names a key that is about requests.
     pub fn timed(spec: &LoadSpec) -> Result<Self, LoadError> {
         spec.refuse_requests()?;
         let duration = spec.duration.map_or(DURATION, |time| time.0);
@@ -96,7 +95,6 @@ impl ExperimentLoad {
 
     /// The phases of a trial of this configuration, which may have its own warm-up; `bound` is the
     /// tightest latency objective, `seed` drives everything random in this trial.
-    /// Errors: [`LoadError::Plan`] when a file or variable that it names does not exist.
     pub fn phases(
         &self,
         of: &Configuration,

@@ -30,7 +30,6 @@ pub struct ManifestFile {
 }
 
 /// Reads a file, standard input (`-`), or the files of a directory.
-/// Errors: What cannot be read, why, and what to do.
 pub fn read(path: &Path) -> Result<Vec<ManifestFile>, RunRefusal> {
     if path != Path::new("-") && path.is_dir() {
         return manifest_files(path)?
@@ -128,8 +127,6 @@ pub(crate) fn manifest_files(path: &Path) -> Result<Vec<PathBuf>, RunRefusal> {
     Ok(files)
 }
 
-/// The documents of a text.
-/// Errors: When it is no YAML, or the template of one.
 pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {

@@ -24,23 +24,18 @@ pub(super) fn add_outages(
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
     for table in &file.outage {
-        let name = table.dependency.inner_value();
-        let origin = table.dependency.origin();
-        if let Some(stub) = stubs.iter_mut().find(|stub| stub.name == *name) {
+        let name = &table.dependency;
+        if let Some(stub) = stubs.iter_mut().find(|stub| stub.name == **name) {
             stub.toxics.extend(outage_toxics(table, source)?);
             continue;
         }
-        let Some(dependency) = dependencies.iter_mut().find(|d| d.name == *name) else {
+        let Some(dependency) = dependencies.iter_mut().find(|d| d.name == **name) else {
             let hint = "name a [[dependency]] of this experiment";
-            return Err(source.error_at(origin, format!("there is no dependency `{name}`"), hint));
+            return Err(source.error_at(name, format!("there is no dependency `{name}`"), hint));
         };
         if dependency.port.is_none() {
-            let problem = format!("`{name}` has no port");
-            return Err(source.error_at(
-                origin,
-                problem,
-                "name it in its [[dependency]]: port = 5432",
-            ));
+            let hint = "name it in its [[dependency]]: port = 5432";
+            return Err(source.error_at(name, format!("`{name}` has no port"), hint));
         }
         dependency.toxics.extend(outage_toxics(table, source)?);
     }
@@ -61,11 +56,7 @@ fn outage_toxics(table: &OutageTable, source: &ExperimentSource<'_>) -> Checked<
     let hole = ToxicEffect::Timeout {
         timeout: Duration::ZERO,
     };
-    match table
-        .kind
-        .as_ref()
-        .map(|kind| (kind, kind.inner_value().as_str()))
-    {
+    match table.kind.as_ref().map(|kind| (kind, kind.as_str())) {
         None | Some((_, "down")) => Ok(vec![toxic(ToxicEffect::Down, ToxicStream::Downstream)]),
         Some((_, "timeout")) => Ok(vec![
             toxic(hole.clone(), ToxicStream::Upstream),
@@ -75,7 +66,7 @@ fn outage_toxics(table: &OutageTable, source: &ExperimentSource<'_>) -> Checked<
             let problem = format!("`{other}` is not a kind of outage");
             let hint =
                 "down or timeout; for a slow dependency use [[dependency.toxic]] with at and for";
-            Err(source.error_at(kind.origin(), problem, hint))
+            Err(source.error_at(kind, problem, hint))
         }
     }
 }

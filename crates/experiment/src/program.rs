@@ -43,7 +43,6 @@ pub struct BuildTool {
     pub options_variable: Option<&'static str>,
 }
 
-/// The build tool that a command starts.
 pub fn build_tool(command: &[String]) -> Option<BuildTool> {
     let name = Path::new(command.first()?).file_name()?;
     let known = BUILD_TOOLS.iter().find(|(tool, _)| name == *tool)?;
@@ -70,7 +69,6 @@ pub fn inherited_variables() -> BTreeMap<String, String> {
 }
 
 /// Finds a program that works for the application on this machine: a probe, a load command.
-/// Errors: [`RunRefusal`] names what it is for.
 pub fn locate_for(
     whose: &str,
     program: &str,

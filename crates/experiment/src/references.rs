@@ -17,7 +17,6 @@ const ENV: &str = "{env:";
 const FILE: &str = "{file:";
 const COMPOSE: &str = "{compose:";
 const ENV_FILE: &str = "{env-file:";
-
 const SECRET: &str = "PASSW SECRET TOKEN API_KEY APIKEY CREDENTIAL";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -32,17 +32,16 @@ use super::checked::{
     Checked, check_account, check_cpu, check_cpu_sets, check_given, check_memory, check_period,
     check_readiness,
 };
-use super::dependency;
-use super::enough;
 use super::error::ExperimentSource;
 use super::level::LevelChange;
 use super::load::{ExperimentLoad, check_load};
-use super::outage;
 use super::said::{Text, ValueOrigin, ValueWithOrigin};
 use super::search::{check_search, with_headroom};
-use super::variables;
 use super::wire::{AppTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable};
-use super::{AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel};
+use super::{
+    AppUnderTest, ClusterSettings, Experiment, ExperimentFactor, FactorLevel, dependency, enough,
+    outage, variables,
+};
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 /// An orderly end takes a tenth of a second. A slower end is thrashing, and nothing is measured any
@@ -59,7 +58,7 @@ impl Experiment {
         let is_judged = file.metrics.is_some() || slo.failing_exit().is_some();
         let is_consumer = is_judged && file.load.url.is_none();
         if is_consumer || file.app.ends == Some(true) {
-            slo.forget_default_errors(file.slo.inner_value());
+            slo.forget_default_errors(&file.slo);
         }
         let of_run = run::check_run(file, &slo, source)?;
         let load = match of_run {
@@ -73,11 +72,8 @@ impl Experiment {
         named_requests(&slo, &load, file, source)?;
         let app = check_app(&file.app, (&load, &slo, of_run, metrics.as_ref()), source)?;
         let base = base_configuration(&file.limits, &file.app, source)?;
-        let factors = file
-            .factor
-            .iter()
-            .map(|f| check_factor(f, source))
-            .collect::<Checked<Vec<_>>>()?;
+        let factors = file.factor.iter().map(|f| check_factor(f, source));
+        let factors = factors.collect::<Checked<Vec<_>>>()?;
         refuse_too_many(&factors, source)?;
         let load = enough::lengthen_load(load, &slo, file, &factors, source)?;
         let load = with_headroom(load, (&file.search, &factors), source)?;
@@ -134,9 +130,8 @@ impl Experiment {
 }
 
 fn check_rate(text: &Text, source: &ExperimentSource<'_>) -> Checked<f64> {
-    loadline_load::spec::text::parse_rate(text.inner_value()).map_err(|problem| {
-        source.error_at(text.origin(), problem, "a level of the rate is one rate")
-    })
+    let rate = loadline_load::spec::text::parse_rate(text);
+    rate.map_err(|problem| source.error_at(text, problem, "a level of the rate is one rate"))
 }
 
 fn named_requests(
@@ -161,7 +156,7 @@ fn named_requests(
         false => format!("its requests are {}", names.join(", ")),
     };
     let problem = format!("the SLO names `{unknown}`, which is not a request of the load");
-    Err(source.error_at(file.slo.origin(), problem, hint))
+    Err(source.error_at(&file.slo, problem, hint))
 }
 
 fn check_app(
@@ -225,14 +220,13 @@ fn app_readiness(
 }
 
 fn check_network(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<NetworkMode> {
-    match text.map(|t| (t.inner_value().as_str(), t.origin())) {
+    match text.map(|text| (text.as_str(), text)) {
         None | Some(("own", _)) => Ok(NetworkMode::Own),
         Some(("host", _)) => Ok(NetworkMode::Host),
-        Some((other, origin)) => Err(source.error_at(
-            origin,
-            format!("`{other}` is not a network"),
-            "write own (loopback only) or host (the machine's)",
-        )),
+        Some((other, text)) => {
+            let hint = "write own (loopback only) or host (the machine's)";
+            Err(source.error_at(text, format!("`{other}` is not a network"), hint))
+        }
     }
 }
 
@@ -283,28 +277,21 @@ fn refuse_too_many(factors: &[ExperimentFactor], source: &ExperimentSource<'_>) 
 
 fn check_factor(table: &FactorTable, source: &ExperimentSource<'_>) -> Checked<ExperimentFactor> {
     if table.levels.is_empty() {
-        return Err(source.error_at(
-            table.name.origin(),
-            format!("factor `{}` has no levels", table.name.inner_value()),
-            "levels = [\"512Mi\", \"256Mi\"]",
-        ));
+        let problem = format!("factor `{}` has no levels", table.name);
+        let hint = "levels = [\"512Mi\", \"256Mi\"]";
+        return Err(source.error_at(&table.name, problem, hint));
     }
-    let levels = table
-        .levels
-        .iter()
-        .map(|l| check_level(table.name.inner_value(), l, source))
-        .collect::<Checked<Vec<_>>>()?;
+    let levels = table.levels.iter();
+    let levels = levels.map(|level| check_level(&table.name, level, source));
+    let levels = levels.collect::<Checked<Vec<_>>>()?;
     for (i, one) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| other.label == one.label) {
             let entry = &table.levels[i];
-            let is_same = |other: &ValueWithOrigin<LevelEntry>| match (
-                other.inner_value(),
-                entry.inner_value(),
-            ) {
+            let is_same = |other: &ValueWithOrigin<LevelEntry>| match (&**other, &**entry) {
                 (LevelEntry::Plain(other), LevelEntry::Plain(text)) => other == text,
                 _ => false,
             };
-            let (what, hint) = match entry.inner_value() {
+            let (what, hint) = match &**entry {
                 LevelEntry::Plain(text) if table.levels[..i].iter().any(is_same) => {
                     (format!("`{text}` is given twice"), "give it once")
                 }
@@ -313,11 +300,11 @@ fn check_factor(table: &FactorTable, source: &ExperimentSource<'_>) -> Checked<E
                     "give each level of a factor its own label",
                 ),
             };
-            return Err(source.error_at(entry.origin(), what, hint));
+            return Err(source.error_at(entry, what, hint));
         }
     }
     Ok(ExperimentFactor {
-        name: table.name.inner_value().clone(),
+        name: table.name.to_string(),
         levels,
         descend: table.descend == Some(true),
     })
@@ -328,7 +315,7 @@ fn check_level(
     entry: &ValueWithOrigin<LevelEntry>,
     source: &ExperimentSource<'_>,
 ) -> Checked<FactorLevel> {
-    match entry.inner_value() {
+    match &**entry {
         LevelEntry::Plain(text) => {
             plain_level(factor, &entry.with_same_origin(text.clone()), source)
         }
@@ -355,26 +342,23 @@ fn plain_level(factor: &str, text: &Text, source: &ExperimentSource<'_>) -> Chec
         "cpuset" => change.cpuset = Some(check_cpu_sets(text, source)?),
         "rate" => change.rate = Some(check_rate(text, source)?),
         "instances" => change.instances = Some(instances::plain_instances(text, source)?),
-        "jdk" => change.jdk = Some(text.inner_value().clone()),
+        "jdk" => change.jdk = Some(text.to_string()),
         "cache" => change.cache = Some(cache::check_cache_level(text, None, source)?),
         _ => {
             let problem =
                 format!("loadline does not know what a plain level of `{factor}` changes");
-            return Err(source.error_at(text.origin(), problem, "write { label = \"...\", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
+            return Err(source.error_at(text, problem, "write { label = \"...\", jvm = [...] } (also command, image, env, args, cpu, memory, jdk), or name the factor cpu, memory, instances, rate, cpu-period, cpu-shares, cpuset, jdk or cache"));
         }
     }
     let label = match factor {
         // A bare number would not say what it is of; `openj9-25` does.
-        "jdk" if text.inner_value().starts_with(|c: char| c.is_ascii_digit()) => {
-            format!("jdk{}", text.inner_value())
-        }
-        "jdk" => text.inner_value().clone(),
+        "jdk" if text.starts_with(|c: char| c.is_ascii_digit()) => format!("jdk{text}"),
         "cpu" => change
             .cpu
             .map(|c| format!("{}cpu", c.as_f64()))
             .unwrap_or_default(),
-        "memory" | "rate" | "cache" => text.inner_value().clone(),
-        _ => format!("{factor}={}", text.inner_value()),
+        "jdk" | "memory" | "rate" | "cache" => text.to_string(),
+        _ => format!("{factor}={text}"),
     };
     Ok(FactorLevel { label, change })
 }
@@ -382,7 +366,7 @@ fn plain_level(factor: &str, text: &Text, source: &ExperimentSource<'_>) -> Chec
 /// A word that is no option, and no value of the option before it, would be the main class.
 fn refuse_no_option(
     options: &[String],
-    origin: &ValueOrigin,
+    at: &ValueOrigin,
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
     let takes_value = |word: &str| word.starts_with("--") || has_word("-cp -classpath -p", word);
@@ -390,14 +374,12 @@ fn refuse_no_option(
     for word in options {
         if !word.starts_with(['-', '@']) && !takes_value(before) {
             let hint = "write it as java takes it: --jvm '-Xmx256m -XX:+UseSerialGC'";
-            return Err(source.error_at(origin, format!("`{word}` is not a JVM option"), hint));
+            return Err(source.error_at(at, format!("`{word}` is not a JVM option"), hint));
         }
         if word.starts_with("-X") && word.contains(" -X") {
-            let hint = format!(
-                "write each as its own word: {:?}",
-                word.split(' ').collect::<Vec<_>>()
-            );
-            return Err(source.error_at(origin, format!("`{word}` is several options"), hint));
+            let words: Vec<&str> = word.split(' ').collect();
+            let hint = format!("write each as its own word: {words:?}");
+            return Err(source.error_at(at, format!("`{word}` is several options"), hint));
         }
         before = word;
     }
@@ -410,7 +392,7 @@ fn table_change<T>(
     source: &ExperimentSource<'_>,
 ) -> Checked<LevelChange> {
     let text = |t: &String| entry.with_same_origin(t.clone());
-    refuse_no_option(&table.jvm, entry.origin(), source)?;
+    refuse_no_option(&table.jvm, entry.into(), source)?;
     Ok(LevelChange {
         instances: check_given(&table.instances, |n| {
             instances::check_instance_count(&entry.with_same_origin(*n), source)

@@ -4,7 +4,8 @@
 //! It never judges a value.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, Range};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,7 +17,13 @@ pub enum ValueOrigin {
     Flag(&'static str),
 }
 
-#[derive(Debug, Clone, PartialEq)]
+impl Default for ValueOrigin {
+    fn default() -> Self {
+        Self::Flag("")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ValueWithOrigin<T> {
     value: T,
     origin: ValueOrigin,
@@ -42,9 +49,25 @@ impl<T> ValueWithOrigin<T> {
     pub fn inner_value(&self) -> &T {
         &self.value
     }
+}
 
-    pub fn origin(&self) -> &ValueOrigin {
-        &self.origin
+impl<T> Deref for ValueWithOrigin<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for ValueWithOrigin<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<'a, T> From<&'a ValueWithOrigin<T>> for &'a ValueOrigin {
+    fn from(said: &'a ValueWithOrigin<T>) -> Self {
+        &said.origin
     }
 }
 

@@ -22,7 +22,7 @@ use super::error::ExperimentSource;
 use super::load::ExperimentLoad;
 use super::said::{Text, ValueWithOrigin};
 use super::wire::{LimitsTable, SearchTable};
-use super::{ExperimentError, ExperimentFactor, SearchSettings};
+use super::{ExperimentFactor, SearchSettings};
 
 const CONFIRM: u32 = 2;
 /// Fresh starts that prove a size where they are far from every bound.
@@ -102,15 +102,14 @@ fn cpu_policy(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Cpu
     let Some(text) = text else {
         return Ok(CpuPolicy::default());
     };
-    match text.inner_value().as_str() {
+    match text.as_str() {
         "limit" => Ok(CpuPolicy::Limit),
         "request" => Ok(CpuPolicy::Request),
         "both" => Ok(CpuPolicy::Both),
-        other => Err(source.error_at(
-            text.origin(),
-            format!("`{other}` is not a CPU policy"),
-            "limit gives a limit and a request of its size; request gives no limit; both gives each its own size; a request is measured next to a busy neighbour",
-        )),
+        other => {
+            let hint = "limit gives a limit and a request of its size; request gives no limit; both gives each its own size; a request is measured next to a busy neighbour";
+            Err(source.error_at(text, format!("`{other}` is not a CPU policy"), hint))
+        }
     }
 }
 
@@ -126,27 +125,24 @@ fn heap_policy(
         let problem =
             "`heap` cannot be combined with `prices`, which compare options at the size found";
         let hint = "leave it out; --compare 6 tries heaps, and the application's own -Xmx stays";
-        return Err(source.error_at(text.origin(), problem, hint));
+        return Err(source.error_at(text, problem, hint));
     }
-    let size = match text.inner_value().as_str() {
+    let size = match text.as_str() {
         "auto" => return Ok(HeapPolicy::Auto),
         "keep" => return Ok(HeapPolicy::Keep),
         "grow" => return Ok(HeapPolicy::Grow),
-        size => size
-            .parse::<Bytes>()
-            .ok()
-            .filter(|size| *size >= Bytes::from_mib(1)),
+        size => size.parse::<Bytes>().ok(),
     };
-    let Some(heap) = size else {
-        let problem = format!("`{}` is not a heap", text.inner_value());
+    let Some(heap) = size.filter(|size| *size >= Bytes::from_mib(1)) else {
+        let problem = format!("`{text}` is not a heap");
         let hint = "auto chooses one, keep leaves it to the application, grow lets it give memory back; or write a size: 96m";
-        return Err(source.error_at(text.origin(), problem, hint));
+        return Err(source.error_at(text, problem, hint));
     };
     let largest = check_given(&table.max_memory, |text| check_memory(text, source))?;
     if let Some(largest) = largest.filter(|largest| *largest <= heap) {
         let problem = format!("a heap of {heap} does not fit a limit of {largest}");
         let hint = "give a smaller heap, or more memory (--max-memory)";
-        return Err(source.error_at(text.origin(), problem, hint));
+        return Err(source.error_at(text, problem, hint));
     }
     Ok(HeapPolicy::Fixed(heap))
 }
@@ -159,16 +155,16 @@ fn check_question(
     let Some(text) = text else {
         return Ok(JvmQuestion::default());
     };
-    let question = JvmQuestion::of_name(text.inner_value()).ok_or_else(|| {
-        let problem = format!("`{}` is not a question", text.inner_value());
+    let question = JvmQuestion::of_name(text).ok_or_else(|| {
+        let problem = format!("`{text}` is not a question");
         let hint = "start judges fresh starts after the warm-up given, as after a deployment; steady lengthens the warm-up until the JVM is warm";
-        source.error_at(text.origin(), problem, hint)
+        source.error_at(text, problem, hint)
     })?;
     if is_priced && question != JvmQuestion::Start {
         let problem = "`question` cannot be combined with `prices`";
         let hint =
             "give the warm-up that a warm JVM needs (--warm-up 30s), and leave the question out";
-        return Err(source.error_at(text.origin(), problem, hint));
+        return Err(source.error_at(text, problem, hint));
     }
     Ok(question)
 }
@@ -178,23 +174,19 @@ fn check_node_cpus(
     source: &ExperimentSource<'_>,
 ) -> Checked<Option<u32>> {
     let Some(cpus) = cpus else { return Ok(None) };
-    source
-        .in_range(Some(cpus), 1, 1..NODE_MAX + 1, "node")
-        .map(Some)
+    let checked = source.in_range(Some(cpus), 1, 1..NODE_MAX + 1, "node");
+    checked.map(Some)
 }
 
 fn check_soak(text: Option<&Text>, source: &ExperimentSource<'_>) -> Checked<Option<Duration>> {
     let Some(text) = text else { return Ok(None) };
     let length = source.positive_time(Some(text), Duration::ZERO, "soak")?;
     if length < SHORTEST_SOAK {
-        return Err(source.error_at(
-            text.origin(),
-            format!(
-                "a soak of {} is too short: it takes a minute to have enough lows to compare",
-                text.inner_value()
-            ),
-            "30m finds fast leaks, 4h a leak that fills the limit in a week; 1m at least",
-        ));
+        let problem = format!(
+            "a soak of {text} is too short: it takes a minute to have enough lows to compare"
+        );
+        let hint = "30m finds fast leaks, 4h a leak that fills the limit in a week; 1m at least";
+        return Err(source.error_at(text, problem, hint));
     }
     Ok(Some(length))
 }
@@ -208,11 +200,9 @@ fn check_pricing(
         return without_prices(table, source).map(|()| None);
     };
     let Some(rate) = load.mean_rate() else {
-        return Err(source.error_at(
-            named.origin(),
-            "the cheapest deployment needs a rate to carry",
-            "give the rate of all replicas together: rate = \"300/s\" (--rate 300/s)",
-        ));
+        let hint = "give the rate of all replicas together: rate = \"300/s\" (--rate 300/s)";
+        let problem = "the cheapest deployment needs a rate to carry";
+        return Err(source.error_at(named, problem, hint));
     };
     let parameters = LatticeParameters {
         headroom: check_headroom(table, source)?,
@@ -281,14 +271,9 @@ fn check_budget(
     };
     let budget = source.positive_time(Some(text), Duration::ZERO, "budget")?;
     if soak.is_some_and(|soak| budget <= soak) {
-        return Err(source.error_at(
-            text.origin(),
-            format!(
-                "a budget of {} has no room for the soak",
-                text.inner_value()
-            ),
-            "give it several minutes more than the soak, or leave one of the two out",
-        ));
+        let hint = "give it several minutes more than the soak, or leave one of the two out";
+        let problem = format!("a budget of {text} has no room for the soak");
+        return Err(source.error_at(text, problem, hint));
     }
     Ok(Some(budget))
 }
@@ -319,7 +304,7 @@ pub(super) fn with_headroom(
             ..load
         }),
         None => Err(source.error_at(
-            text.origin(),
+            text,
             "headroom is a share of the rate, but the load has no rate, or several",
             "give one: rate = \"100/s\" (--rate 100/s), or leave headroom out",
         )),
@@ -385,48 +370,31 @@ fn free_sizes(
 }
 
 fn check_offer(table: &SearchTable, named: &Text, source: &ExperimentSource<'_>) -> Checked<Offer> {
-    let region = table.region.as_ref().map(|t| t.inner_value().as_str());
+    let region = table.region.as_deref().map(String::as_str);
     let found = match &table.price_list {
         Some(list) => {
-            let name = table
-                .prices
-                .as_ref()
-                .map_or("own list", |t| t.inner_value());
-            Offer::of_list(name, list.inner_value(), region)
+            let name = table.prices.as_deref().map_or("own list", String::as_str);
+            Offer::of_list(name, list, region)
         }
-        None => Offer::built_in(named.inner_value(), region),
+        None => Offer::built_in(named, region),
     };
-    let offer = found.map_err(|error| offer_refusal(&error, named, source))?;
+    let refuse = |error: &OfferError, at: &Text| source.error_at(at, error, error.offer_hint());
+    let offer = found.map_err(|error| refuse(&error, named))?;
     let sizes = table.sizes.iter().map(|text| check_size(text, source));
     let sizes = sizes.collect::<Checked<Vec<_>>>()?;
     offer.with_sizes(&sizes).map_err(|error| {
         let is_meant =
             |one: &InstanceSize| matches!(&error, OfferError::NotSold { size, .. } if size == one);
         let meant = sizes.iter().position(is_meant);
-        offer_refusal(
-            &error,
-            meant.map_or(named, |index| &table.sizes[index]),
-            source,
-        )
+        refuse(&error, meant.map_or(named, |index| &table.sizes[index]))
     })
-}
-
-fn offer_refusal(
-    error: &OfferError,
-    named: &Text,
-    source: &ExperimentSource<'_>,
-) -> ExperimentError {
-    source.error_at(named.origin(), error, error.offer_hint())
 }
 
 fn check_size(text: &Text, source: &ExperimentSource<'_>) -> Checked<InstanceSize> {
     let part = |part: &str| text.with_same_origin(part.to_owned());
-    let Some((cpus, bytes)) = text.inner_value().split_once('/') else {
-        return Err(source.error_at(
-            text.origin(),
-            format!("`{}` is not a size", text.inner_value()),
-            "write CPUs and memory: 0.5/1Gi",
-        ));
+    let Some((cpus, bytes)) = text.split_once('/') else {
+        let problem = format!("`{text}` is not a size");
+        return Err(source.error_at(text, problem, "write CPUs and memory: 0.5/1Gi"));
     };
     Ok(InstanceSize {
         cpu: check_cpu(&part(cpus), source)?,
@@ -440,10 +408,7 @@ fn check_replicas(
     parameters: LatticeParameters,
     source: &ExperimentSource<'_>,
 ) -> Checked<LatticeParameters> {
-    let (low, high) = text
-        .inner_value()
-        .split_once("..")
-        .unwrap_or((text.inner_value(), text.inner_value()));
+    let (low, high) = text.split_once("..").unwrap_or((text, text));
     let parse = |text: &str| {
         let number = text.trim().trim_start_matches('=').parse::<u32>().ok();
         number.filter(|n| (1..=REPLICAS_MAX).contains(n))
@@ -456,29 +421,20 @@ fn check_replicas(
                 ..parameters
             })
         }
-        _ => Err(source.error_at(
-            text.origin(),
-            format!("`{}` is not a range of replicas", text.inner_value()),
-            "write fewest and most: 2..16",
-        )),
+        _ => {
+            let problem = format!("`{text}` is not a range of replicas");
+            Err(source.error_at(text, problem, "write fewest and most: 2..16"))
+        }
     }
 }
 
 /// A share as a percentage; `what` names it in the refusal.
 fn check_percentage(text: &Text, what: &str, source: &ExperimentSource<'_>) -> Checked<f64> {
-    let percent = text
-        .inner_value()
-        .trim()
-        .strip_suffix('%')
-        .and_then(|p| p.trim().parse::<f64>().ok());
-    percent
-        .filter(|p| (0.0..=100.0).contains(p))
-        .map(|p| p / 100.0)
-        .ok_or_else(|| {
-            source.error_at(
-                text.origin(),
-                format!("`{}` is not a {what}", text.inner_value()),
-                "write a percentage from 0% to 100%: 8%",
-            )
-        })
+    let percent = text.trim().strip_suffix('%');
+    let percent = percent.and_then(|p| p.trim().parse::<f64>().ok());
+    let percent = percent.filter(|p| (0.0..=100.0).contains(p));
+    percent.map(|p| p / 100.0).ok_or_else(|| {
+        let hint = "write a percentage from 0% to 100%: 8%";
+        source.error_at(text, format!("`{text}` is not a {what}"), hint)
+    })
 }

@@ -101,7 +101,7 @@ fn become_app(app: &mut AppTable, service: ComposeService) -> Result<(), RunRefu
     if let Some(image) = &app.image {
         return Err(RunRefusal::new(
             format!("the service `{}` is the application", service.name),
-            format!("the experiment names the image {} too", image.inner_value()),
+            format!("the experiment names the image {image} too"),
             "leave one out: app.image (--image) or service (--service)",
         ));
     }
@@ -135,7 +135,6 @@ fn dependency_from_service(
         name: compose_text(service.name),
         command: service.command,
         image: Some(compose_text(service.image)),
-        engine: None,
         volumes: service.volumes.into_iter().map(compose_text).collect(),
         ready: Some(match ready {
             ServiceReadiness::Command(command) => ReadyTable {
@@ -147,23 +146,15 @@ fn dependency_from_service(
                 ..ReadyTable::default()
             },
         }),
-        port: None,
-        stub: None,
-        answer: Vec::new(),
-        toxic: Vec::new(),
-        seed: Vec::new(),
-        scope: None,
-        reset: Vec::new(),
-        directory: None,
         env: service.env,
         start_deadline: service
             .start_deadline
             .map(|time| compose_text(format!("{}ms", time.as_millis()))),
         user: service.user.map(compose_text),
-        directories: Vec::new(),
         cpu: service.cpu.map(compose_text),
         cpuset: service.cpuset.map(compose_text),
         memory: service.memory.map(compose_text),
         shm: service.shm.map(compose_text),
+        ..DependencyTable::default()
     })
 }

@@ -56,7 +56,6 @@ impl ExperimentFile {
     /// Embeds a container of a workload that runs in a cluster, unless the experiment says
     /// otherwise: image, limits, readiness, and the variables that a JVM reads. Pods take
     /// everything else by reference. `name` is in kubectl's form. Returns the container's name.
-    /// Errors: [`RunRefusal`] names the workload and the unsupported field.
     pub fn settle_running(
         &mut self,
         name: &str,
@@ -94,9 +93,7 @@ impl ExperimentFile {
     }
 
     fn has_factor(&self, name: &str) -> bool {
-        self.factor
-            .iter()
-            .any(|factor| factor.name.inner_value() == name)
+        self.factor.iter().any(|factor| *factor.name == name)
     }
 }
 

@@ -37,7 +37,7 @@ impl ExperimentFile {
                 .as_ref()
                 .filter(|_| dependency.answer.is_empty())
             {
-                dependency.answer = read(&base.join(file.inner_value()))?;
+                dependency.answer = read(&base.join(file.as_str()))?;
                 changed = true;
             }
             let path = Path::new("");
@@ -80,7 +80,7 @@ fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
     let beside = path.parent().unwrap_or(Path::new(""));
     for table in &mut tables {
         settle_answer(table, beside)
-            .map_err(|why| source.error_at(table.r#match.origin(), why, HISTOGRAM))?;
+            .map_err(|why| source.error_at(&table.r#match, why, HISTOGRAM))?;
         check_answer(table, &source)?;
     }
     Ok(tables)
@@ -89,8 +89,8 @@ fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
 fn settle_answer(table: &mut AnswerTable, base: &Path) -> Result<bool, String> {
     let mut changed = false;
     if let Some(file) = &mut table.body_file {
-        changed |= file.inner_value().is_relative();
-        *file = file.with_same_origin(base.join(file.inner_value()));
+        changed |= file.is_relative();
+        *file = file.with_same_origin(base.join(&**file));
     }
     let read = toxic::settle_recorded(table.recorded.as_ref(), &mut table.histogram, base);
     Ok(changed | read.map_err(|error| error.to_string())?)
@@ -104,8 +104,8 @@ pub(super) fn check_stub(
     if table.stub.is_none() && table.answer.is_empty() {
         return Ok(None);
     }
-    let name = table.name.inner_value();
-    let at = |problem: String, hint: &str| source.error_at(table.name.origin(), problem, hint);
+    let name = &table.name;
+    let at = |problem: String, hint: &str| source.error_at(name, problem, hint);
     let others = [
         ("command", !table.command.is_empty()),
         ("image", table.image.is_some()),
@@ -130,18 +130,13 @@ pub(super) fn check_stub(
         let hint = "loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics";
         return Err(at(problem, hint));
     }
-    let Some(port) = table
-        .port
-        .as_ref()
-        .map(|port| *port.inner_value())
-        .filter(|port| *port > 0)
-    else {
+    let Some(port) = table.port.as_deref().copied().filter(|port| *port > 0) else {
         let problem = format!("`{name}` has no port");
         return Err(at(problem, "name it: port = 8081"));
     };
     let answers = table.answer.iter().map(|table| check_answer(table, source));
     Ok(Some(ExperimentStub {
-        name: name.clone(),
+        name: name.to_string(),
         port,
         answers: answers.collect::<Checked<_>>()?,
         toxics: toxic::check_toxics(&table.toxic, source)?,
@@ -149,30 +144,22 @@ pub(super) fn check_stub(
 }
 
 fn check_answer(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<StubAnswer> {
-    let pattern = table.r#match.inner_value().parse();
-    let pattern = pattern.map_err(|problem: String| {
-        source.error_at(
-            table.r#match.origin(),
-            problem,
-            "a method and a path: match = \"GET /prices/*\"",
-        )
-    })?;
+    let hint = "a method and a path: match = \"GET /prices/*\"";
+    let pattern = source.parse_text(&table.r#match, hint)?;
     let weight = match &table.weight {
         None => 1.0,
-        Some(weight) if *weight.inner_value() > 0.0 && weight.inner_value().is_finite() => {
-            *weight.inner_value()
-        }
+        Some(weight) if **weight > 0.0 && weight.is_finite() => **weight,
         Some(weight) => {
-            let problem = format!("weight = {} is not a weight", weight.inner_value());
-            return Err(source.error_at(weight.origin(), problem, "a number above 0"));
+            let problem = format!("weight = {weight} is not a weight");
+            return Err(source.error_at(weight, problem, "a number above 0"));
         }
     };
     let status = match &table.status {
         None => 200,
-        Some(status) if (200..600).contains(status.inner_value()) => *status.inner_value(),
+        Some(status) if (200..600).contains(&**status) => **status,
         Some(status) => {
-            let problem = format!("{} is not a status of an answer", status.inner_value());
-            return Err(source.error_at(status.origin(), problem, "from 200 to 599: status = 200"));
+            let problem = format!("{status} is not a status of an answer");
+            return Err(source.error_at(status, problem, "from 200 to 599: status = 200"));
         }
     };
     check_headers(table, source)?;
@@ -182,7 +169,7 @@ fn check_answer(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<S
         weight,
         status,
         headers: headers
-            .map(|(name, value)| (name.clone(), value.inner_value().clone()))
+            .map(|(name, value)| (name.clone(), value.to_string()))
             .collect(),
         body: check_body(table, source)?,
         delay: toxic::check_delay(&DelayKeys::of_answer(table), source)?,
@@ -196,16 +183,12 @@ fn check_headers(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<
         !name.is_empty() && name.chars().all(is_one)
     };
     for (name, value) in &table.headers {
-        let at = |problem: String, hint: &str| Err(source.error_at(value.origin(), problem, hint));
+        let at = |problem: String, hint: &str| Err(source.error_at(value, problem, hint));
         if framing.contains(&name.to_ascii_lowercase().as_str()) {
             let problem = format!("the stub sets `{name}` itself");
             return at(problem, "leave it out: it follows from the body");
         }
-        if !is_token(name)
-            || value
-                .inner_value()
-                .contains(|c: char| c.is_control() && c != '\t')
-        {
+        if !is_token(name) || value.contains(|c: char| c.is_control() && c != '\t') {
             let problem = format!("`{name}` is not a header");
             return at(problem, "headers = { content-type = \"application/json\" }");
         }
@@ -217,15 +200,15 @@ fn check_body(table: &AnswerTable, source: &ExperimentSource<'_>) -> Checked<Stu
     match (&table.body, &table.body_file, &table.body_bytes) {
         (None, None, None) => Ok(StubBody::Text(String::new())),
         (Some(text), None, None) => Ok(StubBody::Text(text.clone())),
-        (None, Some(file), None) => Ok(StubBody::File(file.inner_value().clone())),
+        (None, Some(file), None) => Ok(StubBody::File(file.to_path_buf())),
         (None, None, Some(bytes)) => {
             let length = source.in_range(Some(bytes), 0, 0..LARGEST_BODY + 1, "body-bytes")?;
             Ok(StubBody::Filler(length))
         }
         _ => {
-            let problem = format!("`{}` gives its body twice", table.r#match.inner_value());
+            let problem = format!("`{}` gives its body twice", table.r#match);
             let hint = "one of body, body-file and body-bytes";
-            Err(source.error_at(table.r#match.origin(), problem, hint))
+            Err(source.error_at(&table.r#match, problem, hint))
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn settle_recorded(
     let Some(recorded) = recorded.filter(|_| histogram.is_none()) else {
         return Ok(false);
     };
-    let path = base.join(recorded.inner_value());
+    let path = base.join(recorded.as_str());
     let refused = |why: String| LoadError::Histogram(format!("{}: {why}", path.display()));
     let mut text = String::new();
     let read =
@@ -65,12 +65,12 @@ fn check_toxic(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<Tox
 fn check_effect(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<ToxicEffect> {
     let kind = &table.kind;
     let lacks = |what: &str, hint: &str| {
-        let problem = format!("`{}` does not say {what}", kind.inner_value());
-        source.error_at(kind.origin(), problem, hint)
+        let problem = format!("`{kind}` does not say {what}");
+        source.error_at(kind, problem, hint)
     };
     let or_zero =
         |text: &Option<Text>, name| source.time_or_zero(text.as_ref(), Duration::ZERO, name);
-    Ok(match kind.inner_value().as_str() {
+    Ok(match kind.as_str() {
         "latency" => {
             let said = check_delay(&DelayKeys::of_toxic(table), source)?;
             let hint = "latency = \"20ms\", or recorded = \"database.hlog\"";
@@ -111,15 +111,13 @@ fn check_effect(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<To
         "limit_data" => {
             let bytes = table.bytes.as_ref();
             let bytes = bytes.ok_or_else(|| lacks("after how many bytes", "bytes = 4096"))?;
-            ToxicEffect::LimitData {
-                bytes: *bytes.inner_value(),
-            }
+            ToxicEffect::LimitData { bytes: **bytes }
         }
         "down" => ToxicEffect::Down,
         other => {
             let problem = format!("`{other}` is not a toxic");
             let hint = format!("known: {}", ToxicEffect::NAMES.join(", "));
-            return Err(source.error_at(kind.origin(), problem, hint));
+            return Err(source.error_at(kind, problem, hint));
         }
     })
 }
@@ -166,9 +164,9 @@ pub(super) fn check_delay(
         if let Some(other) = others.into_iter().flatten().next() {
             let problem = "`recorded` cannot be combined with other delay keys";
             let hint = "leave out latency, jitter and distribution, or recorded";
-            return Err(source.error_at(other.origin(), problem, hint));
+            return Err(source.error_at(other, problem, hint));
         }
-        let (name, histogram) = (name.inner_value().clone(), histogram.clone());
+        let (name, histogram) = (name.to_string(), histogram.clone());
         return Ok(Some(Delay::Recorded { name, histogram }));
     }
     let Some(latency) = keys.latency else {
@@ -177,7 +175,7 @@ pub(super) fn check_delay(
             None => Ok(None),
             Some(other) => {
                 let problem = "it gives the variation of the latency, but not the latency";
-                Err(source.error_at(other.origin(), problem, "latency = \"20ms\""))
+                Err(source.error_at(other, problem, "latency = \"20ms\""))
             }
         };
     };
@@ -187,31 +185,26 @@ pub(super) fn check_delay(
     match keys.distribution {
         None if jitter.is_zero() => Ok(Some(Delay::Fixed { latency })),
         None => Ok(Some(Delay::Uniform { latency, jitter })),
-        Some(said) => match said.inner_value().as_str() {
+        Some(said) => match said.as_str() {
             "uniform" => Ok(Some(Delay::Uniform { latency, jitter })),
             "normal" => Ok(Some(Delay::Normal { latency, jitter })),
             "pareto" => Ok(Some(Delay::Pareto { latency, shape })),
             other => {
                 let problem = format!("`{other}` is not a distribution of latencies");
                 let hint = "uniform, normal or pareto; as recorded: recorded = \"database.hlog\"";
-                Err(source.error_at(said.origin(), problem, hint))
+                Err(source.error_at(said, problem, hint))
             }
         },
     }
 }
 
 fn check_shape(said: Option<&ValueWithOrigin<f64>>, source: &ExperimentSource<'_>) -> Checked<f64> {
-    let Some(shape) = said else {
-        return Ok(SHAPE);
-    };
-    match *shape.inner_value() > 1.0 && shape.inner_value().is_finite() {
-        true => Ok(*shape.inner_value()),
-        false => {
-            let problem = format!(
-                "a Pareto distribution of shape {} has no mean",
-                shape.inner_value()
-            );
-            Err(source.error_at(shape.origin(), problem, "a number above 1: shape = 2.5"))
+    match said {
+        None => Ok(SHAPE),
+        Some(shape) if **shape > 1.0 && shape.is_finite() => Ok(**shape),
+        Some(shape) => {
+            let problem = format!("a Pareto distribution of shape {shape} has no mean");
+            Err(source.error_at(shape, problem, "a number above 1: shape = 2.5"))
         }
     }
 }
@@ -219,21 +212,15 @@ fn check_shape(said: Option<&ValueWithOrigin<f64>>, source: &ExperimentSource<'_
 fn bytes_a_second(text: &Text, source: &ExperimentSource<'_>) -> Checked<u64> {
     let units = [("KB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("B/s", 1.0)];
     let number = units.iter().find_map(|(unit, scale)| {
-        let number: f64 = text
-            .inner_value()
-            .trim()
-            .strip_suffix(unit)?
-            .trim()
-            .parse()
-            .ok()?;
+        let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
         Some(number * scale)
     });
     match number.filter(|rate| (1.0..=1e12).contains(rate)) {
         // In its range a whole number of bytes.
         Some(rate) => Ok(rate as u64),
         None => {
-            let problem = format!("`{}` is not a rate of bytes", text.inner_value());
-            Err(source.error_at(text.origin(), problem, "rate = \"100KB/s\", at least 1B/s"))
+            let problem = format!("`{text}` is not a rate of bytes");
+            Err(source.error_at(text, problem, "rate = \"100KB/s\", at least 1B/s"))
         }
     }
 }
@@ -246,8 +233,8 @@ fn check_stream(
     let Some(said) = &table.stream else {
         return Ok(ToxicStream::Downstream);
     };
-    let at = |problem: String, hint: &str| Err(source.error_at(said.origin(), problem, hint));
-    match said.inner_value().as_str() {
+    let at = |problem: String, hint: &str| Err(source.error_at(said, problem, hint));
+    match said.as_str() {
         _ if effect.is_of_both() => at(
             format!("`{}` affects whole connections", effect.effect_name()),
             "leave out stream",
@@ -264,15 +251,10 @@ fn check_stream(
 fn check_toxicity(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<f64> {
     match &table.toxicity {
         None => Ok(1.0),
-        Some(share) if *share.inner_value() > 0.0 && *share.inner_value() <= 1.0 => {
-            Ok(*share.inner_value())
-        }
+        Some(share) if **share > 0.0 && **share <= 1.0 => Ok(**share),
         Some(share) => {
-            let problem = format!(
-                "toxicity = {} is not a share of connections",
-                share.inner_value()
-            );
-            Err(source.error_at(share.origin(), problem, "above 0 and at most 1"))
+            let problem = format!("toxicity = {share} is not a share of connections");
+            Err(source.error_at(share, problem, "above 0 and at most 1"))
         }
     }
 }
@@ -285,12 +267,8 @@ fn check_span(table: &ToxicTable, source: &ExperimentSource<'_>) -> Checked<Opti
             length: source.positive_time(Some(lasts), Duration::ZERO, "for")?,
         })),
         (Some(at), None) => {
-            let problem = "`at` needs `for`";
-            Err(source.error_at(
-                at.origin(),
-                problem,
-                "for = \"10s\"; without both it is always on",
-            ))
+            let hint = "for = \"10s\"; without both it is always on";
+            Err(source.error_at(at, "`at` needs `for`", hint))
         }
     }
 }
@@ -302,7 +280,7 @@ fn refuse_others(
     source: &ExperimentSource<'_>,
 ) -> Checked<()> {
     fn origin_of<T>(said: &Option<ValueWithOrigin<T>>) -> Option<&ValueOrigin> {
-        said.as_ref().map(ValueWithOrigin::origin)
+        said.as_ref().map(Into::into)
     }
     let keys = [
         ("latency", origin_of(&table.latency)),

@@ -218,7 +218,7 @@ pub struct ReadyTable {
 
 /// A database, a broker or another service: a program that runs next to the application for the
 /// length of a trial, in its network, with its own cgroup and files.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DependencyTable {
     /// Its name in results: letters, digits and `-`.

@@ -13,7 +13,6 @@ const BOOT_LAUNCHERS: &[&str] = &[
 const NOT_APPLICATIONS: &[&str] = &["-sources.jar", "-javadoc.jar", "-plain.jar", "-tests.jar"];
 
 /// The words after `java` that start the application found, or why none was found.
-/// Errors: A sentence that says where was looked and what to set.
 pub fn find_application(environment: &Environment) -> Result<Vec<OsString>, String> {
     if let Some(words) = find_by_name(environment) {
         return Ok(words);
@@ -24,10 +23,8 @@ pub fn find_application(environment: &Environment) -> Result<Vec<OsString>, Stri
             return Ok(words);
         }
     }
-    let looked: Vec<String> = directories
-        .iter()
-        .map(|d| d.display().to_string())
-        .collect();
+    let looked = directories.iter().map(|d| d.display().to_string());
+    let looked: Vec<String> = looked.collect();
     Err(format!(
         "no command was given and no application was found in {}; give one after `--` or set JAVA_APP_JAR",
         looked.join(", ")
@@ -35,21 +32,20 @@ pub fn find_application(environment: &Environment) -> Result<Vec<OsString>, Stri
 }
 
 fn application_directories(environment: &Environment) -> Vec<PathBuf> {
-    let set = ["LOADLINE_APP_DIR", "JAVA_APP_DIR"];
-    if let Some(set) = set.iter().find_map(|name| environment.raw_value(name)) {
-        return vec![PathBuf::from(set)];
+    match set_directory(environment) {
+        Some(set) => vec![set],
+        None => ["/app", "/deployments", "."].map(PathBuf::from).to_vec(),
     }
-    ["/app", "/deployments", "."].map(PathBuf::from).to_vec()
+}
+
+fn set_directory(environment: &Environment) -> Option<PathBuf> {
+    let mut names = ["LOADLINE_APP_DIR", "JAVA_APP_DIR"].into_iter();
+    let set = names.find_map(|name| environment.raw_value(name));
+    set.map(PathBuf::from)
 }
 
 fn find_by_name(environment: &Environment) -> Option<Vec<OsString>> {
-    let directory = application_directories(environment)
-        .into_iter()
-        .next()
-        .filter(|_| {
-            environment.raw_value("JAVA_APP_DIR").is_some()
-                || environment.raw_value("LOADLINE_APP_DIR").is_some()
-        });
+    let directory = set_directory(environment);
     if let Some(class) = environment.raw_value("JAVA_MAIN_CLASS") {
         let path = environment.raw_value("JAVA_CLASSPATH").map(OsString::from);
         let path = path.unwrap_or_else(|| {
@@ -74,12 +70,8 @@ fn find_by_layout(directory: &Path) -> Result<Option<Vec<OsString>>, String> {
         word
     };
     if at("jib-main-class-file").is_file() && at("jib-classpath-file").is_file() {
-        let path = argument(at("jib-classpath-file"));
-        return Ok(Some(vec![
-            "-cp".into(),
-            path,
-            argument(at("jib-main-class-file")),
-        ]));
+        let [path, class] = ["jib-classpath-file", "jib-main-class-file"].map(|f| argument(at(f)));
+        return Ok(Some(vec!["-cp".into(), path, class]));
     }
     for quarkus in ["quarkus-run.jar", "quarkus-app/quarkus-run.jar"] {
         if at(quarkus).is_file() {

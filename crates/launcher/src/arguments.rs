@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LauncherAction {
+    #[default]
     Launch,
     Options,
     Calc,
@@ -13,7 +14,7 @@ pub enum LauncherAction {
     Help,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LauncherArguments {
     pub action: LauncherAction,
     /// Flags of the launcher that stand for variables, as name and value; they win over these.
@@ -47,14 +48,10 @@ Flags (each has a variable, see `variables`):
 ";
 
 /// Reads it. `is_java` is the launcher under the name `java`: every word is java's.
-/// Errors: A sentence about the word that was not understood.
 pub fn read(words: Vec<OsString>, is_java: bool) -> Result<LauncherArguments, String> {
     let mut arguments = LauncherArguments {
-        action: LauncherAction::Launch,
-        variables: Vec::new(),
-        inputs: Vec::new(),
-        command: Vec::new(),
         is_java,
+        ..LauncherArguments::default()
     };
     if is_java {
         arguments.command.push("java".into());
@@ -102,9 +99,8 @@ pub fn read(words: Vec<OsString>, is_java: bool) -> Result<LauncherArguments, St
             "--cpus" | "--cpu" => arguments.variables.push(("LOADLINE_CPUS", value()?)),
             "--jdk" | "--classes" | "--threads" if arguments.action == LauncherAction::Calc => {
                 let value = value()?.to_string_lossy().into_owned();
-                arguments
-                    .inputs
-                    .push((name.trim_start_matches('-').to_owned(), value));
+                let name = name.trim_start_matches('-').to_owned();
+                arguments.inputs.push((name, value));
             }
             "--help" | "-h" => arguments.action = LauncherAction::Help,
             "--version" | "-V" => arguments.action = LauncherAction::Version,

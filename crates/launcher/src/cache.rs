@@ -42,10 +42,8 @@ pub fn find_cache(
     let (Some(jdk), StartTarget::Jar(jar)) = (java.jdk, target) else {
         return None;
     };
-    if options
-        .freezing_option(OptionDimension::StartupCache)
-        .is_some()
-    {
+    let frozen = options.freezing_option(OptionDimension::StartupCache);
+    if frozen.is_some() {
         return None;
     }
     let jar = Path::new(jar);
@@ -62,15 +60,13 @@ pub fn find_cache(
                     given.push("-Xshare:auto".to_owned());
                 }
                 let reason = format!("{} lies next to the application and {how}", path.display());
-                return Some(StartupCache {
-                    options: given,
-                    reason,
-                });
+                let options = given;
+                return Some(StartupCache { options, reason });
             }
-            Err(reason) => notes.push(format!(
-                "the cache {} is passed over: {reason}",
-                path.display()
-            )),
+            Err(reason) => {
+                let path = path.display();
+                notes.push(format!("the cache {path} is passed over: {reason}"));
+            }
         }
     }
     None
@@ -104,16 +100,12 @@ fn check_cache(
     ergonomics: Option<&HotSpotErgonomics>,
 ) -> Result<String, String> {
     let header = files::read_bytes(cache, HEADER).map_err(|_| "it cannot be read".to_owned())?;
-    let magic = header
-        .first_chunk::<4>()
-        .map(|bytes| u32::from_ne_bytes(*bytes));
-    if !magic.is_some_and(|magic| MAGIC.contains(&magic)) {
+    let magic = header.first_chunk::<4>();
+    if !magic.is_some_and(|bytes| MAGIC.contains(&u32::from_ne_bytes(*bytes))) {
         return Err("it is no archive".to_owned());
     }
-    let build = java
-        .build
-        .as_deref()
-        .ok_or("the JDK's build is not known")?;
+    let build = java.build.as_deref();
+    let build = build.ok_or("the JDK's build is not known")?;
     match files::read_text(&manifest_of(cache)) {
         Ok(text) => {
             let made =
@@ -197,17 +189,11 @@ fn find_change(path: &Path, file: &ClassPathFile) -> Option<&'static str> {
 
 fn without_manifest(header: &[u8], build: &str, jar: &Path, cache: &Path) -> Result<(), String> {
     let name = format!("({build})");
-    if !header
-        .windows(name.len())
-        .any(|window| window == name.as_bytes())
-    {
+    let mut windows = header.windows(name.len());
+    if !windows.any(|window| window == name.as_bytes()) {
         return Err(format!("it was made by another build than {build}"));
     }
-    let modified = |path: &Path| {
-        path.metadata()
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
     if modified(cache) < modified(jar) {
         return Err("it is older than the jar".to_owned());
     }
@@ -251,10 +237,8 @@ fn check_collector(java: &Java, ergonomics: Option<&HotSpotErgonomics>) -> Resul
         return Err("ZGC rejects it".to_owned());
     }
     if !ergonomics.heap.compressed_oops && !any_collector {
-        return Err(format!(
-            "a heap of {} has no compressed oops",
-            ergonomics.heap.max
-        ));
+        let heap = ergonomics.heap.max;
+        return Err(format!("a heap of {heap} has no compressed oops"));
     }
     Ok(())
 }

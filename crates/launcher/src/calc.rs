@@ -26,11 +26,12 @@ struct LauncherRow {
 }
 
 pub fn comparison_table(case: &CalculatorCase) -> String {
+    use calculator::Flavour::{CloudFoundry, Paketo};
     let rows = [
         own_row(case),
         plain_row(case),
-        paketo_row(case),
-        cloud_foundry(case),
+        calculator_row("Paketo memory calculator", Paketo, case),
+        calculator_row("Cloud Foundry memory calculator", CloudFoundry, case),
         fabric8_row(case),
         openj9_row(case),
     ];
@@ -67,16 +68,13 @@ fn own_row(case: &CalculatorCase) -> LauncherRow {
         profile: Some(&profile),
     });
     let options: Vec<&str> = decision.options.iter().map(|c| c.option.as_str()).collect();
+    let first = decision.warnings.first().cloned();
     let leaves_out =
         "nothing; without a measured profile the regions are those of a typical service";
     LauncherRow {
         name: "loadline-launch",
         answer: options.join(" "),
-        leaves_out: decision
-            .warnings
-            .first()
-            .cloned()
-            .unwrap_or_else(|| leaves_out.to_owned()),
+        leaves_out: first.unwrap_or_else(|| leaves_out.to_owned()),
     }
 }
 
@@ -108,16 +106,12 @@ fn case_limits(case: &CalculatorCase) -> ContainerLimits {
 
 fn plain_row(case: &CalculatorCase) -> LauncherRow {
     let machine = MachineSize::from_limits(case.memory, case.cpus);
-    let answer = match hotspot::predict(
-        JdkRelease::for_hotspot(case.jdk),
-        machine,
-        &JvmOptionSet::none(),
-    ) {
-        Ok(e) => format!(
-            "-Xmx{} -XX:+{}",
-            e.heap.max.to_jvm_size(),
-            e.collector.flag()
-        ),
+    let jdk = JdkRelease::for_hotspot(case.jdk);
+    let answer = match hotspot::predict(jdk, machine, &JvmOptionSet::none()) {
+        Ok(e) => {
+            let (heap, collector) = (e.heap.max.to_jvm_size(), e.collector.flag());
+            format!("-Xmx{heap} -XX:+{collector}")
+        }
         Err(refusal) => refusal.to_string(),
     };
     LauncherRow {
@@ -152,22 +146,6 @@ fn calculator_row(
             leaves_out: String::new(),
         },
     }
-}
-
-fn paketo_row(case: &CalculatorCase) -> LauncherRow {
-    calculator_row(
-        "Paketo memory calculator",
-        calculator::Flavour::Paketo,
-        case,
-    )
-}
-
-fn cloud_foundry(case: &CalculatorCase) -> LauncherRow {
-    calculator_row(
-        "Cloud Foundry memory calculator",
-        calculator::Flavour::CloudFoundry,
-        case,
-    )
 }
 
 fn fabric8_row(case: &CalculatorCase) -> LauncherRow {

@@ -20,16 +20,17 @@ const WITH_VALUE: &str = "-p --module-path --upgrade-module-path --add-modules -
 const ENDING: &str = "-jar -m --module --dry-run -h -? -help --help -X --help-extra -version \
     --version -fullversion --full-version";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StartTarget {
     /// `-jar FILE`.
     Jar(OsString),
     Main(OsString),
     /// Nothing: `java -version`.
+    #[default]
     Nothing,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CommandReading {
     pub options: Vec<(String, OptionOrigin)>,
     /// The words of `JAVA_OPTS` and `JAVA_OPTIONS`, as they are passed on: only a launcher reads
@@ -51,24 +52,15 @@ pub struct OptionReader {
 
 /// Reads the words after `java`, and every variable that holds options.
 pub fn read(words: &[OsString], environment: &Environment, reader: OptionReader) -> CommandReading {
-    let mut reading = CommandReading {
-        options: Vec::new(),
-        own: Vec::new(),
-        target: StartTarget::Nothing,
-        class_path: None,
-        doubts: Vec::new(),
-    };
+    let mut reading = CommandReading::default();
     let jvm = |name: &str, origin, reading: &mut CommandReading| {
         let words = reading.variable_words(name, environment);
         let words = words.into_iter().map(|word| (word, origin));
         reading.options.extend(words);
     };
     jvm("JAVA_TOOL_OPTIONS", OptionOrigin::ToolOptions, &mut reading);
-    jvm(
-        "OPENJ9_JAVA_OPTIONS",
-        OptionOrigin::ToolOptions,
-        &mut reading,
-    );
+    let origin = OptionOrigin::ToolOptions;
+    jvm("OPENJ9_JAVA_OPTIONS", origin, &mut reading);
     if reader.is_9 {
         let words = reading.variable_words("JDK_JAVA_OPTIONS", environment);
         let mut ending = words.iter().filter(|word| words::has_word(ENDING, word));
@@ -91,18 +83,12 @@ pub fn read(words: &[OsString], environment: &Environment, reader: OptionReader)
     if line.target != StartTarget::Nothing {
         reading.doubts.push("JAVA_OPTS: java would start a word that does not begin with - as a class or a file; quote values that contain blanks".to_owned());
     }
-    let texts = words
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    line.read(texts, OptionOrigin::CommandLine, &mut reading);
+    let texts = words.iter().map(|word| word.to_string_lossy().into_owned());
+    line.read(texts.collect(), OptionOrigin::CommandLine, &mut reading);
     reading.target = line.target;
     reading.class_path = line.class_path;
-    jvm(
-        "_JAVA_OPTIONS",
-        OptionOrigin::UnderscoreJavaOptions,
-        &mut reading,
-    );
+    let origin = OptionOrigin::UnderscoreJavaOptions;
+    jvm("_JAVA_OPTIONS", origin, &mut reading);
     reading.expand_files_of_the_jvm(reader);
     reading
 }
@@ -117,6 +103,7 @@ enum OptionValue {
 /// A command line on its way: what the next word will be.
 ///
 /// Source: java.c, `ParseArguments`; args.c, `checkArg` and `JLI_PreprocessArg`.
+#[derive(Default)]
 struct CommandLineParser {
     expands: bool,
     value_of: Option<OptionValue>,
@@ -129,10 +116,7 @@ impl CommandLineParser {
     fn new(reader: OptionReader) -> Self {
         Self {
             expands: reader.is_9,
-            value_of: None,
-            class_path: None,
-            is_jar: false,
-            target: StartTarget::Nothing,
+            ..Self::default()
         }
     }
 
@@ -215,11 +199,11 @@ impl CommandReading {
             Vec::new()
         });
         let is_jvm = matches!(name, "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS");
-        let wrong = words
-            .iter()
-            .filter_map(|word| words::misread_word(word, is_jvm));
-        self.doubts
-            .extend(wrong.map(|(why, hint)| format!("{name}: {why}; {hint}")));
+        let misread = |word: &String| {
+            let (why, hint) = words::misread_word(word, is_jvm)?;
+            Some(format!("{name}: {why}; {hint}"))
+        };
+        self.doubts.extend(words.iter().filter_map(misread));
         words
     }
 

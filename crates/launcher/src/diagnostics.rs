@@ -129,9 +129,8 @@ fn heap_dump(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     // A dump is about as large as the live set, at most the heap.
     if let Some(heap) = asked.heap.filter(|heap| *heap > free) {
         let free = free.as_bytes() >> 20;
-        return Err(format!(
-            "{directory} has {free} MiB free, a heap of {heap} may not fit"
-        ));
+        let why = format!("{directory} has {free} MiB free, a heap of {heap} may not fit");
+        return Err(why);
     }
     Ok(vec![
         "-XX:+HeapDumpOnOutOfMemoryError".to_owned(),

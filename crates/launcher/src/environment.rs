@@ -15,7 +15,7 @@ const PARENT_DEATH: [(&str, i32); 5] = [
 ];
 
 pub struct Environment {
-    variables: Vec<(OsString, OsString)>,
+    pub(crate) variables: Vec<(OsString, OsString)>,
     flags: Vec<(&'static str, OsString)>,
 }
 
@@ -56,22 +56,12 @@ impl Environment {
         self
     }
 
-    pub fn all_variables(&self) -> &[(OsString, OsString)] {
-        &self.variables
-    }
-
     pub fn raw_value(&self, name: &str) -> Option<&OsStr> {
-        let flag = self
-            .flags
-            .iter()
-            .rev()
-            .find(|(n, _)| *n == name)
-            .map(|(_, value)| value);
+        let flag = self.flags.iter().rfind(|(n, _)| *n == name);
         let variable = || self.variables.iter().find(|(n, _)| n == OsStr::new(name));
-        let value = flag.or_else(|| variable().map(|(_, value)| value));
-        value
-            .map(OsString::as_os_str)
-            .filter(|value| !value.is_empty())
+        let flag = flag.map(|(_, value)| value);
+        let value = flag.or_else(|| variable().map(|(_, value)| value))?;
+        (!value.is_empty()).then_some(value)
     }
 
     pub fn text_value(&self, name: &str) -> Option<String> {
@@ -80,19 +70,16 @@ impl Environment {
     }
 
     pub fn is_on(&self, name: &str) -> bool {
-        let value = self
-            .text_value(name)
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        ["1", "true", "on", "yes"].contains(&value.as_str())
+        self.is_one_of(name, ["1", "true", "on", "yes"])
     }
 
     pub fn is_off(&self, name: &str) -> bool {
-        let value = self
-            .text_value(name)
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        ["0", "false", "off", "no"].contains(&value.as_str())
+        self.is_one_of(name, ["0", "false", "off", "no"])
+    }
+
+    fn is_one_of(&self, name: &str, words: [&str; 4]) -> bool {
+        let value = self.text_value(name).unwrap_or_default();
+        words.iter().any(|word| value.eq_ignore_ascii_case(word))
     }
 
     /// `LOADLINE_MODE`; an unknown value means apply.

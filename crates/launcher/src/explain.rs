@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use loadline_sizing::Bytes;
 use loadline_sizing::decision::LaunchDecision;
 use loadline_sizing::limits::ContainerLimits;
 
@@ -11,23 +12,14 @@ use crate::secret::{mask, mask_words};
 
 pub fn explain_start(plan: &StartPlan) -> String {
     let mut page = String::new();
-    let jdk = plan
-        .java
-        .jdk
-        .map_or("unknown version".to_owned(), |jdk| jdk.to_string());
-    write_line(
-        &mut page,
-        "java",
-        format!("{} ({jdk})", plan.java.path.display()),
-    );
+    let jdk = plan.java.jdk.map(|jdk| jdk.to_string());
+    let jdk = jdk.unwrap_or("unknown version".to_owned());
+    let java = format!("{} ({jdk})", plan.java.path.display());
+    write_line(&mut page, "java", java);
     explain_limits(&mut page, &plan.limits);
     if let Some(sight) = &plan.sight {
-        let cpus = sight.cpus;
-        write_line(
-            &mut page,
-            "the JVM sees",
-            format!("{} and {cpus} processors", sight.memory),
-        );
+        let seen = format!("{} and {} processors", sight.memory, sight.cpus);
+        write_line(&mut page, "the JVM sees", seen);
     }
     if let Some(profile) = &plan.profile {
         write_line(&mut page, "profile", profile.display().to_string());
@@ -41,18 +33,14 @@ pub fn explain_start(plan: &StartPlan) -> String {
             write_line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
         }
     }
-    let verb = if plan.is_applied {
-        "added"
-    } else {
-        "would add"
+    let verb = match plan.is_applied {
+        true => "added",
+        false => "would add",
     };
     for chosen in &plan.added {
         let (option, why) = (mask(&chosen.option), &chosen.reason);
-        write_line(
-            &mut page,
-            verb,
-            format!("{option} ({}: {why})", chosen.provenance),
-        );
+        let added = format!("{option} ({}: {why})", chosen.provenance);
+        write_line(&mut page, verb, added);
     }
     if let Some(cache) = &plan.cache {
         write_line(&mut page, "cache", cache.clone());
@@ -94,37 +82,19 @@ fn regions(page: &mut String, decision: &LaunchDecision) {
     let Some(budget) = &decision.budget else {
         return;
     };
-    for region in &budget.fixed {
-        let size = format!("{:>6.1} MiB", region.size.as_mib());
-        let text = format!(
-            "{:<14} {size}  {} ({})",
-            region.name, region.how, region.provenance
-        );
+    let mut region = |name: &str, size: Bytes, rest: &str| {
+        let text = format!("{name:<14} {:>6.1} MiB{rest}", size.as_mib());
         write_line(page, "region", text);
+    };
+    for fixed in &budget.fixed {
+        let how = format!("  {} ({})", fixed.how, fixed.provenance);
+        region(fixed.name, fixed.size, &how);
     }
-    let reserve = budget.reserve.as_mib();
-    write_line(
-        page,
-        "region",
-        format!("{:<14} {reserve:>6.1} MiB  kept free", "reserve"),
-    );
+    region("reserve", budget.reserve, "  kept free");
     let heap = decision.heap.unwrap_or(budget.heap);
-    write_line(
-        page,
-        "region",
-        format!("{:<14} {:>6.1} MiB", "heap", heap.as_mib()),
-    );
-    let total = budget.total_bytes(heap);
-    write_line(
-        page,
-        "region",
-        format!(
-            "{:<14} {:>6.1} MiB of {}",
-            "sum",
-            total.as_mib(),
-            budget.limit
-        ),
-    );
+    region("heap", heap, "");
+    let limit = format!(" of {}", budget.limit);
+    region("sum", budget.total_bytes(heap), &limit);
 }
 
 pub fn warnings(plan: &StartPlan) -> Vec<String> {
@@ -147,15 +117,10 @@ pub fn start_json(plan: &StartPlan) -> String {
     let memory = limits.usable_memory();
     let cpus = limits.usable_cpus();
     let pids = limits.pids.as_ref();
+    let (bytes, millis) = (memory.value.as_bytes(), cpus.value.as_millis());
     let limits = Json::Object(vec![
-        found(
-            "memory_bytes",
-            Some((memory.value.as_bytes(), &memory.from)),
-        ),
-        found(
-            "cpu_millis",
-            Some((u64::from(cpus.value.as_millis()), &cpus.from)),
-        ),
+        found("memory_bytes", Some((bytes, &memory.from))),
+        found("cpu_millis", Some((u64::from(millis), &cpus.from))),
         found("pids", pids.map(|pids| (pids.value, pids.from.as_str()))),
     ]);
     let sight = plan.sight.as_ref().map_or(Json::Null, |sight| {
@@ -165,48 +130,30 @@ pub fn start_json(plan: &StartPlan) -> String {
         ])
     });
     let profile = plan.profile.as_ref();
-    let profile = profile.map_or(Json::Null, |path| {
-        Json::from_text(path.display().to_string())
-    });
+    let profile = profile.map(|path| Json::from_text(path.display().to_string()));
     let decision = plan.decision.as_ref();
     let options = plan.added.iter().map(option_json).collect();
-    let kept = decision.map_or(Vec::new(), |decision| {
-        decision
-            .kept
-            .iter()
-            .map(|kept| Json::from_text(mask(&kept.option)))
-            .collect()
-    });
+    let masked = |option: &String| Json::from_text(mask(option));
+    let kept = decision.iter().flat_map(|decision| &decision.kept);
+    let kept = kept.map(|kept| masked(&kept.option)).collect();
+    let added = plan.added.iter();
+    let added = added.map(|chosen| masked(&chosen.option)).collect();
+    let heap = decision.and_then(|decision| decision.heap);
+    let heap = heap.map_or(Json::Null, |heap| Json::Number(heap.as_bytes()));
     let words = mask_words(&plan.words);
-    let jdk = plan
-        .java
-        .jdk
-        .map_or(Json::Null, |jdk| Json::from_text(jdk.to_string()));
+    let jdk = plan.java.jdk.map(|jdk| Json::from_text(jdk.to_string()));
     Json::Object(vec![
         ("event", Json::from_text("loadline-launch")),
         ("schema", Json::Number(1)),
-        ("jdk", jdk),
+        ("jdk", jdk.unwrap_or(Json::Null)),
         ("limits", limits),
         ("jvm_sees", sight),
-        ("profile", profile),
+        ("profile", profile.unwrap_or(Json::Null)),
         ("applied", Json::Switch(plan.is_applied)),
-        (
-            "heap_bytes",
-            decision
-                .and_then(|d| d.heap)
-                .map_or(Json::Null, |h| Json::Number(h.as_bytes())),
-        ),
+        ("heap_bytes", heap),
         ("options", Json::List(options)),
         ("kept", Json::List(kept)),
-        (
-            "added",
-            Json::List(
-                plan.added
-                    .iter()
-                    .map(|o| Json::from_text(mask(&o.option)))
-                    .collect(),
-            ),
-        ),
+        ("added", Json::List(added)),
         ("warnings", Json::from_texts(&warnings(plan))),
         ("command", Json::from_texts(&words)),
     ])

@@ -3,7 +3,7 @@
 //! Owns the one way files are read: regular files only, never blocking, never more than a cap,
 //! never a write.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -42,23 +42,21 @@ impl FileSource for FileSystem {
 /// At most `cap` bytes of a regular file.
 /// Errors: [`UnreadableFile`]; a FIFO, a device or a directory counts as refused.
 pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, UnreadableFile> {
-    let options = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path);
-    let file = options.map_err(|error| match error.kind() {
+    let file = open_file(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => UnreadableFile::Missing,
         _ => UnreadableFile::Refused,
     })?;
-    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !is_file {
-        return Err(UnreadableFile::Refused);
-    }
     let mut bytes = Vec::new();
-    file.take(cap)
-        .read_to_end(&mut bytes)
-        .map_err(|_| UnreadableFile::Refused)?;
-    Ok(bytes)
+    let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+    match is_file && file.take(cap).read_to_end(&mut bytes).is_ok() {
+        true => Ok(bytes),
+        false => Err(UnreadableFile::Refused),
+    }
+}
+
+fn open_file(path: &Path) -> std::io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 /// The text of a file a user wrote (profile, argument file); invalid UTF-8 is replaced.
@@ -71,11 +69,7 @@ pub fn read_text(path: &Path) -> Result<String, UnreadableFile> {
 pub fn checksum(path: &Path) -> Option<u64> {
     /// Large enough that the system calls do not count, small enough for the L2 cache.
     const PIECE: usize = 256 << 10;
-    let options = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path);
-    let mut file = options.ok()?;
+    let mut file = open_file(path).ok()?;
     let mut sum = Checksum::default();
     let mut piece = vec![0; PIECE];
     loop {

@@ -23,10 +23,9 @@ pub struct Java {
 /// Finds it: the word of the command when it is a path, else `LOADLINE_JAVA`, `JAVA_HOME`, `PATH`.
 /// Never this launcher itself, which may be installed under the name `java`.
 pub fn find_java(word: &OsStr, environment: &Environment) -> Option<Java> {
-    let path = if word.as_bytes().contains(&b'/') {
-        Some(PathBuf::from(word))
-    } else {
-        by_environment(environment)
+    let path = match word.as_bytes().contains(&b'/') {
+        true => Some(PathBuf::from(word)),
+        false => by_environment(environment),
     };
     path.map(describe_java)
 }
@@ -34,14 +33,10 @@ pub fn find_java(word: &OsStr, environment: &Environment) -> Option<Java> {
 fn by_environment(environment: &Environment) -> Option<PathBuf> {
     let own = std::fs::canonicalize("/proc/self/exe").ok();
     let set = environment.raw_value("LOADLINE_JAVA").map(PathBuf::from);
-    let home = environment
-        .raw_value("JAVA_HOME")
-        .map(|home| Path::new(home).join("bin/java"));
+    let home = environment.raw_value("JAVA_HOME");
+    let home = home.map(|home| Path::new(home).join("bin/java"));
     let path = environment.raw_value("PATH").map(std::env::split_paths);
-    let path = path
-        .into_iter()
-        .flatten()
-        .map(|directory| directory.join("java"));
+    let path = path.into_iter().flatten().map(|place| place.join("java"));
     let mut candidates = set.into_iter().chain(home).chain(path);
     candidates.find(|candidate| {
         let real = std::fs::canonicalize(candidate).ok();

@@ -17,12 +17,8 @@ impl Json {
     }
 
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = &'a String>) -> Self {
-        Self::List(
-            texts
-                .into_iter()
-                .map(|text| Self::Text(text.clone()))
-                .collect(),
-        )
+        let texts = texts.into_iter().map(Self::from_text);
+        Self::List(texts.collect())
     }
 
     pub fn to_json_line(&self) -> String {

@@ -25,6 +25,7 @@ pub mod shared_classes;
 pub mod sys;
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -45,14 +46,10 @@ const NOT_FOUND: i32 = 127;
 pub fn run(words: Vec<OsString>, inherited: &sys::InheritedSignals) -> i32 {
     let mut words = words.into_iter();
     let own_name = words.next().unwrap_or_default();
-    let is_java = Path::new(&own_name).file_name() == Some(OsStr::new("java"));
-    let arguments = match arguments::read(words.collect(), is_java) {
+    let arguments = match arguments::read(words.collect(), is_java(&own_name)) {
         Ok(arguments) => arguments,
         Err(error) => {
-            say_to_stderr(&format!(
-                "loadline-launch: {error}\nhint: loadline-launch --help\n"
-            ));
-            return USAGE;
+            return complain(format_args!("{error}\nhint: loadline-launch --help"), USAGE);
         }
     };
     let environment = Environment::from_process().with_flags(&arguments.variables);
@@ -76,60 +73,38 @@ fn launch_application(
 ) -> i32 {
     let command = match start_command(&arguments, environment) {
         Ok(command) => command,
-        Err(error) => {
-            say_to_stderr(&format!("loadline-launch: {error}\n"));
-            return NOT_FOUND;
-        }
+        Err(error) => return complain(error, NOT_FOUND),
     };
     if !is_java(&command[0]) {
         if environment.log_mode() == LogMode::Text {
-            say_to_stderr(&format!(
-                "loadline-launch: {} is not java; it is started unchanged\n",
-                command[0].to_string_lossy()
-            ));
+            let name = command[0].to_string_lossy();
+            complain(
+                format_args!("{name} is not java; it is started unchanged"),
+                0,
+            );
         }
-        return start_program(
-            &command[0],
-            &command,
-            environment.all_variables(),
-            environment,
-            inherited,
-        );
+        let variables = &environment.variables;
+        return start_program(&command[0], &command, variables, environment, inherited);
     }
     let plan = match plan::plan_start(environment, &command, arguments.is_java) {
         Ok(plan) => plan,
-        Err(error) => {
-            say_to_stderr(&format!("loadline-launch: {error}\n"));
-            return NOT_FOUND;
-        }
+        Err(error) => return complain(error, NOT_FOUND),
     };
     if arguments.action == LauncherAction::Options {
-        return print_to_stdout(
-            &plan
-                .added
-                .iter()
-                .map(|chosen| format!("{}\n", chosen.option))
-                .collect::<String>(),
-        );
+        let options = plan.added.iter();
+        let options = options.map(|chosen| format!("{}\n", chosen.option));
+        return print_to_stdout(&options.collect::<String>());
     }
     tell_plan(&plan, environment);
-    let refusal = plan
-        .strict_refusal()
-        .filter(|_| environment.is_on("LOADLINE_STRICT"));
-    if let Some(refusal) = refusal {
-        say_to_stderr(&format!(
-            "loadline-launch: refused by LOADLINE_STRICT: {refusal}\n"
-        ));
-        return REFUSED;
+    if environment.is_on("LOADLINE_STRICT")
+        && let Some(refusal) = plan.strict_refusal()
+    {
+        let why = format_args!("refused by LOADLINE_STRICT: {refusal}");
+        return complain(why, REFUSED);
     }
     let variables = plan.start_environment(environment);
-    start_program(
-        plan.java.path.as_os_str(),
-        &plan.words,
-        &variables,
-        environment,
-        inherited,
-    )
+    let java = plan.java.path.as_os_str();
+    start_program(java, &plan.words, &variables, environment, inherited)
 }
 
 fn start_command(
@@ -197,18 +172,12 @@ fn start_program(
         in_path(path, environment)
     };
     let Some(path) = path else {
-        say_to_stderr(&format!(
-            "loadline-launch: {} was not found in PATH\n",
-            words[0].to_string_lossy()
-        ));
-        return NOT_FOUND;
+        let name = words[0].to_string_lossy();
+        return complain(format_args!("{name} was not found in PATH"), NOT_FOUND);
     };
     let program = match sys::ExecProgram::new(&path, words, variables) {
         Ok(program) => program,
-        Err(error) => {
-            say_to_stderr(&format!("loadline-launch: {}: {error}\n", path.display()));
-            return USAGE;
-        }
+        Err(error) => return complain(format_args!("{}: {error}", path.display()), USAGE),
     };
     let is_init = match environment.text_value("LOADLINE_INIT").as_deref() {
         Some("always") => true,
@@ -217,10 +186,8 @@ fn start_program(
     };
     if is_init {
         let options = environment.init_options();
-        return mapped(
-            init::run(&program, inherited, options, say_to_stderr),
-            environment,
-        );
+        let code = init::run(&program, inherited, options, say_to_stderr);
+        return mapped(code, environment);
     }
     let error = program.exec(inherited);
     say_to_stderr(&program.failure_text(&error));
@@ -228,11 +195,9 @@ fn start_program(
 }
 
 fn in_path(word: &OsStr, environment: &Environment) -> Option<std::path::PathBuf> {
-    let directories = std::env::split_paths(environment.raw_value("PATH")?).collect::<Vec<_>>();
-    directories
-        .into_iter()
-        .map(|directory| directory.join(word))
-        .find(|path| path.is_file())
+    let directories = std::env::split_paths(environment.raw_value("PATH")?);
+    let mut paths = directories.map(|directory| directory.join(word));
+    paths.find(|path| path.is_file())
 }
 
 /// `LOADLINE_EXIT_ZERO`: codes that count as success.
@@ -247,10 +212,7 @@ fn mapped(code: i32, environment: &Environment) -> i32 {
 fn print_calculation(arguments: &LauncherArguments, environment: &Environment) -> i32 {
     match case_from_arguments(arguments, environment) {
         Ok(case) => print_to_stdout(&calc::comparison_table(&case)),
-        Err(error) => {
-            say_to_stderr(&format!("loadline-launch: {error}\n"));
-            USAGE
-        }
+        Err(error) => complain(error, USAGE),
     }
 }
 
@@ -259,18 +221,15 @@ fn case_from_arguments(
     environment: &Environment,
 ) -> Result<CalculatorCase, String> {
     let input = |name: &str| {
-        arguments
-            .inputs
-            .iter()
-            .rev()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v)
+        let found = arguments.inputs.iter().rfind(|(n, _)| n == name);
+        found.map(|(_, value)| value)
     };
-    let number = |name: &str, default| match input(name) {
-        Some(text) => text
-            .parse()
-            .map_err(|_| format!("--{name} `{text}` is no whole number")),
-        None => Ok(default),
+    let number = |name: &str, default| {
+        let Some(text) = input(name) else {
+            return Ok(default);
+        };
+        let wrong = |_| format!("--{name} `{text}` is no whole number");
+        text.parse().map_err(wrong)
     };
     let limits =
         loadline_sizing::limits::discover(&files::FileSystem::from_root(), sys::read_host());
@@ -278,17 +237,19 @@ fn case_from_arguments(
         Some(text) => text.parse().map_err(|e| format!("--jdk: {e}"))?,
         None => loadline_sizing::JavaVersion::from_feature(25),
     };
+    let (memory, cpus) = (environment.memory_override()?, environment.cpu_override()?);
     Ok(CalculatorCase {
-        memory: environment
-            .memory_override()?
-            .unwrap_or(limits.usable_memory().value),
-        cpus: environment
-            .cpu_override()?
-            .unwrap_or(limits.usable_cpus().value),
+        memory: memory.unwrap_or(limits.usable_memory().value),
+        cpus: cpus.unwrap_or(limits.usable_cpus().value),
         jdk,
         classes: number("classes", 10_000)?,
         threads: number("threads", 250)?,
     })
+}
+
+fn complain(why: impl Display, code: i32) -> i32 {
+    say_to_stderr(&format!("loadline-launch: {why}\n"));
+    code
 }
 
 fn say_to_stderr(text: &str) {
@@ -297,9 +258,6 @@ fn say_to_stderr(text: &str) {
 
 fn print_to_stdout(text: &str) -> i32 {
     let mut out = std::io::stdout();
-    i32::from(
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err(),
-    )
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    i32::from(written.is_err())
 }

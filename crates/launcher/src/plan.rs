@@ -59,11 +59,8 @@ pub fn plan_start(
     let mut doubts = environment.odd_values();
     doubts.extend(reading.doubts.iter().cloned());
     let file_system = FileSystem::from_root();
-    let limits = override_limits(
-        limits::discover(&file_system, sys::read_host()),
-        environment,
-        &mut doubts,
-    );
+    let limits = limits::discover(&file_system, sys::read_host());
+    let limits = override_limits(limits, environment, &mut doubts);
     doubts.extend(limits.notes.iter().cloned());
     let mut plan = StartPlan {
         java,
@@ -109,9 +106,8 @@ fn decide_options(
     };
     let mut decision = decision::decide_launch(&input);
     if environment.is_off("LOADLINE_EXIT_ON_OOM") {
-        decision
-            .options
-            .retain(|chosen| chosen.option != "-XX:+ExitOnOutOfMemoryError");
+        let is_kept = |chosen: &ChosenOption| chosen.option != "-XX:+ExitOnOutOfMemoryError";
+        decision.options.retain(is_kept);
     }
     let mut refused = None;
     if let Some(name) = environment.text_value("LOADLINE_COMPAT") {
@@ -130,21 +126,12 @@ fn decide_options(
         *said = mask_text(said);
     }
     plan.added = decision.options.clone();
+    let (java, target, ergonomics) = (&plan.java, &reading.target, decision.ergonomics.as_ref());
+    let (options, notes) = (&plan.options, &mut plan.notes);
     let found = match jdk.vm {
         _ if environment.is_off("LOADLINE_CACHE") => None,
-        Vm::OpenJ9 => shared_classes::find_shared_cache(
-            &plan.java,
-            &reading.target,
-            &plan.options,
-            &mut plan.notes,
-        ),
-        Vm::HotSpot => cache::find_cache(
-            &plan.java,
-            &reading.target,
-            &plan.options,
-            decision.ergonomics.as_ref(),
-            &mut plan.notes,
-        ),
+        Vm::OpenJ9 => shared_classes::find_shared_cache(java, target, options, notes),
+        Vm::HotSpot => cache::find_cache(java, target, options, ergonomics, notes),
     };
     if let Some(cache) = found {
         let chosen = cache.options.into_iter().map(|option| ChosenOption {
@@ -190,9 +177,7 @@ fn find_profile(
     let beside = homes.map(|home| home.join("loadline.profile"));
     let candidates = match &set {
         Some(set) => vec![set.clone()],
-        None => beside
-            .chain([PathBuf::from("/etc/loadline/profile")])
-            .collect(),
+        None => beside.chain(["/etc/loadline/profile".into()]).collect(),
     };
     for path in candidates {
         match files::read_text(&path) {
@@ -251,11 +236,8 @@ fn words_to_start(
 ) -> Vec<OsString> {
     let mut all = vec![word.to_owned()];
     if plan.is_applied {
-        all.extend(
-            plan.added
-                .iter()
-                .map(|chosen| OsString::from(&chosen.option)),
-        );
+        let added = plan.added.iter();
+        all.extend(added.map(|chosen| OsString::from(&chosen.option)));
     }
     all.extend(own.into_iter().map(OsString::from));
     all.extend(words.iter().cloned());
@@ -266,7 +248,7 @@ impl StartPlan {
     /// The environment to start java with: `MALLOC_ARENA_MAX=2` where memory is limited, because
     /// glibc's arenas (8 a CPU) otherwise grow unseen (Cloud Foundry #157).
     pub fn start_environment(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
-        let mut all = environment.all_variables().to_vec();
+        let mut all = environment.variables.clone();
         let name = "MALLOC_ARENA_MAX";
         let applies = self.is_applied && self.limits.is_memory_limited();
         if applies && environment.raw_value(name).is_none() {
@@ -278,9 +260,8 @@ impl StartPlan {
     pub fn strict_refusal(&self) -> Option<String> {
         let decision = self.decision.as_ref();
         if let Some(minimum) = decision.and_then(|decision| decision.minimum) {
-            let limit = decision
-                .map(|decision| decision.memory.to_string())
-                .unwrap_or_default();
+            let limit = decision.map(|decision| decision.memory.to_string());
+            let limit = limit.unwrap_or_default();
             return Some(format!(
                 "the limit of {limit} is too small; at least {minimum} is needed"
             ));

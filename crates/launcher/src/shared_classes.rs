@@ -113,10 +113,8 @@ fn caches_in(directory: &Path, name: Option<&str>) -> Vec<Vec<String>> {
         .filter(|file| FileName::parse_name(file).is_some())
         .collect();
     files.sort_unstable();
-    let parsed: Vec<FileName<'_>> = files
-        .iter()
-        .filter_map(|file| FileName::parse_name(file))
-        .collect();
+    let parsed = files.iter().filter_map(|file| FileName::parse_name(file));
+    let parsed: Vec<FileName<'_>> = parsed.collect();
     let names = || parsed.iter().map(|file| file.name);
     let own = || names().find(|name| *name == NAME);
     let only = || {

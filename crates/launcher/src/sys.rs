@@ -178,20 +178,16 @@ impl ExecProgram {
         environment: &[(OsString, OsString)],
     ) -> io::Result<Self> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
-        let arguments: Vec<CString> = arguments
-            .iter()
-            .map(|a| text(a))
-            .collect::<io::Result<_>>()?;
+        let arguments = arguments.iter();
+        let arguments: Vec<CString> = arguments.map(|a| text(a)).collect::<io::Result<_>>()?;
         let assignment = |(name, value): &(OsString, OsString)| {
             let mut bytes = name.as_bytes().to_vec();
             bytes.push(b'=');
             bytes.extend_from_slice(value.as_bytes());
             text(&OsString::from_vec(bytes))
         };
-        let environment: Vec<CString> = environment
-            .iter()
-            .map(assignment)
-            .collect::<io::Result<_>>()?;
+        let environment = environment.iter();
+        let environment: Vec<CString> = environment.map(assignment).collect::<io::Result<_>>()?;
         let pointers = |texts: &[CString]| {
             let ends = texts.iter().map(|text| text.as_ptr());
             ends.chain(std::iter::once(std::ptr::null()))
@@ -286,7 +282,6 @@ pub fn wait_signal() -> Option<(i32, bool)> {
 /// there is one, with the inherited signal state. It is killed when this process dies, however that
 /// comes: `kill -9` of an init that is not PID 1 must not leave it. When exec fails, the child hands the sentence
 /// about it to `say` and exits 126 or 127.
-/// Errors: When fork fails.
 pub fn spawn(
     program: &ExecProgram,
     inherited: &InheritedSignals,

@@ -19,13 +19,13 @@ pub(crate) fn check_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     let allowed = allowed_cpus()?;
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(()),
-        Some(cpu) => Err(LoadError::Plan {
-            field: "cpus",
-            why: format!(
-                "CPU {cpu} does not exist or is not allowed here; --cpus may name {}",
-                format_ranges(&allowed)
-            ),
-        }),
+        Some(cpu) => {
+            let ranges = format_ranges(&allowed);
+            let why = format!(
+                "CPU {cpu} does not exist or is not allowed here; --cpus may name {ranges}"
+            );
+            Err(LoadError::plan("cpus", why))
+        }
     }
 }
 

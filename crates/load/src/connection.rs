@@ -13,15 +13,16 @@ use crate::times::RunTimes;
 use crate::user::User;
 use crate::wire::ClientSocket;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum ConnectionState {
     /// No socket. The next request opens one; the handshake is part of its latency.
+    #[default]
     Closed,
     Connecting(ClientSocket),
     Open(ClientSocket),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct InFlight {
     /// When it should have been sent, CLOCK_MONOTONIC ns.
     pub(crate) intended: u64,
@@ -36,7 +37,7 @@ pub(crate) struct InFlight {
     pub(crate) is_repeated: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LoadConnection {
     pub(crate) state: ConnectionState,
     pub(crate) request: Option<InFlight>,
@@ -59,16 +60,10 @@ impl LoadConnection {
         let expect = &plan.expect;
         let session = |http2: Http2Options| Box::new(Http2Connection::new(http2.streams, expect));
         Self {
-            state: ConnectionState::Closed,
-            request: None,
-            rendered: Vec::new(),
-            parser: ResponseParser::default(),
             body: expect.body_contains.as_deref().map(BodySearch::new),
-            user: None,
             session: plan.http2.map(session),
-            opened: 0,
-            heard: 0,
             target,
+            ..Self::default()
         }
     }
 
@@ -78,7 +73,7 @@ impl LoadConnection {
 
     pub(crate) fn close_socket(&mut self) {
         self.state = ConnectionState::Closed;
-        self.parser.reset_parser();
+        self.parser = ResponseParser::default();
         if let Some(body) = &mut self.body {
             body.finish_body();
         }
@@ -88,7 +83,6 @@ impl LoadConnection {
     }
 
     /// Takes received bytes of the response to its request.
-    /// Errors: [`MalformedResponse`] when they are no response.
     pub(crate) fn feed_response(
         &mut self,
         bytes: &[u8],
@@ -115,7 +109,7 @@ impl LoadConnection {
     }
 
     pub(crate) fn is_opening(&self) -> bool {
-        let unsettled = |s: &Http2Connection| !s.is_settled();
+        let unsettled = |s: &Http2Connection| !s.is_settled;
         match self.state {
             ConnectionState::Closed => false,
             ConnectionState::Connecting(_) => true,

@@ -60,6 +60,11 @@ impl LoadError {
         }
     }
 
+    pub(crate) fn plan(field: &'static str, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self::Plan { field, why }
+    }
+
     pub(crate) fn from_system_call(
         call: &'static str,
         hint: &'static str,

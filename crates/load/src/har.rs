@@ -70,7 +70,7 @@ struct HarEntry {
     #[serde(default)]
     response: HarResponse,
     /// Chromium's mark of an answer that no server gave.
-    #[serde(rename = "_fromCache", default)]
+    #[serde(rename = "_fromCache")]
     from_cache: Option<String>,
 }
 
@@ -81,7 +81,6 @@ struct HarRequest {
     url: String,
     #[serde(default)]
     headers: Vec<HarHeader>,
-    #[serde(default)]
     post_data: Option<HarBody>,
 }
 
@@ -92,17 +91,13 @@ struct HarHeader {
     value: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct HarBody {
-    #[serde(default)]
     mime_type: String,
-    #[serde(default)]
     text: String,
     /// A form may be in pairs instead.
-    #[serde(default)]
     params: Vec<HarHeader>,
-    #[serde(default)]
     encoding: Option<String>,
 }
 
@@ -122,17 +117,15 @@ impl HarBody {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct HarResponse {
-    #[serde(default)]
     status: i64,
-    #[serde(default)]
     content: HarContent,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct HarContent {
-    #[serde(default)]
     mime_type: String,
 }
 
@@ -180,12 +173,8 @@ pub fn is_har(head: &[u8]) -> bool {
     })
 }
 
-/// Errors: [`LoadError::Plan`] when the file is damaged, too large, or has no request to replay.
 pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests, LoadError> {
-    let refuse = |why: String| LoadError::Plan {
-        field: "profile",
-        why: format!("{origin}: {why}"),
-    };
+    let refuse = |why: String| LoadError::plan("profile", format!("{origin}: {why}"));
     // RFC 8259 §8.1: one may be there.
     if text
         .fill_buf()

@@ -179,10 +179,8 @@ pub(crate) fn stolen_time() -> Duration {
 }
 
 fn parse_stolen_time(stat: &str, ticks_per_second: u64) -> Duration {
-    let field = stat
-        .lines()
-        .next()
-        .and_then(|l| l.split_whitespace().nth(8));
+    let mut lines = stat.lines();
+    let field = lines.next().and_then(|l| l.split_whitespace().nth(8));
     let ticks: u64 = field.and_then(|f| f.parse().ok()).unwrap_or(0);
     Duration::from_secs_f64(ticks as f64 / ticks_per_second.max(1) as f64)
 }

@@ -52,7 +52,6 @@ pub fn encode_histogram(histogram: &Histogram) -> String {
 }
 
 /// From text that [`encode_histogram`] or another HdrHistogram tool wrote.
-/// Errors: [`LoadError::Histogram`] when the text is no such histogram.
 pub fn decode_histogram(text: &str) -> Result<Histogram, LoadError> {
     latency::decode_histogram(text).map_err(|error| match error {
         LatencyError::Decode(why) => LoadError::Histogram(why),

@@ -25,10 +25,8 @@ fn listening_in(tables: &[String; 2], port: u16) -> Option<IpAddr> {
         let is_port = u16::from_str_radix(at, 16).ok()? == port;
         (is_port && fields.nth(1)? == "0A").then(|| address == SIX)
     };
-    let is_six = tables
-        .iter()
-        .flat_map(|table| table.lines())
-        .filter_map(address);
+    let lines = tables.iter().flat_map(|table| table.lines());
+    let is_six = lines.filter_map(address);
     let is_six = is_six.reduce(|all, next| all && next)?;
     Some(if is_six {
         Ipv6Addr::LOCALHOST.into()

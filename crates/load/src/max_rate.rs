@@ -102,16 +102,11 @@ pub fn find_max_rate(
     stop: &Arc<AtomicBool>,
     observe: &mut dyn FnMut(&MaxRateTrial),
 ) -> Result<MaxRateResult, LoadError> {
-    let goals = search
-        .slos
-        .iter()
-        .map(LoadGoal::new)
-        .collect::<Result<Vec<_>, _>>()?;
+    let goals = search.slos.iter();
+    let goals = goals.map(LoadGoal::new).collect::<Result<Vec<_>, _>>()?;
     if search.trial < Duration::from_secs(1) {
-        return Err(LoadError::Plan {
-            field: "duration",
-            why: "a trial shorter than 1 s says nothing about a rate".to_owned(),
-        });
+        let why = "a trial shorter than 1 s says nothing about a rate";
+        return Err(LoadError::plan("duration", why));
     }
     let probe = probe_ceiling(plan, stop)?;
     let mut hunt = GoalHunt {
@@ -128,13 +123,12 @@ pub fn find_max_rate(
         None => hunt.interrupted_answers(),
     };
     let top = found.iter().filter_map(|g| g.rate).fold(0.0, f64::max);
-    let curve = match hunt.incomplete.is_none() && search.curve_steps > 0 && top > 0.0 {
-        true => {
-            let curve = curve::measure(plan, search, &goals, top, stop)?;
-            hunt.incomplete = curve.incomplete;
-            curve.points
-        }
-        false => Vec::new(),
+    let curve = if hunt.incomplete.is_none() && search.curve_steps > 0 && top > 0.0 {
+        let curve = curve::measure(plan, search, &goals, top, stop)?;
+        hunt.incomplete = curve.incomplete;
+        curve.points
+    } else {
+        Vec::new()
     };
     let rates: Option<Vec<f64>> = found.iter().map(|g| g.rate).collect();
     Ok(MaxRateResult {

@@ -74,24 +74,11 @@ error_kinds! {
 impl ErrorKind {
     /// The kinds of failed gRPC calls by their code, from 1. Source: gRPC, "Status codes and their
     /// use in gRPC".
-    pub(crate) const GRPC: [Self; 16] = [
-        Self::GrpcCancelled,
-        Self::GrpcUnknown,
-        Self::GrpcInvalidArgument,
-        Self::GrpcDeadlineExceeded,
-        Self::GrpcNotFound,
-        Self::GrpcAlreadyExists,
-        Self::GrpcPermissionDenied,
-        Self::GrpcResourceExhausted,
-        Self::GrpcFailedPrecondition,
-        Self::GrpcAborted,
-        Self::GrpcOutOfRange,
-        Self::GrpcUnimplemented,
-        Self::GrpcInternal,
-        Self::GrpcUnavailable,
-        Self::GrpcDataLoss,
-        Self::GrpcUnauthenticated,
-    ];
+    pub(crate) const GRPC: &[Self] = Self::ALL
+        .split_at(Self::GrpcCancelled as usize)
+        .1
+        .split_at(16)
+        .0;
 
     pub fn from_grpc_status(code: u16) -> Self {
         let kind = usize::from(code)
@@ -203,6 +190,12 @@ impl RequestTotals {
     }
 }
 
+fn add_each(mine: &mut [RequestTotals], theirs: &[RequestTotals]) {
+    for (mine, theirs) in mine.iter_mut().zip(theirs) {
+        mine.add_outcomes(theirs);
+    }
+}
+
 impl Default for RequestTotals {
     fn default() -> Self {
         Self {
@@ -290,9 +283,7 @@ impl LoadTotals {
         histogram::add_histogram(&mut self.latency, &other.latency);
         histogram::add_histogram(&mut self.service_time, &other.service_time);
         histogram::add_histogram(&mut self.send_lag, &other.send_lag);
-        for (mine, theirs) in self.by_request.iter_mut().zip(&other.by_request) {
-            mine.add_outcomes(theirs);
-        }
+        add_each(&mut self.by_request, &other.by_request);
     }
 
     pub(crate) fn add_all(&mut self, other: &Self) {
@@ -301,12 +292,9 @@ impl LoadTotals {
     }
 
     pub(crate) fn add_requests(&mut self, thread: Vec<RequestTotals>) {
-        if self.by_request.is_empty() {
-            self.by_request = thread;
-            return;
-        }
-        for (mine, theirs) in self.by_request.iter_mut().zip(&thread) {
-            mine.add_outcomes(theirs);
+        match self.by_request.is_empty() {
+            true => self.by_request = thread,
+            false => add_each(&mut self.by_request, &thread),
         }
     }
 
@@ -314,9 +302,7 @@ impl LoadTotals {
         let missing = thread.len().saturating_sub(self.by_second.len());
         self.by_second
             .extend(RequestTotals::zeros_for_each(missing));
-        for (mine, theirs) in self.by_second.iter_mut().zip(thread) {
-            mine.add_outcomes(theirs);
-        }
+        add_each(&mut self.by_second, thread);
     }
 
     pub(crate) fn clear(&mut self) {

@@ -35,7 +35,6 @@ pub struct LoadPlan {
     #[serde(default)]
     pub expect: Expectation,
     /// How connections are encrypted; `None` is not at all.
-    #[serde(default)]
     pub tls: Option<TlsSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2Options>,
@@ -84,18 +83,13 @@ pub struct LoadPlan {
     pub pacing: Pacing,
     #[serde(default)]
     pub part: LoadPart,
-    #[serde(default)]
     pub start_ns: Option<u64>,
     /// Whether outcomes of the measured part are also kept by the second in which requests were due.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_second: bool,
     /// Tightest latency bound of the SLO; the generator must not lag by more than a tenth.
     #[serde(rename = "slo_ns", with = "nanos_opt", default)]
     pub slo: Option<Duration>,
-}
-
-fn is_not(flag: &bool) -> bool {
-    !flag
 }
 
 /// One of several processes that make one load together, without talking to each other: each
@@ -130,7 +124,7 @@ pub struct WeightedRequest {
     /// Its share of all requests is its weight over the sum of weights; above 0.
     pub weight: f64,
     /// With users: it is sent first of a session, and only then; several are drawn by weight.
-    #[serde(default, rename = "first", skip_serializing_if = "is_not")]
+    #[serde(default, rename = "first", skip_serializing_if = "std::ops::Not::not")]
     pub is_first: bool,
     pub request: RequestSpec,
 }
@@ -232,7 +226,6 @@ pub struct RequestSpec {
     pub method: String,
     pub path: String,
     /// Value of the Host header; `None` is the first target's address.
-    #[serde(default)]
     pub host: Option<String>,
     /// More headers, in order. A Host or Content-Length here replaces the generated one.
     #[serde(default)]
@@ -271,7 +264,6 @@ pub struct TlsSpec {
     #[serde(default)]
     pub insecure: bool,
     /// PEM file with the accepted roots; `None` is the system's.
-    #[serde(default)]
     pub roots: Option<PathBuf>,
 }
 
@@ -286,17 +278,15 @@ impl Http2Options {
 
 /// What counts as a good response. The default accepts any status from 200 to 399.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Expectation {
     /// Accepted statuses; empty is 200 to 399.
-    #[serde(default)]
     pub status: Vec<u16>,
-    #[serde(default)]
     pub body_contains: Option<String>,
-    #[serde(default)]
     pub body_bytes: Option<u64>,
     /// Accepted status codes of gRPC calls. Empty: 0 for gRPC calls, and other requests pass. Otherwise a
     /// request that is no gRPC call fails.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grpc_status: Vec<u16>,
 }
 
@@ -362,13 +352,8 @@ impl LoadPlan {
         }
         let before = self.model.lead_in(length);
         match (&mut self.model, before) {
-            (
-                LoadModel::Open { segments, .. },
-                LoadModel::Open {
-                    segments: first, ..
-                },
-            ) => {
-                segments.splice(0..0, first);
+            (LoadModel::Open { segments, .. }, LoadModel::Open { segments: lead, .. }) => {
+                segments.splice(0..0, lead);
             }
             (LoadModel::ClosedFor { duration }, _) => *duration += length,
             (LoadModel::Open { .. } | LoadModel::ClosedRequests { .. }, _) => {}
@@ -389,12 +374,7 @@ impl LoadPlan {
     }
 
     pub fn check_plan(&self) -> Result<(), LoadError> {
-        let refuse = |field, why: &str| {
-            Err(LoadError::Plan {
-                field,
-                why: why.to_owned(),
-            })
-        };
+        let refuse = |field, why: &str| Err(LoadError::plan(field, why));
         if self.targets.is_empty() {
             return refuse("targets", "no address is given");
         }
@@ -423,11 +403,8 @@ impl LoadPlan {
         if self.part.index >= self.part.of {
             return refuse("part", "the first part is 0/n, the last (n-1)/n");
         }
-        if !self
-            .mix
-            .iter()
-            .all(|w| w.weight > 0.0 && w.weight.is_finite())
-        {
+        let is_weight = |w: &WeightedRequest| w.weight > 0.0 && w.weight.is_finite();
+        if !self.mix.iter().all(is_weight) {
             return refuse("request", "every weight must be above 0");
         }
         match &self.model {
@@ -440,18 +417,13 @@ impl LoadPlan {
             }
             LoadModel::ClosedFor { .. } | LoadModel::ClosedRequests { .. } => {}
         }
-        if self
-            .model
-            .scheduled_duration()
-            .is_some_and(|d| d <= self.warmup)
-        {
+        let length = self.model.scheduled_duration();
+        if length.is_some_and(|length| length <= self.warmup) {
             return refuse("warmup", "nothing is left to measure after the warm-up");
         }
         if self.pacing_quantum() >= self.timeout {
-            return refuse(
-                "pacing",
-                "its grid must be shorter than the timeout, or requests are shed before they may be sent",
-            );
+            let why = "its grid must be shorter than the timeout, or requests are shed before they may be sent";
+            return refuse("pacing", why);
         }
         Ok(())
     }
@@ -513,16 +485,11 @@ fn check_segments(segments: &[RateSegment]) -> Result<(), LoadError> {
         .iter()
         .all(|s| plausible(s.from) && plausible(s.to) && !s.duration.is_zero());
     if !right {
-        return Err(LoadError::Plan {
-            field: "rate",
-            why: "rates must lie between 0 and 100 million a second, for longer than 0".to_owned(),
-        });
+        let why = "rates must lie between 0 and 100 million a second, for longer than 0";
+        return Err(LoadError::plan("rate", why));
     }
     if segments.iter().map(RateSegment::due_requests).sum::<f64>() <= 0.0 {
-        return Err(LoadError::Plan {
-            field: "rate",
-            why: "no request would ever be sent".to_owned(),
-        });
+        return Err(LoadError::plan("rate", "no request would ever be sent"));
     }
     Ok(())
 }
@@ -546,10 +513,8 @@ mod base64_bytes {
 /// Refuses text that would end a line of the request.
 pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
     let refuse = |field, text: &str, why: &str| {
-        Err(LoadError::Plan {
-            field,
-            why: format!("`{}` {why}", text.escape_debug()),
-        })
+        let why = format!("`{}` {why}", text.escape_debug());
+        Err(LoadError::plan(field, why))
     };
     let is_token = |s: &str| {
         !s.is_empty()
@@ -557,32 +522,23 @@ pub(crate) fn check_request(spec: &RequestSpec) -> Result<(), LoadError> {
                 .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
     if !is_token(&spec.method) {
-        return refuse(
-            "method",
-            &spec.method,
-            "is not an HTTP method; write GET or POST",
-        );
+        let why = "is not an HTTP method; write GET or POST";
+        return refuse("method", &spec.method, why);
     }
     let is_path = spec.path.starts_with('/') || spec.path.starts_with("{pick:/");
     if !is_path && spec.path != "*" {
         return refuse("path", &spec.path, "does not start with a slash");
     }
     if spec.path.bytes().any(|b| b <= b' ' || b == 0x7f) {
-        return refuse(
-            "path",
-            &spec.path,
-            "holds a space or control character; write it as %20",
-        );
+        let why = "holds a space or control character; write it as %20";
+        return refuse("path", &spec.path, why);
     }
     let host = spec.host.iter().map(|h| ("Host", h.as_str()));
     let headers = spec.headers.iter().map(|(n, v)| (n.as_str(), v.as_str()));
     for (name, value) in host.chain(headers) {
         if !is_token(name) {
-            return refuse(
-                "header",
-                name,
-                "is not a header name; write 'Accept: text/html'",
-            );
+            let why = "is not a header name; write 'Accept: text/html'";
+            return refuse("header", name, why);
         }
         if value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
             return refuse("header", value, "contains a line break");

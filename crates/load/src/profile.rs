@@ -97,7 +97,7 @@ pub struct MixRequest {
     pub weight: f64,
     /// With sessions: it is sent first of each, such as a login, and only then; of several one is
     /// drawn by their weights, which count among themselves.
-    #[serde(default, rename = "first", skip_serializing_if = "is_not")]
+    #[serde(default, rename = "first", skip_serializing_if = "std::ops::Not::not")]
     pub is_first: bool,
     /// HTTP method.
     #[serde(default = "default_method")]
@@ -124,10 +124,6 @@ impl MixRequest {
     }
 }
 
-fn is_not(flag: &bool) -> bool {
-    !flag
-}
-
 fn current_version() -> u32 {
     SCHEMA
 }
@@ -143,44 +139,30 @@ fn default_method() -> String {
 impl LoadProfile {
     /// Reads the TOML form. Errors: [`LoadError::Plan`] with the place and the problem.
     pub fn parse_load_profile(text: &str) -> Result<Self, LoadError> {
-        let refuse = |why: String| LoadError::Plan {
-            field: "profile",
-            why,
-        };
-        let profile: Self = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let parsed = toml::from_str::<Self>(text);
+        let profile = parsed.map_err(|e| LoadError::plan("profile", e.to_string()))?;
         profile.check_profile()?;
         Ok(profile)
     }
 
     pub fn check_profile(&self) -> Result<(), LoadError> {
-        let refuse = |why: String| LoadError::Plan {
-            field: "profile",
-            why,
-        };
-        if self.requests.is_empty() && self.rates.is_empty() {
-            return Err(refuse(
-                "it has neither [[request]] nor rates; loadline profile writes one from access logs"
-                    .to_owned(),
-            ));
-        }
-        if self.schema != SCHEMA {
-            return Err(refuse(format!(
-                "its schema is {}, this loadline reads {SCHEMA}",
-                self.schema
-            )));
-        }
         let interval = self.interval_seconds;
-        if !(interval.is_finite() && interval > 0.0) {
-            return Err(refuse("interval-seconds must be above 0".to_owned()));
-        }
-        Ok(())
+        let why = if self.requests.is_empty() && self.rates.is_empty() {
+            "it has neither [[request]] nor rates; loadline profile writes one from access logs"
+                .to_owned()
+        } else if self.schema != SCHEMA {
+            let schema = self.schema;
+            format!("its schema is {schema}, this loadline reads {SCHEMA}")
+        } else if !(interval.is_finite() && interval > 0.0) {
+            "interval-seconds must be above 0".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(LoadError::plan("profile", why))
     }
 
     pub fn toml_text(&self) -> Result<String, LoadError> {
-        toml::to_string(self).map_err(|e| LoadError::Plan {
-            field: "profile",
-            why: e.to_string(),
-        })
+        toml::to_string(self).map_err(|e| LoadError::plan("profile", e.to_string()))
     }
 
     /// Requests of the mix without a body although their method takes one: names and shares, in [0,
@@ -218,17 +200,13 @@ impl LoadProfile {
 
     /// The rate curve: `scale` times the rates, each interval `speed` times shorter; cut off or
     /// repeated where a length is given.
-    /// Errors: [`LoadError::Plan`] when the profile has no rates.
     pub fn rate_segments(
         &self,
         scale: f64,
         speed: f64,
         length: Option<Duration>,
     ) -> Result<Vec<RateSegment>, LoadError> {
-        let refuse = |why: &str| LoadError::Plan {
-            field: "profile",
-            why: why.to_owned(),
-        };
+        let refuse = |why: &str| LoadError::plan("profile", why);
         if self.rates.is_empty() {
             return Err(refuse("it has no rates; give one with rate (--rate)"));
         }

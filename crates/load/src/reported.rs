@@ -33,7 +33,6 @@ const HEAD: usize = 4096;
 const MOST_NAMES: usize = 200;
 const OTHERS: &str = "other requests";
 const LONGEST_NAME: usize = 200;
-
 const READS: &str = "loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {\"time\": 1795738504.25, \"latency\": 0.0123, \"ok\": true}";
 
 /// The judged part of a load, in s, as the rows of a file may say it.

@@ -109,7 +109,7 @@ impl CompiledRequests {
             }
             rendered.extend_from_slice(&self.scratch);
         }
-        if let Some(user) = user.filter(|u| !u.cookies.has_no_cookies()) {
+        if let Some(user) = user.filter(|u| !u.cookies.0.is_empty()) {
             self.scratch.clear();
             user.cookies.write(target_of(rendered), &mut self.scratch);
             let at = after_host(rendered);
@@ -297,10 +297,8 @@ fn compile_stream(
     for (name, value) in spec.headers.iter().filter(|(name, _)| !is_host(name)) {
         let name = name.to_ascii_lowercase();
         if CONNECTION_HEADERS.contains(&name.as_str()) {
-            return Err(LoadError::Plan {
-                field: "header",
-                why: format!("`{name}` is not allowed in HTTP/2; leave it out"),
-            });
+            let why = format!("`{name}` is not allowed in HTTP/2; leave it out");
+            return Err(LoadError::plan("header", why));
         }
         has_length |= name == "content-length";
         add(&name, value, ValueEncoding::Plain)?;

@@ -75,14 +75,8 @@ enum ParserState {
 }
 
 impl ResponseParser {
-    pub fn reset_parser(&mut self) {
-        self.state = ParserState::Head;
-        self.partial.clear();
-    }
-
     /// Takes bytes as they came. `head_only` says that the request was a HEAD. Pieces of the
     /// body are handed to `sink` in order, after the cookies of the head.
-    /// Errors: [`MalformedResponse`] when the bytes are no HTTP/1.x response.
     pub fn feed(
         &mut self,
         bytes: &[u8],

@@ -5,12 +5,11 @@
 //! its counts over here and gets an empty set back.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::io::Errno;
 
@@ -180,10 +179,8 @@ impl<'a> SecondGatherer<'a> {
             sum.add_outcomes(part);
             second.totals.add_outcomes(part);
         }
-        let phases = second
-            .phases
-            .iter_mut()
-            .flat_map(|phases| phases.iter_mut());
+        let phases = second.phases.iter_mut();
+        let phases = phases.flat_map(|phases| phases.iter_mut());
         for (sum, part) in phases.zip(&interval.totals) {
             sum.add_outcomes(part);
         }

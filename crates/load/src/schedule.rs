@@ -106,7 +106,8 @@ pub(crate) struct SendSchedule {
     position: f64,
     stride: f64,
     poisson: Option<RandomStream>,
-    next: Option<u64>,
+    /// Of the next request, ns since the start; `None` after the last.
+    pub(crate) next: Option<u64>,
     taken: u64,
 }
 
@@ -139,10 +140,6 @@ impl SendSchedule {
         }
         schedule.next = schedule.time_at_position(schedule.position);
         schedule
-    }
-
-    pub(crate) fn peek(&self) -> Option<u64> {
-        self.next
     }
 
     pub(crate) fn advance(&mut self) {
@@ -196,7 +193,7 @@ mod tests {
     ) -> Vec<u64> {
         let mut schedule = SendSchedule::new(segments, arrivals, 42, index, shards);
         std::iter::from_fn(|| {
-            let next = schedule.peek()?;
+            let next = schedule.next?;
             schedule.advance();
             Some(next)
         })

@@ -169,13 +169,10 @@ impl<'a> Shard<'a> {
             )),
             source: source(plan, index),
             times: RunTimes {
-                start: 0,
-                warm_end: 0,
-                end: 0,
                 timeout: CONNECT_NS,
                 connect_timeout: u64::MAX,
                 read_timeout: u64::MAX,
-                drain: 0,
+                ..RunTimes::default()
             },
             hard_end: 0,
             next_second: u64::MAX,
@@ -233,11 +230,8 @@ impl<'a> Shard<'a> {
         let room = |c: &LoadConnection| c.session.as_ref().map_or(1, |s| s.request_capacity());
         let most = self.connections.iter().map(room).max().unwrap_or(1);
         for nth in 0..most {
-            let having = self
-                .connections
-                .iter()
-                .zip(0..)
-                .filter(|(c, _)| nth < room(c));
+            let having = self.connections.iter();
+            let having = having.zip(0..).filter(|(c, _)| nth < room(c));
             let free = |(_, connection)| FreePlace {
                 connection,
                 since: 0,
@@ -409,10 +403,8 @@ impl<'a> Shard<'a> {
         let now = clock_ns();
         self.count_due(u64::MAX);
         let mut unfinished = [0; 2];
-        let under_way = self
-            .connections
-            .iter()
-            .flat_map(LoadConnection::pending_requests);
+        let under_way = self.connections.iter();
+        let under_way = under_way.flat_map(LoadConnection::pending_requests);
         for request in under_way.collect::<Vec<_>>() {
             if let Some(second) = self.second_of(request.intended) {
                 second.unfinished += 1;

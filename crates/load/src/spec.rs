@@ -219,14 +219,12 @@ impl LoadSpec {
     }
 
     /// The burst behind a judged load of this model; `None` without one.
-    /// Errors: [`LoadError::Plan`] where it is not higher.
     pub fn peak_model(&self, judged: &LoadModel) -> Result<Option<LoadModel>, LoadError> {
         let burst = self.peak.map(|peak| peak.model_after(judged));
         burst.transpose().map_err(|why| refuse_key("peak", &why))
     }
 
     /// Refuses what a load that is stored may not hold: a credential itself.
-    /// Errors: [`LoadError::Plan`] names the key.
     pub fn refuse_literal_credentials(&self) -> Result<(), LoadError> {
         secret::refuse_literals(self)
     }
@@ -260,10 +258,9 @@ impl LoadSpec {
             self.refuse_factors()?;
         }
         match (&self.rate, self.closed == Some(true), self.requests) {
-            (Some(_), true, _) => Err(refuse_key(
-                "closed",
-                "a rate is given too; leave one out",
-            )),
+            (Some(_), true, _) => {
+                Err(refuse_key("closed", "a rate is given too; leave one out"))
+            }
             (Some(shape), false, requests) => self.open_model(match requests {
                 None => shape.segments_over(duration),
                 Some(requests) => shape.segments_for_requests(requests).ok_or_else(|| {
@@ -295,10 +292,8 @@ impl LoadSpec {
 
     fn open_model(&self, segments: Vec<RateSegment>) -> Result<LoadModel, LoadError> {
         if self.poisson == Some(true) && self.requests.is_some() {
-            return Err(refuse_key(
-                "poisson",
-                "a random schedule has no fixed number of requests; give a duration instead",
-            ));
+            let why = "a random schedule has no fixed number of requests; give a duration instead";
+            return Err(refuse_key("poisson", why));
         }
         Ok(LoadModel::Open {
             segments,
@@ -330,16 +325,13 @@ impl LoadSpec {
     }
 
     fn refuse_factors(&self) -> Result<(), LoadError> {
-        for (field, factor) in [("scale", self.scale), ("speed", self.speed)] {
-            if factor.is_some() {
-                return Err(refuse_key(
-                    field,
-                    "it is for the rates of a profile, but no rates are replayed; name a profile with \
-                     rates (--profile FILE) and give neither rate nor closed",
-                ));
-            }
-        }
-        Ok(())
+        let mut factors = [("scale", self.scale), ("speed", self.speed)].into_iter();
+        let Some((field, _)) = factors.find(|(_, factor)| factor.is_some()) else {
+            return Ok(());
+        };
+        let why = "it is for the rates of a profile, but no rates are replayed; name a profile with \
+                   rates (--profile FILE) and give neither rate nor closed";
+        Err(refuse_key(field, why))
     }
 
     pub fn loaded_profile(&self) -> Option<&LoadProfile> {
@@ -446,25 +438,20 @@ impl LoadSpec {
 }
 
 fn refuse_key(field: &'static str, why: &str) -> LoadError {
-    LoadError::Plan {
-        field,
-        why: why.to_owned(),
-    }
+    LoadError::plan(field, why)
 }
 
 pub(crate) const LARGEST_FILE: u64 = 64 << 20;
 
 fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
-    read_bounded(path).map_err(|error| LoadError::Plan {
-        field,
-        why: format!(
-            "{} cannot be read: {error}; a path is relative to the file that names it",
-            path.display()
-        ),
+    read_bounded(path).map_err(|error| {
+        let path = path.display();
+        let why =
+            format!("{path} cannot be read: {error}; a path is relative to the file that names it");
+        LoadError::plan(field, why)
     })
 }
 
-/// Errors: When the file cannot be read, or is larger than 64 MiB.
 pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path)?;

@@ -23,9 +23,9 @@ impl FromStr for LoadTarget {
     type Err = LoadError;
 
     fn from_str(url: &str) -> Result<Self, LoadError> {
-        let refuse = |why: &str| LoadError::Plan {
-            field: "URL",
-            why: format!("`{url}` {why}; write for example http://localhost:8080/owners?page=1"),
+        let refuse = |why: &str| {
+            let example = "http://localhost:8080/owners?page=1";
+            LoadError::plan("URL", format!("`{url}` {why}; write for example {example}"))
         };
         let (is_tls, rest) = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),

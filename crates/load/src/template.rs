@@ -174,10 +174,7 @@ fn parse_variable(
     let Ok(inner) = std::str::from_utf8(&text[1..end]) else {
         return Ok(None);
     };
-    let refuse = |why: String| LoadError::Plan {
-        field: "variable",
-        why: format!("`{{{inner}}}` {why}"),
-    };
+    let refuse = |why: String| LoadError::plan("variable", format!("`{{{inner}}}` {why}"));
     let segment = match inner.split_once(':') {
         None if inner == "seq" => TemplateSegment::Sequence,
         None if inner == "uuid" => TemplateSegment::Uuid,

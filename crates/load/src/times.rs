@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::plan::{LoadModel, LoadPlan};
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunTimes {
     pub(crate) start: u64,
     pub(crate) warm_end: u64,

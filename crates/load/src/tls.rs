@@ -34,7 +34,7 @@ pub(crate) struct TlsSetup {
 
 impl TlsSetup {
     pub(crate) fn new(spec: &TlsSpec, is_http2: bool) -> Result<Self, LoadError> {
-        let refuse = |why: String| LoadError::Plan { field: "TLS", why };
+        let refuse = |why: String| LoadError::plan("TLS", why);
         let name = ServerName::try_from(spec.server_name.clone())
             .map_err(|_| refuse(format!("`{}` is not a host name", spec.server_name)))?;
         let provider = Arc::new(ring::default_provider());
@@ -61,12 +61,8 @@ impl TlsSetup {
     }
 
     pub(crate) fn begin_session(&self) -> Result<ClientConnection, LoadError> {
-        ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| {
-            LoadError::Plan {
-                field: "TLS",
-                why: error.to_string(),
-            }
-        })
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        session.map_err(|error| LoadError::plan("TLS", error.to_string()))
     }
 }
 

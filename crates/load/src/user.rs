@@ -40,10 +40,10 @@ impl User {
 }
 
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Cookies(Vec<Cookie>);
+pub(crate) struct Cookies(pub(crate) Vec<Cookie>);
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Cookie {
+pub(crate) struct Cookie {
     name: String,
     value: String,
     path: String,
@@ -86,10 +86,6 @@ impl Cookies {
         if lead == "; " {
             out.extend_from_slice(b"\r\n");
         }
-    }
-
-    pub(crate) fn has_no_cookies(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
@@ -203,7 +199,7 @@ mod tests {
         }
         let held: usize = cookies.0.iter().map(Cookie::byte_length).sum();
         assert!(cookies.0.len() <= MOST && held <= LONGEST, "{held}");
-        assert!(!cookies.has_no_cookies());
+        assert!(!cookies.0.is_empty());
     }
 
     #[test]

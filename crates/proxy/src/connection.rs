@@ -12,7 +12,6 @@ use loadline_load::clock_ns;
 use crate::lane::{ConnectionLane, LaneItem};
 use crate::meter::{Lag, LinkCounters};
 use crate::observe::{ExchangeBook, ExchangeWatch};
-use crate::toxic::ToxicStream;
 
 const TURNS: usize = 8;
 
@@ -51,7 +50,7 @@ pub(crate) struct ProxiedConnection {
     pub(crate) lanes: [ConnectionLane; 2],
     pub(crate) befallen: Vec<bool>,
     watch: ExchangeWatch,
-    spoke: Option<ToxicStream>,
+    spoke: Option<usize>,
     is_connected: bool,
     shut: [bool; 2],
 }
@@ -102,7 +101,7 @@ impl ProxiedConnection {
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        self.lanes.iter().map(ConnectionLane::held_bytes).sum()
+        self.lanes.iter().map(|lane| lane.held).sum()
     }
 
     pub(crate) fn move_bytes(&mut self, with: &mut ProxyContext<'_>) -> ProxyProgress {
@@ -248,10 +247,7 @@ impl ProxiedConnection {
             lane.take_bytes(now, with.zero, bytes);
             return Ok(());
         }
-        let sent = match to.is_writable {
-            true => write(to, bytes)?,
-            false => 0,
-        };
+        let sent = if to.is_writable { write(to, bytes)? } else { 0 };
         if sent < length {
             lane.keep_unsent(now, &bytes[sent..]);
         }
@@ -259,18 +255,14 @@ impl ProxiedConnection {
     }
 
     fn count_bytes(&mut self, from: usize, length: u64, counters: &mut LinkCounters) {
-        let stream = match from {
-            CLIENT => ToxicStream::Upstream,
-            _ => ToxicStream::Downstream,
-        };
-        match stream {
-            ToxicStream::Upstream => {
+        match from {
+            CLIENT => {
                 counters.now.upstream_bytes += length;
-                counters.now.exchanges += u64::from(self.spoke != Some(ToxicStream::Upstream));
+                counters.now.exchanges += u64::from(self.spoke != Some(CLIENT));
             }
-            ToxicStream::Downstream => counters.now.downstream_bytes += length,
+            _ => counters.now.downstream_bytes += length,
         }
-        self.spoke = Some(stream);
+        self.spoke = Some(from);
     }
 
     /// Sends due bytes; `Some` if there is no more to do for this direction now.

@@ -46,30 +46,16 @@ pub enum Delay {
 
 impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |duration: &Duration| print_duration(*duration);
         match self {
-            Self::Fixed { latency } => f.write_str(&print_duration(*latency)),
-            Self::Uniform { latency, jitter } => {
-                write!(
-                    f,
-                    "{} ± {}",
-                    print_duration(*latency),
-                    print_duration(*jitter)
-                )
-            }
+            Self::Fixed { latency } => f.write_str(&text(latency)),
+            Self::Uniform { latency, jitter } => write!(f, "{} ± {}", text(latency), text(jitter)),
             Self::Normal { latency, jitter } => {
-                write!(
-                    f,
-                    "{} ± {} (normal)",
-                    print_duration(*latency),
-                    print_duration(*jitter)
-                )
+                write!(f, "{} ± {} (normal)", text(latency), text(jitter))
             }
             Self::Pareto { latency, shape } => {
-                write!(
-                    f,
-                    "{} or more (Pareto, shape {shape})",
-                    print_duration(*latency)
-                )
+                let latency = text(latency);
+                write!(f, "{latency} or more (Pareto, shape {shape})")
             }
             Self::Recorded { name, .. } => write!(f, "as recorded in {name}"),
         }

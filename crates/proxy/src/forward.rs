@@ -30,7 +30,6 @@ use crate::stub::StubOrder;
 use crate::stub::serve::{self, StubServer};
 
 const EVENTS: usize = 256;
-
 const BUFFER: usize = 64 << 10;
 
 /// Bytes that all connections together may hold back.
@@ -40,11 +39,8 @@ const MOST: usize = 512 << 20;
 const BEAT: u64 = 10_000_000;
 
 const ORDERS: u64 = u64::MAX;
-
 const LISTENER: u64 = 1 << 62;
-
 const STUB: u64 = 1 << 61;
-
 const SERVED: u64 = 1 << 60;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,9 +178,8 @@ impl TrialProxy {
     }
 
     pub(crate) fn stub_reports(&self) -> Vec<StubReport> {
-        let all = self.stubs.all.iter();
-        all.map(|stub| StubReport::from_answers(&stub.answers))
-            .collect()
+        let all = self.stubs.all.iter().map(|stub| &stub.answers);
+        all.map(StubReport::from_answers).collect()
     }
 
     pub(crate) fn observe(&mut self, book: ExchangeBook) {
@@ -195,19 +190,9 @@ impl TrialProxy {
         self.book.get_or_insert_with(|| ExchangeBook::new(&[]))
     }
 
-    /// Forwards until there is an order.
-    /// Errors: What the kernel says to epoll.
-    pub(crate) fn forward_until_order(&mut self) -> io::Result<()> {
-        self.forward(u64::MAX, true)
-    }
-
-    /// Forwards until this time, whatever is ordered.
-    /// Errors: What the kernel says to epoll.
-    pub(crate) fn forward_until(&mut self, latest: u64) -> io::Result<()> {
-        self.forward(latest, false)
-    }
-
-    fn forward(&mut self, latest: u64, ends_with_order: bool) -> io::Result<()> {
+    /// Forwards until this time, whatever is ordered; without one until there is an order.
+    pub(crate) fn forward(&mut self, until: Option<u64>) -> io::Result<()> {
+        let latest = until.unwrap_or(u64::MAX);
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             self.wait_for_sockets(&mut events, latest)?;
@@ -221,10 +206,9 @@ impl TrialProxy {
                     token if token & LISTENER != 0 => self.accept_all(token)?,
                     token if token & SERVED != 0 => {
                         // An error shows by reading.
-                        let flags = event.flags;
-                        self.stubs
-                            .note_readable(token & !SERVED, flags != EventFlags::OUT);
-                        self.serve_stub(token & !SERVED);
+                        let (id, flags) = (token & !SERVED, event.flags);
+                        self.stubs.note_readable(id, flags != EventFlags::OUT);
+                        self.serve_stub(id);
                     }
                     token => self.on_event(token, event.flags),
                 }
@@ -236,7 +220,7 @@ impl TrialProxy {
                 self.serve_stub(id);
             }
             self.run_timers()?;
-            if (has_order && ends_with_order) || clock_ns() >= latest {
+            if (has_order && until.is_none()) || clock_ns() >= latest {
                 return Ok(());
             }
         }
@@ -296,9 +280,13 @@ impl TrialProxy {
         }
     }
 
+    fn wake_at(&mut self, at: u64, timer: ProxyTimer) {
+        self.timers.push(Reverse((at, timer)));
+    }
+
     fn plan_edge(&mut self, index: usize, after: u64) {
         if let Some(edge) = self.links[index].next_edge(after) {
-            self.timers.push(Reverse((edge, ProxyTimer::Edge(index))));
+            self.wake_at(edge, ProxyTimer::Edge(index));
         }
     }
 
@@ -319,12 +307,10 @@ impl TrialProxy {
             };
             let link = &self.links[index];
             let doom = link.doom_delay(&connection.befallen, now);
-            let has_lost = connection.lanes.iter().any(|lane| lane.has_lost());
+            let has_lost = connection.lanes.iter().any(|lane| lane.has_lost);
             match doom {
                 _ if is_down => self.reset_client(id),
-                Some((after, how)) => self
-                    .timers
-                    .push(Reverse((now + after, ProxyTimer::Doom(id, how)))),
+                Some((after, how)) => self.wake_at(now + after, ProxyTimer::Doom(id, how)),
                 None if has_lost => self.reset_client(id),
                 None => {}
             }
@@ -359,14 +345,10 @@ impl TrialProxy {
     }
 
     fn serve_stub(&mut self, id: u64) {
-        match self
-            .stubs
-            .continue_stub(id, &mut self.lag, &mut self.buffer)
-        {
+        let (lag, buffer) = (&mut self.lag, &mut self.buffer);
+        match self.stubs.continue_stub(id, lag, buffer) {
             serve::StubProgress::Event | serve::StubProgress::Over => {}
-            serve::StubProgress::Time(at) => {
-                self.timers.push(Reverse((at, ProxyTimer::Answer(id))))
-            }
+            serve::StubProgress::Time(at) => self.wake_at(at, ProxyTimer::Answer(id)),
             serve::StubProgress::Again => self.unserved.push(id),
         }
     }
@@ -400,13 +382,12 @@ impl TrialProxy {
         }
         link.counters.open += 1;
         if let Some(book) = &mut self.book {
-            book.count_connection();
+            book.connections += 1;
         }
         let connection = ProxiedConnection::new(index, [client, server], lanes, befallen);
         self.connections.insert(id, connection);
         if let Some((after, how)) = doom {
-            self.timers
-                .push(Reverse((now + after, ProxyTimer::Doom(id, how))));
+            self.wake_at(now + after, ProxyTimer::Doom(id, how));
         }
     }
 
@@ -438,7 +419,7 @@ impl TrialProxy {
         self.held = self.held + connection.held_bytes() - before;
         match next {
             ProxyProgress::Wait(None) => {}
-            ProxyProgress::Wait(Some(at)) => self.timers.push(Reverse((at, ProxyTimer::Piece(id)))),
+            ProxyProgress::Wait(Some(at)) => self.wake_at(at, ProxyTimer::Piece(id)),
             ProxyProgress::Again => self.unread.push(id),
             ProxyProgress::Over => self.close_connection(id),
             ProxyProgress::Broken => self.reset_client(id),
@@ -476,10 +457,6 @@ impl TrialProxy {
 
 fn add_listener(epoll: &OwnedFd, listener: &TcpListener, token: u64) -> io::Result<()> {
     let flags = EventFlags::IN | EventFlags::ET;
-    Ok(epoll::add(
-        epoll,
-        listener,
-        EventData::new_u64(token),
-        flags,
-    )?)
+    let data = EventData::new_u64(token);
+    Ok(epoll::add(epoll, listener, data, flags)?)
 }

@@ -41,7 +41,7 @@ pub fn run(
     while let Some(phase) = order {
         observe_phase(&mut proxy, &phase, &stop, &mut output)?;
         // What comes between two phases is passed on and not counted.
-        proxy.forward_until_order().map_err(failed("epoll_wait"))?;
+        proxy.forward(None).map_err(failed("epoll_wait"))?;
         order = part::read_order(&mut orders)?;
     }
     Ok(())
@@ -85,14 +85,12 @@ fn observe_phase(
     let mut next_look = now;
     loop {
         next_look = next_look.max(clock_ns()) + LOOK;
-        proxy
-            .forward_until(next_look)
-            .map_err(failed("epoll_wait"))?;
+        let forwarded = proxy.forward(Some(next_look));
+        forwarded.map_err(failed("epoll_wait"))?;
         let mut seconds = Vec::new();
         let mut tell = |second| seconds.push(second);
-        let is_over = proxy
-            .book_mut()
-            .pass_time(clock_ns(), nanos(plan.drain), &mut tell);
+        let (book, drain) = (proxy.book_mut(), nanos(plan.drain));
+        let is_over = book.pass_time(clock_ns(), drain, &mut tell);
         for second in seconds {
             part::write_message(output, &LoadMessage::Second(second))?;
         }

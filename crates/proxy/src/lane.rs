@@ -56,10 +56,11 @@ pub(crate) struct LanePiece {
 pub(crate) struct ConnectionLane {
     toxics: Vec<PlacedToxic>,
     pieces: VecDeque<LanePiece>,
-    held: usize,
+    pub(crate) held: usize,
     last_due: u64,
     random: RandomStream,
-    has_lost: bool,
+    /// Whether bytes were dropped, so that nothing after them makes sense.
+    pub(crate) has_lost: bool,
     is_closed: bool,
 }
 
@@ -92,15 +93,6 @@ impl ConnectionLane {
 
     pub(crate) fn has_room(&self) -> bool {
         self.held < MOST
-    }
-
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.held
-    }
-
-    /// Whether bytes were dropped, so that nothing after them makes sense.
-    pub(crate) fn has_lost(&self) -> bool {
-        self.has_lost
     }
 
     pub(crate) fn take_bytes(&mut self, now: u64, zero: Option<u64>, bytes: &[u8]) {
@@ -308,7 +300,7 @@ mod tests {
             all.push((piece.due, piece.what.clone()));
             lane.pop();
         }
-        assert_eq!(lane.held_bytes(), 0);
+        assert_eq!(lane.held, 0);
         all
     }
 
@@ -370,7 +362,7 @@ mod tests {
         let mut lane = lane(vec![hole]);
         lane.take_bytes(0, None, b"ab");
         lane.end_direction(0, None);
-        assert!(lane.has_lost());
+        assert!(lane.has_lost);
         assert_eq!(out(&mut lane), []);
     }
 

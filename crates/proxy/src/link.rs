@@ -90,9 +90,9 @@ impl ProxyLink {
     pub(crate) fn connect_upstream(&self) -> io::Result<TcpStream> {
         network::enter_network(&self.network)?;
         let listening = self.upstream.get();
-        self.upstream
-            .set(listening.or_else(|| listening_loopback(self.port)));
-        let own = self.upstream.get().unwrap_or(Ipv4Addr::LOCALHOST.into());
+        let listening = listening.or_else(|| listening_loopback(self.port));
+        self.upstream.set(listening);
+        let own = listening.unwrap_or(Ipv4Addr::LOCALHOST.into());
         let address = SocketAddr::new(own, self.port);
         let kind = SocketType::STREAM;
         let family = match own {
@@ -116,19 +116,16 @@ impl ProxyLink {
         self.made += 1;
         let mut chance = random.derive(2);
         let toxics = self.toxics.iter();
-        let befallen: Vec<bool> = toxics
-            .map(|(toxic, _)| chance.chance(toxic.toxicity))
-            .collect();
+        let befallen = toxics.map(|(toxic, _)| chance.chance(toxic.toxicity));
+        let befallen: Vec<bool> = befallen.collect();
         let of = |stream: ToxicStream| {
             let both = self.toxics.iter().zip(&befallen);
             let mine = both.filter(|((toxic, _), befalls)| **befalls && toxic.stream == stream);
             let mine = mine.map(|((_, prepared), _)| Rc::clone(prepared)).collect();
             ConnectionLane::new(mine, random.derive(stream as u64))
         };
-        (
-            [of(ToxicStream::Upstream), of(ToxicStream::Downstream)],
-            befallen,
-        )
+        let lanes = [of(ToxicStream::Upstream), of(ToxicStream::Downstream)];
+        (lanes, befallen)
     }
 
     pub(crate) fn should_be_down(&self, now: u64) -> bool {
@@ -183,22 +180,16 @@ pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
             stream.set_nodelay(true)?;
             Ok(Some(stream))
         }
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-        // One that is gone again, and a socket that has just been shut.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::ConnectionAborted | ErrorKind::InvalidInput
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock => Ok(None),
+            // One that is gone again, and a socket that has just been shut.
+            ErrorKind::ConnectionAborted | ErrorKind::InvalidInput => Ok(None),
+            _ => Err(error),
+        },
     }
 }
 
 /// Listens on the loopback of the network in which this thread is.
-/// Errors: In words, with the port.
 pub(crate) fn listen_all(port: u16) -> Result<Vec<TcpListener>, String> {
     let first = listen_at((Ipv4Addr::LOCALHOST, port).into());
     let mut listeners = vec![first.map_err(|error| format!("port {port}: {error}"))?];
@@ -221,10 +212,8 @@ pub(crate) struct RefusedConnects(Option<u64>);
 impl RefusedConnects {
     pub(crate) fn count_new(&mut self, front: &mut EnteredNetwork) -> u64 {
         let now = front.failed_attempts();
-        let grown = now
-            .zip(self.0)
-            .map(|(now, before)| now.saturating_sub(before));
-        self.0 = now;
-        grown.unwrap_or(0)
+        let before = std::mem::replace(&mut self.0, now);
+        let both = now.zip(before);
+        both.map_or(0, |(now, before)| now.saturating_sub(before))
     }
 }

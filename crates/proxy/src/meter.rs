@@ -8,7 +8,6 @@ use loadline_analysis::record::LinkSecond;
 use loadline_load::histogram::{self, Histogram};
 
 const KEPT: usize = 3600;
-
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
@@ -73,12 +72,9 @@ impl Lag {
     /// 99th percentile and maximum since the last time.
     pub(crate) fn take_quantiles(&mut self) -> (Duration, Duration) {
         let p99 = self.0.value_at_quantile(0.99).min(self.0.max());
-        let seen = (
-            Duration::from_nanos(p99),
-            Duration::from_nanos(self.0.max()),
-        );
+        let max = self.0.max();
         self.0.reset();
-        seen
+        (Duration::from_nanos(p99), Duration::from_nanos(max))
     }
 }
 

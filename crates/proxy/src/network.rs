@@ -37,16 +37,12 @@ impl EnteredNetwork {
             ApplicationNetwork::Of(path) => enter_network(&open_network(path)?)?,
             ApplicationNetwork::Own => make_network()?,
         }
-        let counters = match front {
-            // On the machine's network others fail to connect as well.
-            ApplicationNetwork::Host => None,
-            ApplicationNetwork::Own | ApplicationNetwork::Of(_) => {
-                File::open("/proc/self/net/snmp").ok()
-            }
-        };
+        // On the machine's network others fail to connect as well.
+        let is_alone = *front != ApplicationNetwork::Host;
+        let counters = is_alone.then(|| File::open("/proc/self/net/snmp").ok());
         Ok(Self {
             namespace: open_network(Path::new("/proc/self/ns/net"))?,
-            counters,
+            counters: counters.flatten(),
         })
     }
 

@@ -5,8 +5,7 @@
 //! phase ([`ExchangeBook`]). No socket, no clock. Facts that only the load tool has, such as its
 //! intended send times, are not here.
 
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use loadline_load::part::{ObservedMessage, SecondMessage, TotalsMessage, second_message};
@@ -88,10 +87,8 @@ impl ExchangeWatch {
         book: &mut ExchangeBook,
     ) {
         while let Some(first) = self.under_way.front().filter(|_| !self.is_blind) {
-            match self
-                .responses
-                .feed(bytes, first.is_head, &mut |_: &[u8]| ())
-            {
+            let is_head = first.is_head;
+            match self.responses.feed(bytes, is_head, &mut |_: &[u8]| ()) {
                 Ok(fed) => {
                     let Some(response) = fed.response else { return };
                     bytes = &bytes[fed.used..];
@@ -146,7 +143,7 @@ impl ExchangeWatch {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ExchangeBook {
     expected: Vec<u16>,
     phase: u32,
@@ -159,13 +156,14 @@ pub(crate) struct ExchangeBook {
     open: BTreeMap<u64, u32>,
     /// Exchanges of earlier phases that are still under way.
     overdue: u64,
-    connections: u64,
+    pub(crate) connections: u64,
     stalls: StallWatch,
     unreadable: Option<&'static str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum PhaseState {
+    #[default]
     Idle,
     /// It begins with the first request and lasts so long, ns.
     Awaited(u64),
@@ -176,17 +174,8 @@ impl ExchangeBook {
     pub(crate) fn new(expected: &[u16]) -> Self {
         Self {
             expected: expected.to_vec(),
-            phase: 0,
-            state: PhaseState::Idle,
-            totals: LoadTotals::default(),
-            second: LoadTotals::default(),
             next_second: u64::MAX,
-            by_name: BTreeMap::new(),
-            open: BTreeMap::new(),
-            overdue: 0,
-            connections: 0,
-            stalls: StallWatch::default(),
-            unreadable: None,
+            ..Self::default()
         }
     }
 
@@ -208,10 +197,6 @@ impl ExchangeBook {
         self.state = PhaseState::Running(start, start.saturating_add(length));
         self.next_second = start + SECOND;
         self.stalls = StallWatch::begin_watch(start);
-    }
-
-    pub(crate) fn count_connection(&mut self) {
-        self.connections += 1;
     }
 
     /// The service took no connection: the request that wanted it was never seen.
@@ -260,10 +245,7 @@ impl ExchangeBook {
             return;
         }
         if let Some(kind) = ErrorKind::from_http_status(status, &self.expected) {
-            self.totals.count_failure(kind);
-            self.second.count_failure(kind);
-            self.named(exchange).failed += 1;
-            return;
+            return self.count_failure(exchange, kind);
         }
         let latency = now.saturating_sub(exchange.begin).max(1);
         self.totals.count_success(latency, latency);
@@ -275,10 +257,14 @@ impl ExchangeBook {
 
     fn fail_exchange(&mut self, exchange: &Exchange, kind: ErrorKind) {
         if self.close_exchange(exchange) {
-            self.totals.count_failure(kind);
-            self.second.count_failure(kind);
-            self.named(exchange).failed += 1;
+            self.count_failure(exchange, kind);
         }
+    }
+
+    fn count_failure(&mut self, exchange: &Exchange, kind: ErrorKind) {
+        self.totals.count_failure(kind);
+        self.second.count_failure(kind);
+        self.named(exchange).failed += 1;
     }
 
     fn forget_exchange(&mut self, exchange: &Exchange) {
@@ -343,9 +329,8 @@ impl ExchangeBook {
         self.overdue += unfinished;
         self.open.clear();
         let by_name = std::mem::take(&mut self.by_name);
-        let (names, by_request): (Vec<_>, Vec<_>) = by_name
-            .into_iter()
-            .filter(|(name, _)| !name.is_empty())
+        let named = by_name.into_iter().filter(|(name, _)| !name.is_empty());
+        let (names, by_request): (Vec<_>, Vec<_>) = named
             .map(|(name, totals)| (String::from_utf8_lossy(&name).into_owned(), totals))
             .unzip();
         self.totals.by_request = by_request;

@@ -114,7 +114,7 @@ pub fn run(mut orders: impl BufRead + AsFd, mut answers: impl Write) -> io::Resu
     write_answer(&mut answers, &ProxyAnswer::Standing { network })?;
     loop {
         // Each order is answered before the next is given: none waits in the reader.
-        proxy.forward_until_order()?;
+        proxy.forward(None)?;
         let Some(order) = read::<ProxyOrder>(&mut orders)? else {
             return Ok(());
         };

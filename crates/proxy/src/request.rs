@@ -59,11 +59,8 @@ impl RequestReader {
         let mut parsed = httparse::Request::new(&mut headers);
         let length = match parsed.parse(&self.input) {
             Ok(httparse::Status::Complete(length)) => length,
-            Ok(httparse::Status::Partial) if self.has_full_buffer() => {
-                return Err(MalformedRequest);
-            }
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err(MalformedRequest),
+            Ok(httparse::Status::Partial) if !self.has_full_buffer() => return Ok(None),
+            Ok(httparse::Status::Partial) | Err(_) => return Err(MalformedRequest),
         };
         let (head, body) = read_head(&parsed)?;
         self.input.drain(..length);

@@ -61,9 +61,8 @@ impl Agenda {
         let wanted = |cell: &MatrixCell| {
             let configuration = &cell.configuration;
             let one = configuration.cpu?.as_millis();
-            Some(Cpus::from_millis(
-                one.saturating_mul(configuration.instances),
-            ))
+            let all = one.saturating_mul(configuration.instances);
+            Some(Cpus::from_millis(all))
         };
         let fits = |cell: &MatrixCell| wanted(cell).is_none_or(|cpu| cpu <= all);
         let (cells, too_large) = self.matrix.cells.into_iter().partition(fits);
@@ -111,37 +110,20 @@ fn ladders(
     experiment: &Experiment,
     ladder: &ExperimentFactor,
 ) -> Vec<(Configuration, Option<usize>)> {
-    let others = experiment
-        .factors
-        .iter()
-        .filter(|f| f.name != ladder.name)
-        .cloned()
-        .collect();
+    let others = experiment.factors.iter().filter(|f| f.name != ladder.name);
     let others = Experiment {
-        factors: others,
+        factors: others.cloned().collect(),
         ..experiment.clone()
     };
-    let rungs = |(i, base): (usize, Configuration)| {
-        let base = Configuration {
-            label: if base.label == "as given" {
-                String::new()
-            } else {
-                base.label.clone()
-            },
-            ..base
-        };
-        ladder
-            .levels
-            .iter()
-            .map(move |l| (l.apply(&base), Some(i)))
-            .collect::<Vec<_>>()
+    let rungs = |(i, mut base): (usize, Configuration)| {
+        if base.label == "as given" {
+            base.label.clear();
+        }
+        let levels = ladder.levels.iter();
+        levels.map(move |level| (level.apply(&base), Some(i)))
     };
-    others
-        .configurations()
-        .into_iter()
-        .enumerate()
-        .flat_map(rungs)
-        .collect()
+    let bases = others.configurations().into_iter().enumerate();
+    bases.flat_map(rungs).collect()
 }
 
 fn shuffle_configurations(
@@ -158,7 +140,6 @@ fn shuffle_configurations(
 
 /// The length of a load phase, for estimates; a closed phase of requests is guessed at 10 s.
 fn expected_length(model: &LoadModel) -> Duration {
-    model
-        .scheduled_duration()
-        .unwrap_or(Duration::from_secs(10))
+    let scheduled = model.scheduled_duration();
+    scheduled.unwrap_or(Duration::from_secs(10))
 }

@@ -35,9 +35,7 @@ const POLL: Duration = Duration::from_millis(50);
 const UNSEEN: Duration = Duration::from_secs(10);
 
 const AWAY: Duration = Duration::from_secs(60);
-
 const LAST: Duration = Duration::from_secs(20);
-
 const STOPPING: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
@@ -50,7 +48,6 @@ pub struct ApartHost {
 impl ApartHost {
     /// Removes what a killed loadline of this machine left there. The images were looked into when
     /// they were found; all are of one engine.
-    /// Errors: [`RunRefusal`] for images of several engines.
     pub fn new(images: &[&EngineImage]) -> Result<(Self, apart::EngineSweep), RunRefusal> {
         let refused = |why: &str| {
             let hint = "name one for all: --engine podman or docker";
@@ -63,9 +60,8 @@ impl ApartHost {
         let looked =
             |image: &&EngineImage| Some((image.id.clone(), image.seen.as_deref()?.clone()));
         let images: Vec<_> = images.iter().filter_map(looked).collect();
-        let (_, seen) = images
-            .first()
-            .ok_or_else(|| refused("the image was not examined"))?;
+        let seen = images.first();
+        let (_, seen) = seen.ok_or_else(|| refused("the image was not examined"))?;
         let host = Self {
             engine: first.engine.clone(),
             machine: MachineDescription {
@@ -90,11 +86,9 @@ impl TrialHost for ApartHost {
 
     fn order_refusal(&self, order: &TrialOrder) -> Option<RunRefusal> {
         let what = apart::unsupported_apart(order)?;
+        let kind = self.engine.kind;
         let why = match &self.engine.apart {
-            Some(why) => format!(
-                "trials on a remote {} cannot do this yet ({why})",
-                self.engine.kind
-            ),
+            Some(why) => format!("trials on a remote {kind} cannot do this yet ({why})"),
             None => "trials next to its containers cannot do this yet".to_owned(),
         };
         let hint = "measure it where the engine runs, as root: docs/guides/images.md";
@@ -113,11 +107,8 @@ impl TrialHost for ApartHost {
         };
         let seen = self.images.iter().find(|(known, _)| known == id);
         let (_, seen) = seen.ok_or_else(|| {
-            RunRefusal::new(
-                "starting the image",
-                "it was not examined",
-                "run loadline again",
-            )
+            let why = "it was not examined";
+            RunRefusal::new("starting the image", why, "run loadline again")
         })?;
         let (log, reading) = delivery.make_log()?;
         let reading = EventLogReader::new(reading);
@@ -164,10 +155,10 @@ impl TrialHandle for ApartTrial {
         let event = match self.events.try_recv() {
             Ok(event) => event,
             Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => TrialEvent::Ended(runtime_lost_ending(
-                "the thread of the trial died".to_owned(),
-                None,
-            )),
+            Err(TryRecvError::Disconnected) => {
+                let why = "the thread of the trial died".to_owned();
+                TrialEvent::Ended(runtime_lost_ending(why, None))
+            }
         };
         self.is_over = matches!(event, TrialEvent::Ended(_));
         Some(event)
@@ -256,9 +247,7 @@ impl ApartFollower {
                 }
             }
             match pair.is_running() {
-                Some(false) => {
-                    return Err("loadline's own container ended midway".to_owned());
-                }
+                Some(false) => return Err("loadline's own container ended midway".to_owned()),
                 None if heard.elapsed() > AWAY => {
                     return Err("the engine no longer answers".to_owned());
                 }
@@ -345,10 +334,8 @@ fn add_exit(ended: ContainerEnd, mut evidence: Evidence) -> Evidence {
 
 fn runtime_lost_ending(why: String, said: Option<String>) -> TrialEnding {
     let said = said.map_or_else(String::new, |said| format!("; it said: {said}"));
-    TrialEnding::Measured(Box::new(Evidence::failed(MeasurementFailure::new(
-        InvalidReason::RuntimeLost,
-        format!("{why}{said}"),
-    ))))
+    let lost = MeasurementFailure::new(InvalidReason::RuntimeLost, format!("{why}{said}"));
+    TrialEnding::Measured(Box::new(Evidence::failed(lost)))
 }
 
 const LINES: usize = 256;

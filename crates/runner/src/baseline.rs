@@ -71,9 +71,7 @@ impl BaselineLocation {
     pub fn file_for_ground(&self, ground: &MeasurementConditions) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
-            Self::Directory(directory) => {
-                directory.join(format!("{}.json", ground_file_stem(ground)))
-            }
+            Self::Directory(place) => place.join(format!("{}.json", ground_file_stem(ground))),
         }
     }
 }
@@ -85,10 +83,8 @@ pub fn baseline_text(baseline: &Baseline) -> String {
 }
 
 fn ground_file_stem(ground: &MeasurementConditions) -> String {
-    let kind = format!(
-        "{}\n{}\n{}\n{:?}",
-        ground.cpu_model, ground.cpus, ground.cgroup, ground.jdks
-    );
+    let (model, cpus) = (&ground.cpu_model, ground.cpus);
+    let kind = format!("{model}\n{cpus}\n{}\n{:?}", ground.cgroup, ground.jdks);
     let digest = Sha256::digest(kind);
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     hex.chars().take(NAME).collect()
@@ -114,38 +110,27 @@ fn read_baseline(path: &Path) -> Result<Option<Baseline>, RunRefusal> {
     match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(RunRefusal::new(
-                what,
-                error,
-                "give a readable file: --baseline FILE",
-            ));
+            let hint = "give a readable file: --baseline FILE";
+            return Err(RunRefusal::new(what, error, hint));
         }
         Ok(file) => {
             let read = file.take(LARGEST).read_to_string(&mut text);
-            read.map_err(|e| {
-                RunRefusal::new(
-                    &what,
-                    e,
-                    "give a file written by `loadline verify --accept`",
-                )
-            })?;
+            let hint = "give a file written by `loadline verify --accept`";
+            read.map_err(|error| RunRefusal::new(&what, error, hint))?;
         }
     }
     let baseline: Baseline = serde_json::from_str(&text).map_err(|error| {
-        RunRefusal::new(
-            &what,
-            format!("it is not a baseline: {error}"),
-            "give a file written by `loadline verify --accept`, or write a new one: --accept",
-        )
+        let why = format!("it is not a baseline: {error}");
+        let hint =
+            "give a file written by `loadline verify --accept`, or write a new one: --accept";
+        RunRefusal::new(&what, why, hint)
     })?;
-    match baseline.schema > SCHEMA {
-        true => Err(RunRefusal::new(
-            what,
-            format!("a newer loadline wrote it ({})", baseline.loadline),
-            "use that loadline, or write a new one: --accept",
-        )),
-        false => Ok(Some(baseline)),
+    if baseline.schema > SCHEMA {
+        let why = format!("a newer loadline wrote it ({})", baseline.loadline);
+        let hint = "use that loadline, or write a new one: --accept";
+        return Err(RunRefusal::new(what, why, hint));
     }
+    Ok(Some(baseline))
 }
 
 #[cfg(test)]

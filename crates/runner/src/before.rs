@@ -19,17 +19,14 @@ const LATEST: usize = 20;
 pub fn around_the_load(store: &Store, experiment: &Experiment) -> Option<Duration> {
     // Whoever needs the store reports that it cannot be read.
     let rows = store.all_results().ok()?;
-    let own = rows
-        .iter()
-        .take(LATEST)
-        .filter(|row| is_of(row, experiment));
-    own.filter_map(|row| {
+    let latest = rows.iter().take(LATEST);
+    let mut own = latest.filter(|row| is_of(row, experiment));
+    own.find_map(|row| {
         let trials = store.finished_trials(&row.id).ok()?;
         let lengths = trials.iter().filter(|t| t.evidence.start.ready.is_some());
         let lengths: Vec<f64> = lengths.map(|t| besides_load(t).as_secs_f64()).collect();
         Duration::try_from_secs_f64(median(&lengths)?).ok()
     })
-    .next()
 }
 
 fn is_of(row: &ResultRow, experiment: &Experiment) -> bool {
@@ -46,9 +43,8 @@ fn besides_load(trial: &TrialRecord) -> Duration {
     let is_load = |phase: TrialPhase| phase == TrialPhase::WarmUp || phase.is_judged();
     let load = trial.evidence.phases.iter().filter(|p| is_load(p.phase));
     let load: u64 = load.map(|p| p.end.saturating_sub(p.start)).sum();
-    trial
-        .total_length()
-        .saturating_sub(Duration::from_nanos(load))
+    let total = trial.total_length();
+    total.saturating_sub(Duration::from_nanos(load))
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ pub(crate) struct CacheTraining {
     wanted: StartCache,
     room: CacheRoom,
     base: Option<BaseLayers>,
-    place: PathBuf,
+    pub place: PathBuf,
     raw: PathBuf,
     jdk: InstalledJdk,
     application: JavaApplication,
@@ -101,12 +101,8 @@ impl CacheTraining {
         room: CacheRoom,
     ) -> Result<Self, RunError> {
         let app = of.experiment.app_of(configuration);
-        let plain = assemble(
-            of.experiment,
-            &alone_without_limits(configuration),
-            of.jdks,
-            of.places,
-        )?;
+        let plain = alone_without_limits(configuration);
+        let plain = assemble(of.experiment, &plain, of.jdks, of.places)?;
         let build = plain.jdk.map(|jdk| jdk.version.full).unwrap_or_default();
         if let Some(option) = shared::own_option(&app).filter(|_| wanted.kind == CacheKind::Scc) {
             let option = option.clone();
@@ -160,10 +156,6 @@ impl CacheTraining {
             jdk,
             application,
         })
-    }
-
-    pub fn install_path(&self) -> &Path {
-        &self.place
     }
 
     pub fn discard(self) {
@@ -329,6 +321,7 @@ fn prepare_errand(
     (seen, to): (Option<&str>, &Path),
 ) -> Result<(TrialOrder, Delivery), RunError> {
     let id = uuid::Uuid::now_v7().to_string();
+    let deadline = of.experiment.app.start_deadline;
     let order = TrialOrder {
         log_line: None,
         hand_over: seen.map(PathBuf::from).into_iter().collect(),
@@ -339,13 +332,7 @@ fn prepare_errand(
         memory_study: None,
         as_shipped: false,
         generators: None,
-        ..order::order_without_load(
-            of,
-            &id,
-            configuration,
-            assembled,
-            of.experiment.app.start_deadline,
-        )?
+        ..order::order_without_load(of, &id, configuration, assembled, deadline)?
     };
     let delivery = Delivery {
         log: to.with_extension("events"),
@@ -361,9 +348,8 @@ pub(crate) fn assemble_with(
     configuration: &Configuration,
     built: &InstalledCache,
 ) -> Result<AssembledCommand, CommandError> {
-    assemble_by(of, configuration, built, |seen| {
-        use_options(&built.manifest, seen)
-    })
+    let options = |seen: &Path| use_options(&built.manifest, seen);
+    assemble_by(of, configuration, built, options)
 }
 
 fn assemble_by(
@@ -378,9 +364,8 @@ fn assemble_by(
         false => built.file.clone(),
     };
     let mut with = configuration.clone();
-    let options = options(&seen);
-    with.jvm_options
-        .extend(options.into_iter().map(calculated_option));
+    let options = options(&seen).into_iter().map(calculated_option);
+    with.jvm_options.extend(options);
     let mut assembled = assemble(of.experiment, &with, of.jdks, of.places)?;
     if let loadline_protocol::AppSpec::Image(image) = &mut assembled.app {
         image.volumes.push((built.file.clone(), seen));
@@ -424,14 +409,10 @@ pub fn application_of_command(
 }
 
 fn jvm_words(assembled: &AssembledCommand) -> Vec<String> {
-    let env = match &assembled.app {
-        loadline_protocol::AppSpec::Command { env, .. } => env,
-        loadline_protocol::AppSpec::Image(image) => &image.env,
-    };
-    let variable = env.get(TOOL_OPTIONS).map_or("", String::as_str);
-    let all = variable.split_whitespace().map(str::to_owned);
-    all.chain(assembled.command_line().iter().cloned())
-        .collect()
+    let variable = assembled.variables().get(TOOL_OPTIONS);
+    let words = variable.map_or("", String::as_str).split_whitespace();
+    let line = assembled.command_line().iter().cloned();
+    words.map(str::to_owned).chain(line).collect()
 }
 
 fn calculated_option(text: String) -> JvmOption {

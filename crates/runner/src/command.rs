@@ -16,7 +16,7 @@ use loadline_sizing::Vm;
 use loadline_sizing::options::words::join_environment;
 pub(crate) use loadline_sizing::options::words::{OPENJ9_OPTIONS, TOOL_OPTIONS};
 
-use loadline_protocol::RunRefusal;
+use loadline_protocol::{AppSpec, RunRefusal};
 
 use loadline_experiment::program::{inherited_variables, locate};
 use loadline_experiment::{AppUnderTest, Experiment, ExperimentImage, seen_by};
@@ -34,7 +34,7 @@ pub(crate) const JVM_VARIABLES: [&str; 2] = [TOOL_OPTIONS, OPENJ9_OPTIONS];
 pub struct AssembledCommand {
     /// The application's start. The program of a command is an absolute path, its environment
     /// complete.
-    pub app: loadline_protocol::AppSpec,
+    pub app: AppSpec,
     /// The GC log as the application sees it; `None` without a JVM.
     pub gc_log: Option<PathBuf>,
     pub jdk: Option<InstalledJdk>,
@@ -43,8 +43,15 @@ pub struct AssembledCommand {
 impl AssembledCommand {
     pub fn command_line(&self) -> &[String] {
         match &self.app {
-            loadline_protocol::AppSpec::Command { command, .. } => command,
-            loadline_protocol::AppSpec::Image(image) => &image.command,
+            AppSpec::Command { command, .. } => command,
+            AppSpec::Image(image) => &image.command,
+        }
+    }
+
+    pub(crate) fn variables(&self) -> &BTreeMap<String, String> {
+        match &self.app {
+            AppSpec::Command { env, .. } => env,
+            AppSpec::Image(image) => &image.env,
         }
     }
 }
@@ -72,19 +79,13 @@ fn put_together(
         return in_image(app, image, configuration);
     }
     let mut env = app_environment(app, configuration);
-    let (program, arguments) =
-        app.command
-            .split_first()
-            .ok_or_else(|| CommandError::NoProgram {
-                program: String::new(),
-            })?;
+    let program = String::new();
+    let split = app.command.split_first();
+    let (program, arguments) = split.ok_or(CommandError::NoProgram { program })?;
     let java = java_of(program, app, &env, places);
     let jdk = jdk_of(java.as_deref(), configuration, jdks)?;
-    let mut options: Vec<String> = configuration
-        .jvm_options
-        .iter()
-        .map(|o| o.text.clone())
-        .collect();
+    let options = configuration.jvm_options.iter();
+    let mut options: Vec<String> = options.map(|option| option.text.clone()).collect();
     let gc_log = add_gc_log(&mut options, jdk.as_ref());
     let mut command = Vec::with_capacity(arguments.len() + options.len() + 2);
     if is_java(program) {
@@ -96,32 +97,25 @@ fn put_together(
         command.append(&mut options);
         refuse_missing_jar(arguments, &app.directory)?;
     } else {
-        command.push(
-            locate(program, &app.directory, places)?
-                .to_string_lossy()
-                .into_owned(),
-        );
+        let program = locate(program, &app.directory, places)?;
+        command.push(program.to_string_lossy().into_owned());
         let variable = match configuration.options_variable.as_deref() {
             None | Some(TOOL_OPTIONS) => options_variable(jdk.as_ref()),
             Some(variable) => variable,
         };
         add_options(&mut env, variable, &options)?;
         if let Some(jdk) = jdk.as_ref().filter(|_| configuration.jdk.is_some()) {
-            env.insert(
-                "JAVA_HOME".to_owned(),
-                jdk.home.to_string_lossy().into_owned(),
-            );
             let path = env.get("PATH").cloned().unwrap_or_default();
-            env.insert(
-                "PATH".to_owned(),
-                format!("{}/bin:{path}", jdk.home.display()),
-            );
+            let path = format!("{}/bin:{path}", jdk.home.display());
+            env.insert("PATH".to_owned(), path);
+            let home = jdk.home.to_string_lossy().into_owned();
+            env.insert("JAVA_HOME".to_owned(), home);
         }
     }
     command.extend(arguments.iter().cloned());
     command.extend(configuration.args.iter().cloned());
     Ok(AssembledCommand {
-        app: loadline_protocol::AppSpec::Command {
+        app: AppSpec::Command {
             command,
             env,
             directory: app.directory.clone(),
@@ -138,11 +132,8 @@ fn in_image(
 ) -> Result<AssembledCommand, CommandError> {
     let what = || format!("the image {}", image.reference);
     let found = image.found_image()?;
-    let ordered: Vec<String> = configuration
-        .jvm_options
-        .iter()
-        .map(|o| o.text.clone())
-        .collect();
+    let ordered = configuration.jvm_options.iter();
+    let ordered: Vec<String> = ordered.map(|option| option.text.clone()).collect();
     if let (Some(first), None) = (ordered.first(), &found.jdk) {
         let why = format!("it has no JVM that could take {first}");
         let hint = "leave the JVM options out, or measure an image with a JVM";
@@ -156,8 +147,8 @@ fn in_image(
     let gc_log = add_gc_log(&mut options, found.jdk.as_ref());
     let variable = options_variable(found.jdk.as_ref());
     if let (false, Some(own)) = (options.is_empty(), found.env.get(variable)) {
-        env.entry(variable.to_owned())
-            .or_insert_with(|| own.clone());
+        let given = env.entry(variable.to_owned());
+        given.or_insert_with(|| own.clone());
     }
     add_options(&mut env, variable, &options)?;
     let mut args = match (app.command.is_empty(), configuration.args.is_empty()) {
@@ -180,7 +171,7 @@ fn in_image(
         writable: None,
     };
     Ok(AssembledCommand {
-        app: loadline_protocol::AppSpec::Image(Box::new(image)),
+        app: AppSpec::Image(Box::new(image)),
         gc_log,
         jdk: found.jdk.clone(),
     })
@@ -231,13 +222,11 @@ fn jdk_of(
     jdks: &DetectedJdks,
 ) -> Result<Option<InstalledJdk>, CommandError> {
     if let Some(wanted) = &configuration.jdk {
-        return jdks
-            .select(wanted)
-            .map(Some)
-            .map_err(|e| CommandError::NoJdk {
-                why: e.to_string(),
-                hint: e.detect_hint(),
-            });
+        let selected = jdks.select(wanted).map(Some);
+        return selected.map_err(|e| CommandError::NoJdk {
+            why: e.to_string(),
+            hint: e.detect_hint(),
+        });
     }
     let home = java.and_then(loadline_jvm::detect::places::home_of);
     // A JVM without a readable release file still runs; only its GC log is not asked for.
@@ -245,17 +234,14 @@ fn jdk_of(
 }
 
 pub fn is_java(program: &str) -> bool {
-    Path::new(program)
-        .file_name()
-        .is_some_and(|name| name == "java")
+    let name = Path::new(program).file_name();
+    name.is_some_and(|name| name == "java")
 }
 
 /// A jar that is not there would look like an application that fails at every size.
 fn refuse_missing_jar(arguments: &[String], directory: &Path) -> Result<(), CommandError> {
-    let jar = arguments
-        .iter()
-        .position(|a| a == "-jar")
-        .and_then(|i| arguments.get(i + 1));
+    let option = arguments.iter().position(|a| a == "-jar");
+    let jar = option.and_then(|i| arguments.get(i + 1));
     match jar.map(|j| directory.join(j)) {
         Some(path) if !path.is_file() => Err(CommandError::NoJar { path }),
         _ => Ok(()),
@@ -271,7 +257,6 @@ pub fn options_variable(jdk: Option<&InstalledJdk>) -> &'static str {
 }
 
 /// Appends options that a JVM somewhere below a script will read from this variable.
-/// Errors: [`RunRefusal`] for an option that it cannot hold.
 fn add_options(
     env: &mut BTreeMap<String, String>,
     variable: &str,

@@ -6,7 +6,6 @@
 
 use loadline_analysis::record::{Configuration, JvmOption, ValueProvenance};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
-use loadline_protocol::AppSpec;
 use loadline_sizing::options::gate;
 use loadline_sizing::{JdkRelease, Vm};
 
@@ -38,10 +37,7 @@ fn is_known(jdk: Option<&InstalledJdk>) -> bool {
 }
 
 fn is_named(command: &AssembledCommand) -> bool {
-    let env = match &command.app {
-        AppSpec::Command { env, .. } => env,
-        AppSpec::Image(image) => &image.env,
-    };
-    let mut texts = command.command_line().iter().chain(env.values());
+    let variables = command.variables().values();
+    let mut texts = command.command_line().iter().chain(variables);
     texts.any(|text| text.contains(FLAG))
 }

@@ -25,7 +25,6 @@ use crate::load_command::command_files;
 const CLASS_PATHS: [&str; 4] = ["-cp", "-classpath", "--class-path", "--module-path"];
 
 /// The fingerprint, in hexadecimal.
-/// Errors: A file of the command that cannot be read.
 pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io::Result<String> {
     let (app, load) = (&experiment.app, &experiment.load);
     let mut digest = Sha256::new();
@@ -66,10 +65,8 @@ pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io:
         add_file(&mut digest, &file)?;
     }
     let commands = [&load.spec.command, &load.spec.drive, &load.spec.backlog];
-    for file in commands
-        .into_iter()
-        .flat_map(|words| command_files(words, &app.directory))
-    {
+    let commands = commands.into_iter();
+    for file in commands.flat_map(|words| command_files(words, &app.directory)) {
         add_file(&mut digest, &file)?;
     }
     match &experiment.cluster {
@@ -153,12 +150,8 @@ fn candidate_file_names(experiment: &Experiment) -> Vec<String> {
     let mut values: Vec<String> = experiment.app.env.values().cloned().collect();
     for configuration in experiment.configurations() {
         words.extend(configuration.jvm_options.into_iter().map(|o| o.text));
-        words.extend(
-            configuration
-                .application
-                .map(|a| a.command)
-                .unwrap_or_default(),
-        );
+        let application = configuration.application;
+        words.extend(application.map(|a| a.command).unwrap_or_default());
         words.extend(configuration.args);
         values.extend(configuration.env.into_values());
     }

@@ -3,8 +3,6 @@
 //! Owns which words of a command or environment set a heap. A user's word wins over a
 //! configuration's (crate::command), so a chosen heap that contradicts it would not take effect.
 
-use std::borrow::Cow;
-
 use loadline_analysis::budget::{DIRECT_MEMORY, HeapPolicy};
 use loadline_analysis::record::Configuration;
 use loadline_experiment::Experiment;
@@ -53,6 +51,12 @@ fn heap_words<'a>(words: &'a [String], begins: &'a [&str]) -> impl Iterator<Item
     words.iter().map(String::as_str).filter(is_own)
 }
 
+/// The first word that sets the heap, by a size or a share.
+fn own_heap(words: &[String]) -> Option<&str> {
+    let mut sizes = heap_words(words, &SIZES);
+    sizes.next().or_else(|| heap_words(words, &SHARES).next())
+}
+
 /// Whether the user's own options bound direct memory: an answer then leaves that bound as it is.
 pub(crate) fn has_direct_bound(experiment: &Experiment, base: &Configuration) -> bool {
     let words = words(experiment, base);
@@ -60,11 +64,7 @@ pub(crate) fn has_direct_bound(experiment: &Experiment, base: &Configuration) ->
 }
 
 pub(crate) fn policy_of(experiment: &Experiment, base: &Configuration) -> HeapPolicy {
-    let words = words(experiment, base);
-    let has_own = heap_words(&words, &SIZES)
-        .chain(heap_words(&words, &SHARES))
-        .next()
-        .is_some();
+    let has_own = own_heap(&words(experiment, base)).is_some();
     let is_left = has_own || starts_jvms_itself(experiment, base);
     match experiment.search.heap {
         HeapPolicy::Auto | HeapPolicy::Grow if is_left => HeapPolicy::Keep,
@@ -101,15 +101,10 @@ pub fn check_heaps(
         let share = heap_words(&words, &SHARES[..1]).next();
         if let (Some(size), Some(share)) = (largest.first(), share) {
             let why = format!("{size} and {share}: the size overrides the percentage");
-            return Err(RunRefusal::new(
-                "the heap",
-                why,
-                format!("leave {share} out"),
-            ));
+            let hint = format!("leave {share} out");
+            return Err(RunRefusal::new("the heap", why, hint));
         }
-        let own = heap_words(&words, &SIZES)
-            .chain(heap_words(&words, &SHARES))
-            .next();
+        let own = own_heap(&words);
         if let (HeapPolicy::Fixed(heap), Some(own)) = (wanted, own) {
             let why = format!("the application's own {own} would win over it");
             let hint = format!("leave {own} out, or keep it: --heap keep");
@@ -134,19 +129,11 @@ pub fn check_heaps(
             && !has_jvm(experiment, base, jdks, places)
         {
             let app = experiment.app_of(base);
-            let name = app
-                .image
-                .as_ref()
-                .map(|image| Cow::from(image.reference.clone()));
-            let name = name
-                .or(app.command.first().map(Cow::from))
-                .unwrap_or_default();
+            let image = app.image.as_ref().map(|image| &image.reference);
+            let name = image.or(app.command.first()).map_or("", String::as_str);
             let why = format!("{name} runs no JVM that loadline knows, so there is no heap to set");
-            return Err(RunRefusal::new(
-                format!("--heap {wanted}"),
-                why,
-                "leave --heap out",
-            ));
+            let what = format!("--heap {wanted}");
+            return Err(RunRefusal::new(what, why, "leave --heap out"));
         }
     }
     Ok(note)

@@ -21,7 +21,7 @@ use loadline_trial::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
 use loadline_trial::part::PARENT;
 use loadline_trial::{Site, part_command, read_answers, spawn_command};
 
-use crate::host::TrialHandle;
+use crate::host::{TrialHandle, WRITABLE};
 
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -29,7 +29,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_secs(30);
 
 const POLL: Duration = Duration::from_millis(10);
-
 const COMPLAINT: u64 = 4096;
 
 type Begin = Box<dyn FnOnce(&TrialOrder) -> io::Result<Box<dyn TrialHandle>>>;
@@ -66,11 +65,9 @@ impl KeeperProcess {
     }
 
     fn send_request(&mut self, request: &KeeperRequest) {
-        let line = serde_json::to_vec(request).map(|mut line| {
+        let line = serde_json::to_vec(request);
+        if let (Ok(mut line), Some(requests)) = (line, &mut self.requests) {
             line.push(b'\n');
-            line
-        });
-        if let (Ok(line), Some(requests)) = (line, &mut self.requests) {
             let _ = requests.write_all(&line);
         }
     }
@@ -96,10 +93,9 @@ impl KeeperProcess {
             "" => String::new(),
             said => format!("; it said: {said}"),
         };
-        MeasurementFailure::new(
-            InvalidReason::RuntimeLost,
-            format!("the process that holds the dependencies of all trials was lost ({how}){said}"),
-        )
+        let why =
+            format!("the process that holds the dependencies of all trials was lost ({how}){said}");
+        MeasurementFailure::new(InvalidReason::RuntimeLost, why)
     }
 
     fn end_keeper(&mut self) {
@@ -141,7 +137,6 @@ enum JoiningStage {
 
 impl JoiningTrial {
     /// Asks the keeper, started if necessary, to make them ready; `begin` then starts the trial.
-    /// Errors: When the keeper cannot be started.
     pub(crate) fn ask_keeper(
         site: &Site,
         keeper: &Place,
@@ -182,11 +177,10 @@ impl JoiningTrial {
                 self.stage = JoiningStage::Running(running);
                 None
             }
-            Err(error) => Some(TrialEvent::Ended(TrialEnding::Refused(RunRefusal::new(
-                "starting `loadline trial-part`",
-                error,
-                "the state directory must be writable, on a disk with space",
-            )))),
+            Err(error) => {
+                let refusal = RunRefusal::new("starting `loadline trial-part`", error, WRITABLE);
+                Some(TrialEvent::Ended(TrialEnding::Refused(refusal)))
+            }
         }
     }
 
@@ -233,12 +227,9 @@ impl TrialHandle for JoiningTrial {
                         let lost = place.as_mut().map(KeeperProcess::loss_failure);
                         *place = None;
                         self.stage = JoiningStage::Over;
-                        Some(TrialEvent::Ended(match lost {
-                            None => TrialEnding::Stopped,
-                            Some(failure) => {
-                                TrialEnding::Measured(Box::new(Evidence::failed(failure)))
-                            }
-                        }))
+                        let lost = lost.map(|failure| Box::new(Evidence::failed(failure)));
+                        let ending = lost.map_or(TrialEnding::Stopped, TrialEnding::Measured);
+                        Some(TrialEvent::Ended(ending))
                     }
                 }
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
 use loadline_experiment::program::{inherited_variables, locate_for};
-use loadline_load::LoadTarget;
+use loadline_load::{LoadModel, LoadTarget};
 use loadline_protocol::{AppSpec, LoadCommandSpec, LoadPhase};
 use loadline_sizing::Bytes;
 
@@ -35,12 +35,9 @@ struct CommandFacts {
 
 impl CommandFacts {
     fn all(&self) -> Vec<(&'static str, &'static str, String)> {
+        let seconds = self.duration.as_secs_f64().ceil().to_string();
         let mut all = vec![
-            (
-                "{duration_s}",
-                "LOADLINE_DURATION_SECONDS",
-                self.duration.as_secs_f64().ceil().to_string(),
-            ),
+            ("{duration_s}", "LOADLINE_DURATION_SECONDS", seconds),
             ("{results}", "LOADLINE_RESULTS", RESULTS.to_owned()),
         ];
         if let Some(url) = &self.url {
@@ -48,10 +45,8 @@ impl CommandFacts {
             all.push(("{host}", "LOADLINE_HOST", url.host.clone()));
             all.push(("{port}", "LOADLINE_PORT", url.port.to_string()));
         }
-        all.extend(
-            self.rate
-                .map(|rate| ("{rate}", "LOADLINE_RATE", rate.to_string())),
-        );
+        let rate = self.rate.map(|rate| rate.to_string());
+        all.extend(rate.map(|rate| ("{rate}", "LOADLINE_RATE", rate)));
         all
     }
 
@@ -69,7 +64,6 @@ impl CommandFacts {
 }
 
 /// The load command of a trial with these phases; `None` where loadline makes the load.
-/// Errors: A program that is not there.
 pub(crate) fn load_command(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -83,7 +77,6 @@ pub(crate) fn load_command(
 }
 
 /// The command that restores the backlog before this trial, if there is one.
-/// Errors: As [`load_command`].
 pub(crate) fn backlog_command(
     of: &Measurement<'_>,
     configuration: &Configuration,
@@ -104,9 +97,8 @@ fn locate_command(
     let Some((program, arguments)) = command.split_first() else {
         return Ok(None);
     };
-    let lengths = phases
-        .iter()
-        .filter_map(|p| p.plan.model.scheduled_duration());
+    let models = phases.iter().map(|phase| &phase.plan.model);
+    let lengths = models.filter_map(LoadModel::scheduled_duration);
     let facts = CommandFacts {
         url: url.cloned(),
         rate: configuration.rate.or(load.model.mean_rate()),
@@ -119,13 +111,11 @@ fn locate_command(
     // Tools keep files there; it is gone with the trial.
     env.insert("HOME".to_owned(), "/tmp".to_owned());
     env.extend(facts.environment_pairs());
+    let found = found.to_string_lossy().into_owned();
     let words = arguments.iter().map(|word| facts.fill_word(word));
     Ok(Some(LoadCommandSpec {
         app: AppSpec::Command {
-            command: [found.to_string_lossy().into_owned()]
-                .into_iter()
-                .chain(words)
-                .collect(),
+            command: std::iter::once(found).chain(words).collect(),
             env,
             directory: directory.clone(),
         },

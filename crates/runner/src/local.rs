@@ -30,7 +30,6 @@ const STOPPING: Duration = Duration::from_secs(60);
 const LEAVING: Duration = Duration::from_secs(10);
 
 const ROOM: u64 = 64 << 10;
-
 const LAST_WORDS: usize = 4096;
 
 #[derive(Debug)]
@@ -42,7 +41,6 @@ pub struct LocalTrialHost {
 
 impl LocalTrialHost {
     /// Looks at the machine; makes nothing.
-    /// Errors: [`RunRefusal`] when trials cannot run here.
     pub fn new(options: SiteOptions) -> Result<Self, RunRefusal> {
         Site::detect_site(options).map(|site| Self {
             site,
@@ -93,9 +91,8 @@ impl TrialHost for LocalTrialHost {
     }
 
     fn machine_use(&mut self) -> MachineUse {
-        self.cpus
-            .look()
-            .map_or(MachineUse::NotYet, MachineUse::Seen)
+        let seen = self.cpus.look();
+        seen.map_or(MachineUse::NotYet, MachineUse::Seen)
     }
 }
 
@@ -238,15 +235,11 @@ impl LocalTrialProcess {
         }
         let said = self.last_words().unwrap_or_default();
         let failure = if status.signal().is_none() && is_disk_full(&self.delivery.log) {
-            MeasurementFailure::new(
-                InvalidReason::DiskFull,
-                format!("the disk of {} is full", self.delivery.log.display()),
-            )
+            let why = format!("the disk of {} is full", self.delivery.log.display());
+            MeasurementFailure::new(InvalidReason::DiskFull, why)
         } else {
-            MeasurementFailure::new(
-                InvalidReason::RuntimeLost,
-                format!("the process of the trial was lost ({why}){said}"),
-            )
+            let why = format!("the process of the trial was lost ({why}){said}");
+            MeasurementFailure::new(InvalidReason::RuntimeLost, why)
         };
         TrialEvent::Ended(TrialEnding::Measured(Box::new(Evidence::failed(failure))))
     }
@@ -280,11 +273,8 @@ fn deliver(piece: &FileChunk, delivery: &Delivery) -> Result<(), LogError> {
     let Some(path) = delivery.files.get(usize::from(number)) else {
         return Ok(());
     };
-    let open = File::options()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path);
+    let mut options = File::options();
+    let open = options.append(true).create(true).mode(0o600).open(path);
     Ok(open?.write_all(&piece.unpacked_bytes()?)?)
 }
 

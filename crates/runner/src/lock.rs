@@ -73,12 +73,8 @@ impl MachineLock {
         let io = io_at(path);
         // Rust opens with O_CLOEXEC: a child that kept the descriptor would keep the lock.
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o644);
+        options.read(true).write(true).create(true);
+        options.truncate(false).mode(0o644);
         let mut file = match open_plain(&mut options, path) {
             // Another user's file, left by an earlier loadline: it can be locked, not written.
             Err(denied) if denied.kind() == ErrorKind::PermissionDenied => {
@@ -182,11 +178,8 @@ fn io_at(path: &Path) -> impl Fn(std::io::Error) -> LockError + Copy + '_ {
 /// hold a password, a token or an address with one.
 fn holder_line(mut arguments: impl Iterator<Item = OsString>) -> String {
     let subcommand = arguments.nth(1).unwrap_or_default();
-    format!(
-        "pid {}: loadline {}",
-        std::process::id(),
-        subcommand.display()
-    )
+    let pid = std::process::id();
+    format!("pid {pid}: loadline {}", subcommand.display())
 }
 
 fn lock_file(file: &mut File, path: &Path) -> Result<(), LockError> {
@@ -195,10 +188,7 @@ fn lock_file(file: &mut File, path: &Path) -> Result<(), LockError> {
         Err(Errno::WOULDBLOCK) => Err(LockError::Held {
             holder: holder(file),
         }),
-        Err(errno) => Err(LockError::Io {
-            path: path.to_owned(),
-            source: errno.into(),
-        }),
+        Err(errno) => Err(io_at(path)(errno.into())),
     }
 }
 
@@ -229,9 +219,8 @@ fn default_path() -> PathBuf {
     if is_writable && fs::metadata(system).is_ok_and(|m| m.is_dir()) {
         return system.join(name);
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
-        .map(PathBuf::from)
-        .filter(|p| p.is_absolute());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|path| path.is_absolute());
     runtime.unwrap_or_else(std::env::temp_dir).join(name)
 }
 

@@ -22,15 +22,16 @@ pub fn gc_log(store: &Store, trial: &str) -> Option<String> {
 }
 
 pub(crate) fn gc_log_in(log: &Path) -> Option<String> {
-    read_log_text(EventLogReader::new(File::open(log).ok()?).join_chunks(ChunkContent::GcLog, 0))
+    read_log_text(log, ChunkContent::GcLog)
 }
 
 pub(crate) fn output_in(log: &Path) -> Option<String> {
-    read_log_text(EventLogReader::new(File::open(log).ok()?).join_chunks(ChunkContent::Output, 0))
+    read_log_text(log, ChunkContent::Output)
 }
 
-fn read_log_text(from: impl Read) -> Option<String> {
+fn read_log_text(log: &Path, content: ChunkContent) -> Option<String> {
     let mut bytes = Vec::new();
+    let from = EventLogReader::new(File::open(log).ok()?).join_chunks(content, 0);
     from.take(LARGEST).read_to_end(&mut bytes).ok()?;
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -75,9 +76,8 @@ fn wall_ahead_ms(log: &str, pauses: &[(u64, u64)]) -> Option<i64> {
     let read = gclog::read(log.as_bytes(), LOOKED_AT);
     let placed = read.pauses.iter().find_map(|pause| {
         let length = pause.duration.as_nanos();
-        let same = pauses
-            .iter()
-            .find(|(start, end)| u128::from(end - start) == length);
+        let mut all = pauses.iter();
+        let same = all.find(|(start, end)| u128::from(end - start) == length);
         Some((pause.end.unix_ms?, same?.1))
     });
     let (unix_ms, end_ns) = placed?;
@@ -86,27 +86,17 @@ fn wall_ahead_ms(log: &str, pauses: &[(u64, u64)]) -> Option<i64> {
 
 /// OpenJ9: what begins, ends and takes its time in a stop. A stamp is cut to milliseconds.
 fn openj9_lines(log: &str, span: TimeSpan, ahead_ms: i64) -> Vec<&str> {
-    const TELLING: [&str; 7] = [
-        "<exclusive-start",
-        "<exclusive-end",
-        "<af-start",
-        "<sys-start",
-        "<percolate",
-        "<gc-op",
-        "<gc-end",
-    ];
+    const TELLING: &str =
+        "<exclusive-start <exclusive-end <af-start <sys-start <percolate <gc-op <gc-end";
     let ms = |ns: u64| i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX);
     let (from, to) = (ms(span.start) - 1, ms(span.end) + 1);
     let is_within = |line: &&str| {
         let stamp = gclog::stamp_ms(line).map(|stamp| stamp - ahead_ms);
         stamp.is_some_and(|at| from <= at && at <= to)
     };
-    let tells = |line: &&str| TELLING.iter().any(|begin| line.starts_with(begin));
-    log.lines()
-        .map(str::trim)
-        .filter(tells)
-        .filter(is_within)
-        .collect()
+    let tells = |line: &&str| TELLING.split(' ').any(|begin| line.starts_with(begin));
+    let lines = log.lines().map(str::trim);
+    lines.filter(tells).filter(is_within).collect()
 }
 
 /// HotSpot, with CLOCK_MONOTONIC stamps (`[123ns]`): a line is written at the end of the event it

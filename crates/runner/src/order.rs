@@ -28,7 +28,6 @@ use crate::store::TrialKey;
 /// take memory for some 20,000.
 const BURST: u64 = 20_000;
 const BURST_OF_FIRST_COMPILER: u64 = 5_000;
-
 const SOAK_SAMPLES: Duration = Duration::from_secs(1);
 
 pub(crate) fn trial_order(
@@ -58,11 +57,8 @@ pub(crate) fn trial_order(
     for stub in &mut order.stubs {
         stub.seed = seed_of(seed, &stub.name);
     }
-    let length = of
-        .experiment
-        .search
-        .soak
-        .filter(|_| key.purpose == TrialPurpose::Soak);
+    let soak = of.experiment.search.soak;
+    let length = soak.filter(|_| key.purpose == TrialPurpose::Soak);
     let study = study(key.purpose, &order).filter(|_| order.run.is_none());
     Ok(match length {
         None => {
@@ -117,17 +113,13 @@ fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
 
 /// In a soak the JVM logs collections only: a day of every detail would fill the disk.
 fn limit_soak_logging(mut order: TrialOrder) -> TrialOrder {
-    match &mut order.app {
-        AppSpec::Command { command, env, .. } => {
-            for word in command.iter_mut().chain(env.values_mut()) {
-                *word = log_option::shorten_gc_log_option(word);
-            }
-        }
-        AppSpec::Image(image) => {
-            for word in image.env.values_mut() {
-                *word = log_option::shorten_gc_log_option(word);
-            }
-        }
+    let mut of_image = Vec::new();
+    let (command, env) = match &mut order.app {
+        AppSpec::Command { command, env, .. } => (command, env),
+        AppSpec::Image(image) => (&mut of_image, &mut image.env),
+    };
+    for word in command.iter_mut().chain(env.values_mut()) {
+        *word = log_option::shorten_gc_log_option(word);
     }
     order
 }
@@ -184,10 +176,8 @@ pub(crate) fn order_without_load(
 /// The metrics with the programs of their probes found.
 fn located_metrics(of: &Measurement<'_>) -> Result<Option<MetricsSpec>, RunError> {
     let mut metrics = of.experiment.metrics.clone();
-    let probes = metrics
-        .iter_mut()
-        .flat_map(|metrics| metrics.probes.iter_mut());
-    for (name, words) in probes {
+    let all = metrics.iter_mut();
+    for (name, words) in all.flat_map(|metrics| metrics.probes.iter_mut()) {
         locate_first(of, words, &format!("the probe {name}"))?;
     }
     Ok(metrics)
@@ -230,10 +220,8 @@ fn run_reference(
     Ok(room.and_then(|room| {
         let start = &room.evidence.start;
         let time = start.ready?;
-        Some(RunReference {
-            time,
-            cpu: start.cpu,
-        })
+        let cpu = start.cpu;
+        Some(RunReference { time, cpu })
     }))
 }
 
@@ -270,15 +258,10 @@ fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
 /// but not in its proof, because its requests are also judged as one sample. With prices the
 /// distance from the SLO counts too; in a matrix every figure does.
 fn gives_up(of: &Measurement<'_>, purpose: TrialPurpose) -> bool {
+    use TrialPurpose::{Compare, Confirm, Matrix, Neighbour, Prove, Room, Search, Soak, Squeeze};
     let is_search = match purpose {
-        TrialPurpose::Search
-        | TrialPurpose::Confirm
-        | TrialPurpose::Neighbour
-        | TrialPurpose::Room
-        | TrialPurpose::Squeeze => true,
-        TrialPurpose::Prove | TrialPurpose::Matrix | TrialPurpose::Compare | TrialPurpose::Soak => {
-            false
-        }
+        Search | Confirm | Neighbour | Room | Squeeze => true,
+        Prove | Matrix | Compare | Soak => false,
     };
     is_search && of.experiment.search.pricing.is_none() && !of.experiment.has_outages()
 }

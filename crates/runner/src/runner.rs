@@ -110,7 +110,6 @@ impl<'a> SearchRunner<'a> {
     }
 
     /// The start-up cache that a configuration asks for, trained now where it is not in place.
-    /// Errors: [`RunError::Cache`] when it cannot be made; others as for a trial.
     pub fn ensure_cache(
         &mut self,
         configuration: &Configuration,
@@ -167,7 +166,7 @@ impl<'a> SearchRunner<'a> {
         let training = CacheTraining::prepare_training(&self.of, configuration, wanted, room)?;
         let (order, delivery) = (&training.order, &training.delivery);
         let evidence = self.run_alone(slot, &training.configuration, order, delivery)?;
-        let place = training.install_path().to_owned();
+        let place = training.place.clone();
         let built = training.install(&evidence)?;
         if room.is_final {
             self.caches.insert(place, built.clone());
@@ -188,7 +187,6 @@ impl<'a> SearchRunner<'a> {
 
     /// Starts the application once more with its cache and the JVM's own log of classes; `None`
     /// when the JVM wrote no such log.
-    /// Errors: As for a trial.
     pub fn witness_classes(
         &mut self,
         configuration: &Configuration,
@@ -277,10 +275,8 @@ impl<'a> SearchRunner<'a> {
 
     /// An open search that wants nothing would never end.
     fn refuse_to_wait_for_nothing(&self, open: &WantedTrials) -> Result<(), RunError> {
-        let is_coming = open
-            .wanted
-            .iter()
-            .any(|ask| self.seen.record_for(ask).is_none());
+        let mut wanted = open.wanted.iter();
+        let is_coming = wanted.any(|ask| self.seen.record_for(ask).is_none());
         if is_coming || self.slots.iter().any(Option::is_some) {
             return Ok(());
         }
@@ -293,10 +289,8 @@ impl<'a> SearchRunner<'a> {
     /// Slots of pairs that have begun and are not whole. No other trial comes between the two: each
     /// would keep its pair waiting, at the end of a matrix while other slots have nothing to do.
     fn reserved_slots(&self, open: &WantedTrials) -> HashSet<usize> {
-        let of_pairs = open
-            .wanted
-            .iter()
-            .filter(|ask| self.seen.record_for(ask).is_none());
+        let wanted = open.wanted.iter();
+        let of_pairs = wanted.filter(|ask| self.seen.record_for(ask).is_none());
         of_pairs.filter_map(|ask| self.slot_of_pair(ask)).collect()
     }
 
@@ -367,12 +361,8 @@ impl<'a> SearchRunner<'a> {
     /// Stops trials that are asked for no more: a guess that was wrong, a confirmation of a size
     /// that has failed. A training goes on: its cache is for others too.
     fn stop_unwanted(&mut self, open: &WantedTrials) {
-        let asks = |ask: &TrialAsk| {
-            open.wanted
-                .iter()
-                .chain(&open.guesses)
-                .any(|a| a.is_same(ask))
-        };
+        let all = || open.wanted.iter().chain(&open.guesses);
+        let asks = |ask: &TrialAsk| all().any(|other| other.is_same(ask));
         for job in self.slots.iter_mut().flatten() {
             if matches!(&job.work, SlotWork::Trial(trial) if !asks(&trial.ask)) {
                 job.stop_once();
@@ -427,9 +417,8 @@ impl<'a> SearchRunner<'a> {
             let _ = loadline_trial::remove_scratch(&order.scratch);
         }
         match ending {
-            TrialEnding::Measured(evidence) => Ok(*evidence),
-            TrialEnding::Refused(refusal) => Err(refusal.into()),
             TrialEnding::Stopped => Err(RunError::Interrupted),
+            ending => job::measured_evidence(ending),
         }
     }
 }

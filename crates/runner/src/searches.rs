@@ -12,7 +12,7 @@ use loadline_analysis::search::purchase::{Purchase, Variant};
 use loadline_analysis::search::size::{SizeSearch, SizedLevel, SmallestMemory};
 use loadline_analysis::warming::JvmQuestion;
 use loadline_experiment::{Experiment, ExperimentFactor, FIRST_MEMORY, PricingTerms};
-use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
+use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_sizing::hotspot::collector::{SERVER_CLASS_CPUS, SERVER_CLASS_MEMORY};
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, Vm};
 
@@ -57,13 +57,9 @@ pub fn largest_trial_size(experiment: &Experiment) -> Option<InstanceSize> {
 /// runs it says.
 pub fn load_memory(experiment: &Experiment) -> Bytes {
     let all = experiment.configurations();
-    let phases = all
-        .iter()
-        .filter_map(|of| experiment.load.phases(of, None, 0).ok());
-    let most = phases
-        .flatten()
-        .map(|phase| phase.plan.usual_memory())
-        .max();
+    let phases = all.iter().map(|of| experiment.load.phases(of, None, 0));
+    let phases = phases.flat_map(Result::unwrap_or_default);
+    let most = phases.map(|phase| phase.plan.usual_memory()).max();
     Bytes::from_bytes(most.unwrap_or_default())
 }
 
@@ -164,35 +160,30 @@ pub fn price_search(
 ) -> Result<PriceSearch, CommandError> {
     let bases = bases(experiment);
     let jdk_of = |base: &Configuration| Ok(assemble(experiment, base, jdks, places)?.jdk);
-    let started = bases
-        .iter()
-        .map(jdk_of)
-        .collect::<Result<Vec<_>, CommandError>>()?;
+    let started = bases.iter().map(jdk_of);
+    let started = started.collect::<Result<Vec<_>, CommandError>>()?;
     let mut ground = lattice_on_machine(experiment, pricing, &bases, machine.cpus, machine.memory);
     let kinds: Vec<Option<Vm>> = started.iter().map(|jdk| Some(jdk.as_ref()?.kind)).collect();
     join_regimes(&mut ground.cells, &kinds);
-    let variant =
-        |(configuration, jdk): (Configuration, &Option<loadline_jvm::detect::InstalledJdk>)| {
-            let jdk = jdk.as_ref().filter(|jdk| jdk.kind == Vm::HotSpot);
-            let version = |jdk: &loadline_jvm::detect::InstalledJdk| {
-                let exact = jdk.version.full.parse();
-                exact.unwrap_or(JavaVersion::from_feature(jdk.version.feature))
-            };
-            Variant {
-                configuration,
-                jdk: jdk.map(version).map(JdkRelease::for_hotspot),
-            }
+    let variant = |(configuration, jdk): (Configuration, &Option<InstalledJdk>)| {
+        let jdk = jdk.as_ref().filter(|jdk| jdk.kind == Vm::HotSpot);
+        let version = |jdk: &InstalledJdk| {
+            let exact = jdk.version.full.parse();
+            exact.unwrap_or(JavaVersion::from_feature(jdk.version.feature))
         };
+        Variant {
+            configuration,
+            jdk: jdk.map(version).map(JdkRelease::for_hotspot),
+        }
+    };
     let app = &experiment.app;
     let environment = app.env.values().flat_map(|text| text.split_whitespace());
     let image = app.image.as_ref().and_then(|image| image.found.as_ref());
-    let inside = image
-        .into_iter()
-        .flat_map(|image| image.env.values().chain(&image.entrypoint));
-    let inside = inside
-        .flat_map(|text| text.split_whitespace())
-        .map(str::to_owned);
-    let words = app.command.iter().cloned().chain(inside);
+    let inside = image.into_iter();
+    let inside = inside.flat_map(|image| image.env.values().chain(&image.entrypoint));
+    let inside = inside.flat_map(|text| text.split_whitespace());
+    let words = app.command.iter().cloned();
+    let words = words.chain(inside.map(str::to_owned));
     Ok(PriceSearch::new(Purchase {
         pricing: pricing.clone(),
         variants: bases.into_iter().zip(&started).map(variant).collect(),
@@ -238,10 +229,10 @@ pub fn lattice_on_machine(
             regime: if is_pinned { 0 } else { regime(*size) },
         })
     });
+    let count = too_large.len();
     let left_out = too_large.first().map(|first| {
         format!(
-            "{} of the offer's sizes do not fit this machine ({cpus} CPUs), from {first} on",
-            too_large.len()
+            "{count} of the offer's sizes do not fit this machine ({cpus} CPUs), from {first} on"
         )
     });
     MachineLattice {
@@ -251,25 +242,13 @@ pub fn lattice_on_machine(
 }
 
 fn names_collector(experiment: &Experiment, base: &Configuration) -> bool {
-    let names = |text: &str| {
-        text.split_whitespace().any(|word| {
-            word.strip_prefix("-XX:+Use")
-                .is_some_and(|rest| rest.ends_with("GC"))
-        })
-    };
+    let is_name = |word: &str| word.starts_with("-XX:+Use") && word.ends_with("GC");
+    let names = |text: &String| text.split_whitespace().any(is_name);
     let app = &experiment.app;
-    let options = base.jvm_options.iter().map(|o| o.text.as_str());
-    let texts = app
-        .command
-        .iter()
-        .chain(base.args.iter())
-        .map(String::as_str);
-    let environment = app
-        .env
-        .values()
-        .chain(base.env.values())
-        .map(String::as_str);
-    options.chain(texts).chain(environment).any(names)
+    let options = base.jvm_options.iter().map(|option| &option.text);
+    let texts = options.chain(&app.command).chain(&base.args);
+    let mut texts = texts.chain(app.env.values()).chain(base.env.values());
+    texts.any(names)
 }
 
 /// HotSpot takes Serial below its server class, G1 from there on: capacity may fall at the border.

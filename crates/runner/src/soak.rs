@@ -33,11 +33,8 @@ pub fn divide_soak(length: Duration) -> (SoakSettings, Duration) {
 
 /// Makes records of the soaks of a result that were killed, from what their logs hold; how many.
 pub fn salvage(store: &Store, result: &str, experiment: &Experiment) -> Result<usize, StoreError> {
-    let label = experiment
-        .configurations()
-        .into_iter()
-        .next()
-        .map(|c| c.label);
+    let mut configurations = experiment.configurations().into_iter();
+    let label = configurations.next().map(|first| first.label);
     let mut saved = 0;
     for mut trial in store.unfinished_trials(result, TrialPurpose::Soak)? {
         trial.configuration.label = label.clone().unwrap_or_default();
@@ -56,19 +53,14 @@ fn salvage_record(
     trial: &UnfinishedTrial,
     slo: &Slo,
 ) -> Option<TrialRecord> {
-    let open = || {
-        File::open(store.trial_log_path(&trial.id))
-            .map(EventLogReader::new)
-            .ok()
-    };
+    let log = store.trial_log_path(&trial.id);
+    let open = || File::open(&log).map(EventLogReader::new).ok();
     let mut soak = read_soak_evidence(open()?);
     if soak.points.is_empty() {
         return None;
     }
-    fold_collections(
-        &mut soak.points,
-        open()?.join_chunks(ChunkContent::GcLog, 0),
-    );
+    let gc_log = open()?.join_chunks(ChunkContent::GcLog, 0);
+    fold_collections(&mut soak.points, gc_log);
     let detail = "loadline was killed; what its log holds is kept".to_owned();
     soak.cut = Some("it was killed".to_owned());
     let evidence = Evidence {
@@ -76,12 +68,8 @@ fn salvage_record(
         failure: Some(MeasurementFailure::new(InvalidReason::RuntimeLost, detail)),
         ..Evidence::default()
     };
-    let judgement = judge_trial(
-        &trial.configuration,
-        slo,
-        &evidence,
-        &VerdictThresholds::default(),
-    );
+    let thresholds = VerdictThresholds::default();
+    let judgement = judge_trial(&trial.configuration, slo, &evidence, &thresholds);
     Some(TrialRecord {
         schema: SCHEMA,
         id: trial.id.clone(),

@@ -6,7 +6,6 @@
 //! file, starts no process. Only tests depend on it.
 
 mod fleet;
-pub mod memory;
 mod queue;
 mod service;
 mod trial;

@@ -15,6 +15,9 @@
     reason = "the figures are worth seeing when it passes too"
 )]
 
+#[path = "rig/rates.rs"]
+mod rates;
+
 use loadline_analysis::offer::Offer;
 use loadline_analysis::price::InstanceSize;
 use loadline_analysis::random::RandomStream;
@@ -23,8 +26,8 @@ use loadline_analysis::search::cheapest::{
     CellQuestion, CheapestEnd, CheapestSearch, CheapestStep,
 };
 use loadline_analysis::search::lattice::{Lattice, LatticeCell, LatticeParameters};
-use loadline_simulated::world::{RateKnee, Terrain, TerrainShape};
 use loadline_sizing::{Bytes, Cpus};
+use rates::{RateKnee, Terrain, TerrainShape};
 
 const SERVICES: u64 = 30;
 const DISTURBED: f64 = 0.1;

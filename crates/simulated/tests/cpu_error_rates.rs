@@ -10,6 +10,9 @@
     reason = "the figures are worth seeing when it passes too"
 )]
 
+#[path = "rig/memory.rs"]
+mod memory;
+
 use std::time::Duration;
 
 use loadline_analysis::interval::quantile;
@@ -21,8 +24,8 @@ use loadline_analysis::search::min_memory::MemoryParameters;
 use loadline_analysis::search::size::cpu::CpuPolicy;
 use loadline_analysis::search::size::{SizeSearch, SmallestMemory};
 use loadline_analysis::search::{SeenTrials, TrialSearch};
-use loadline_simulated::memory::MemoryService;
 use loadline_sizing::Bytes;
+use memory::MemoryService;
 
 const SERVICES: u64 = 600;
 

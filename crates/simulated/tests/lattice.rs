@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
+#[path = "rig/rates.rs"]
+mod rates;
+
 use loadline_sizing::Cpus;
 
 use loadline_analysis::price::{BUILT_IN, FARGATE, InstanceSize, parse_lattice, parse_prices};
@@ -99,7 +102,7 @@ fn few_searches_find_a_nearly_cheapest_cell() {
     let (mut searches, mut regrets, mut exact) = (Vec::new(), Vec::new(), 0);
     for service in 0..400 {
         let mut random = seeds.derive(service);
-        let surface = Surface::draw_surface(&mut random);
+        let surface = rates::draw_surface(&mut random);
         let rate = surface.per_cpu * random.uniform_between(1.5, 30.0);
         let truth = |s: InstanceSize| surface.capacity(s.cpu.as_f64(), s.memory.as_gib());
         let (noisy, order) = search(rate, |s| truth(s) * (1.0 + 0.03 * random.normal()));

@@ -5,13 +5,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
+#[path = "rig/rates.rs"]
+mod rates;
+
 use std::time::Duration;
 
 use loadline_analysis::interval::quantile;
 use loadline_analysis::random::RandomStream;
 use loadline_analysis::search::TrialOutcome;
 use loadline_analysis::search::max_rate::{MaxRate, RateGoal, RateParameters, RateStep};
-use loadline_simulated::world::RateKnee;
+use rates::RateKnee;
 
 const SEARCHES: u64 = 3000;
 

@@ -11,6 +11,9 @@
     reason = "the figures are worth seeing when it passes too"
 )]
 
+#[path = "rig/memory.rs"]
+mod memory;
+
 use std::time::Duration;
 
 use loadline_analysis::interval::quantile;
@@ -22,8 +25,8 @@ use loadline_analysis::search::min_memory::{MemoryParameters, MemoryStep, MinMem
 use loadline_analysis::search::size::{SizeSearch, SmallestMemory};
 use loadline_analysis::search::{SeenTrials, TrialAsk, TrialOutcome, TrialSearch, floor};
 use loadline_analysis::slo::Slo;
-use loadline_simulated::memory::MemoryService;
 use loadline_sizing::Bytes;
+use memory::MemoryService;
 
 const SERVICES: u64 = 2000;
 

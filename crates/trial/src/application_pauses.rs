@@ -15,9 +15,7 @@
 use loadline_analysis::pauses::{ApplicationPauses, KEPT};
 
 pub const VARIABLE: &str = "LOADLINE_PAUSES";
-
 pub const PATH: &str = "/tmp/loadline-pauses";
-
 pub const CAP: u64 = 16 << 20;
 
 /// Reads the file. Keeps the longest pauses if there are too many, and every n-th count.

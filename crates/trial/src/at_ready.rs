@@ -21,9 +21,8 @@ pub(crate) fn read(processes: &[u32]) -> StartEvidence {
         .zip(sum("Private_Hugetlb:"))
         .map(|(shared, private)| shared.saturating_add(private));
     // One JVM as a rule; of several the first that keeps counters speaks.
-    let counters = processes
-        .iter()
-        .find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
+    let mut all = processes.iter();
+    let counters = all.find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
     StartEvidence {
         rss: sum("Rss:"),
         pss: sum("Pss:"),

@@ -51,7 +51,6 @@ pub struct ContainerBase<'a> {
     pub evict_page_cache: bool,
 }
 
-/// A program and all that its container needs to know.
 pub struct ContainedProgram<'a> {
     pub frame: ContainerBase<'a>,
     pub app: &'a AppSpec,
@@ -130,7 +129,9 @@ pub trait AppContainer {
 
     /// The counters of its cgroup when the application was executed, where something else ran in it
     /// before: a runtime takes a tenth of a second of CPU.
-    fn at_exec(&self) -> Option<CgroupSample>;
+    fn at_exec(&self) -> Option<CgroupSample> {
+        None
+    }
 
     /// The counters of its cgroup now; where an engine has removed it, as they were when the
     /// application ended.

@@ -22,7 +22,6 @@ const ENTER: OFlags = OFlags::RDONLY
 
 const LARGEST_TREE: u64 = 4 << 30;
 const MOST_FILES: u64 = 500_000;
-
 const RESET: Duration = Duration::from_secs(120);
 
 struct TreeCopy<'a> {
@@ -86,13 +85,9 @@ impl TreeCopy<'_> {
         self.files += 1;
         self.bytes += found.len();
         if self.files > MOST_FILES || self.bytes > LARGEST_TREE {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!(
-                    "it has more than {MOST_FILES} files or {} GiB",
-                    LARGEST_TREE >> 30
-                ),
-            ));
+            let most = LARGEST_TREE >> 30;
+            let why = format!("it has more than {MOST_FILES} files or {most} GiB");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         }
         Ok(())
     }
@@ -122,10 +117,10 @@ pub(crate) fn run_reset(
     match end_within(&mut command.spawn()?, RESET)? {
         Some(status) if status.success() => Ok(()),
         Some(status) => Err(io::Error::other(format!("it ended with {status}"))),
-        None => Err(io::Error::other(format!(
-            "it did not end within {} s",
-            RESET.as_secs()
-        ))),
+        None => {
+            let why = format!("it did not end within {} s", RESET.as_secs());
+            Err(io::Error::other(why))
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use loadline_protocol::SharedDependency;
 use crate::container::ContainerNetwork;
 
 pub(crate) struct DependencyCounters {
-    group: ControlGroup,
+    pub(crate) group: ControlGroup,
     begin: Option<CgroupSample>,
     killed_before: u64,
     pub(crate) evidence: DependencyEvidence,
@@ -26,10 +26,6 @@ impl DependencyCounters {
             killed_before: 0,
             evidence,
         }
-    }
-
-    pub(crate) fn own_group(&self) -> &ControlGroup {
-        &self.group
     }
 
     pub(crate) fn measure_memory(&mut self) {
@@ -70,7 +66,7 @@ impl DependencyCounters {
 
 /// A shared dependency, in one trial. Dropping it does not end it: it belongs to the keeper.
 pub(crate) struct JoinedDependency {
-    counted: DependencyCounters,
+    pub(crate) counted: DependencyCounters,
     pub(crate) network: ContainerNetwork,
 }
 
@@ -91,27 +87,15 @@ impl JoinedDependency {
         })
     }
 
-    pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
-        &mut self.counted
-    }
-
-    pub(crate) fn dependency_counters(&self) -> &DependencyCounters {
-        &self.counted
-    }
-
     /// Why the trial cannot go on, if the dependency has ended. The keeper knows how; it is asked
     /// after the trial.
     pub(crate) fn poll_failure(&self) -> Option<MeasurementFailure> {
         let processes = self.counted.group.process_ids();
         let is_gone = processes.map_or(true, |processes| processes.is_empty());
         is_gone.then(|| {
-            MeasurementFailure::new(
-                InvalidReason::Dependency,
-                format!(
-                    "the dependency {}: it ended during the trial",
-                    self.counted.evidence.name
-                ),
-            )
+            let name = &self.counted.evidence.name;
+            let why = format!("the dependency {name}: it ended during the trial");
+            MeasurementFailure::new(InvalidReason::Dependency, why)
         })
     }
 

@@ -108,17 +108,12 @@ impl CpuPlan {
     }
 
     fn split_around(available: &[u32], wanted: &[u32]) -> Self {
-        let others: Vec<u32> = available
-            .iter()
-            .copied()
-            .filter(|c| !wanted.contains(c))
-            .collect();
-        let generator = if others.is_empty() {
-            available
-        } else {
-            &others
-        };
-        Self::split_in_two(wanted, generator)
+        let mut others = available.to_vec();
+        others.retain(|cpu| !wanted.contains(cpu));
+        match others.is_empty() {
+            true => Self::split_in_two(wanted, available),
+            false => Self::split_in_two(wanted, &others),
+        }
     }
 
     fn split_in_two(application: &[u32], generator: &[u32]) -> Self {
@@ -139,21 +134,17 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
             _ => ranges.push((cpu, cpu)),
         }
     }
-    let range = |(first, last): (u32, u32)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
+    let range = |(first, last): (u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
     };
     ranges.into_iter().map(range).collect::<Vec<_>>().join(",")
 }
 
 pub fn available_cpus() -> rustix::io::Result<Vec<u32>> {
     let mask = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU as u32)
-        .filter(|cpu| mask.is_set(*cpu as usize))
-        .collect())
+    let all = 0..CpuSet::MAX_CPU as u32;
+    Ok(all.filter(|cpu| mask.is_set(*cpu as usize)).collect())
 }
 
 pub fn mask(cpus: &[u32]) -> CpuSet {

@@ -187,19 +187,16 @@ impl TrialDependencies {
 
     pub(crate) fn dependency_groups(&self) -> impl Iterator<Item = &ControlGroup> {
         let proxy = self.proxy.iter().map(ProxyProcess::own_group);
-        self.running
-            .iter()
-            .map(DependencyHandle::own_group)
-            .chain(proxy)
+        let own = self.running.iter().map(|one| &one.counted().group);
+        own.chain(proxy)
     }
 
     pub(crate) fn share_with_application(&self) -> bool {
         let mut all = self.running.iter();
-        all.any(|one| one.evidence_so_far().beside == CpuNeighbours::Application)
+        all.any(|one| one.counted().evidence.beside == CpuNeighbours::Application)
     }
 
     /// Looks after them.
-    /// Errors: [`HaltReason::Failed`] where one has ended, or the proxy.
     pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
         if let Some(proxy) = &mut self.proxy {
             proxy.check_running()?;
@@ -208,28 +205,20 @@ impl TrialDependencies {
             self.weighed = Instant::now();
             self.for_each_counter(DependencyCounters::measure_memory);
         }
-        match self
-            .running
-            .iter_mut()
-            .find_map(DependencyHandle::poll_failure)
-        {
-            Some(failure) => Err(HaltReason::Failed(failure)),
-            None => Ok(()),
-        }
+        let mut all = self.running.iter_mut();
+        let failure = all.find_map(DependencyHandle::poll_failure);
+        failure.map_or(Ok(()), |failure| Err(HaltReason::Failed(failure)))
     }
 
     fn for_each_counter(&mut self, what: fn(&mut DependencyCounters)) {
-        self.running
-            .iter_mut()
-            .for_each(|one| what(one.counters_mut()));
+        let all = self.running.iter_mut();
+        all.for_each(|one| what(one.counted_mut()));
     }
 
     pub(crate) fn begin_window(&mut self) {
         self.for_each_counter(DependencyCounters::begin_window);
     }
 
-    /// A phase of load begins at this moment.
-    /// Errors: [`HaltReason::Failed`] where the proxy has ended.
     pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
         match &mut self.proxy {
             Some(proxy) => proxy.begin_load(at_ns, is_measured),
@@ -244,17 +233,11 @@ impl TrialDependencies {
         self.for_each_counter(DependencyCounters::end_window);
     }
 
-    /// Ends them, the last started first, and returns the evidence of each, in start order, and of
-    /// the proxy.
+    /// Ends them, and returns the evidence of each, in start order, and of the proxy.
     pub(crate) fn end_all(&mut self) -> (Vec<DependencyEvidence>, Option<ProxyEvidence>) {
         let ended = self.proxy.take().map(ProxyProcess::end_proxy);
         let all = std::mem::take(&mut self.running);
-        let mut evidence: Vec<_> = all
-            .into_iter()
-            .rev()
-            .map(DependencyHandle::end_dependency)
-            .collect();
-        evidence.reverse();
+        let mut evidence = end_in_reverse(all, DependencyHandle::end_dependency);
         let Some(ended) = ended else {
             return (evidence, None);
         };
@@ -286,24 +269,17 @@ impl DependencyHandle {
         }
     }
 
-    fn own_group(&self) -> &ControlGroup {
+    fn counted(&self) -> &DependencyCounters {
         match self {
-            Self::Fresh(running) => running.own_group(),
-            Self::Kept(joined) => joined.dependency_counters().own_group(),
+            Self::Fresh(running) => &running.counted,
+            Self::Kept(joined) => &joined.counted,
         }
     }
 
-    fn evidence_so_far(&self) -> &DependencyEvidence {
+    fn counted_mut(&mut self) -> &mut DependencyCounters {
         match self {
-            Self::Fresh(running) => running.evidence_so_far(),
-            Self::Kept(joined) => &joined.dependency_counters().evidence,
-        }
-    }
-
-    fn counters_mut(&mut self) -> &mut DependencyCounters {
-        match self {
-            Self::Fresh(running) => running.counters_mut(),
-            Self::Kept(joined) => joined.counters_mut(),
+            Self::Fresh(running) => &mut running.counted,
+            Self::Kept(joined) => &mut joined.counted,
         }
     }
 
@@ -320,6 +296,16 @@ impl DependencyHandle {
             Self::Kept(joined) => joined.into_evidence(),
         }
     }
+}
+
+/// Ends them, the last started first, and returns the evidence of each, in start order.
+pub(crate) fn end_in_reverse<T>(
+    all: Vec<T>,
+    end: fn(T) -> DependencyEvidence,
+) -> Vec<DependencyEvidence> {
+    let mut evidence: Vec<_> = all.into_iter().rev().map(end).collect();
+    evidence.reverse();
+    evidence
 }
 
 /// The default network of an order's application.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{DependencyEvidence, InvalidReason, MeasurementFailure};
-use loadline_cgroup::{CgroupLimits, ControlGroup, Controller};
+use loadline_cgroup::{CgroupLimits, Controller};
 use loadline_protocol::{AppSpec, DependencySpec, Readiness, TrialOrder};
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +26,7 @@ use crate::redactor::Redactor;
 use crate::site::Site;
 
 const TICK: Duration = Duration::from_millis(20);
-
 const READ: Duration = Duration::from_secs(2);
-
 const LAST: usize = 3;
 
 struct SideCommand {
@@ -68,7 +66,7 @@ pub struct DependencyEnd {
 pub(crate) struct RunningDependency {
     probing: Option<ProbeThread>,
     process: DependencyProcess,
-    counted: DependencyCounters,
+    pub(crate) counted: DependencyCounters,
 }
 
 impl RunningDependency {
@@ -93,7 +91,7 @@ impl RunningDependency {
             own: &plan.generator,
         };
         let watched = match &dependency.readiness {
-            Readiness::LogLine { contains } => Some(contains.clone()),
+            Readiness::LogLine { contains } => Some(contains.as_str()),
             _ => None,
         };
         let mut process = to.prepare_process(&dependency.app, watched)?;
@@ -111,12 +109,10 @@ impl RunningDependency {
             memory_limit: dependency.memory,
             ..DependencyEvidence::default()
         };
+        let group = process.container.application_group().clone();
         Ok(Self {
             probing: None,
-            counted: DependencyCounters::new(
-                process.container.application_group().clone(),
-                evidence,
-            ),
+            counted: DependencyCounters::new(group, evidence),
             process,
         })
     }
@@ -140,9 +136,8 @@ impl RunningDependency {
                 return Err(refusal_halt("starting it", detail, hint));
             }
             if state.foreign_listener {
-                return Err(
-                    self.dependency_halt("another program of the machine listens on its port")
-                );
+                let why = "another program of the machine listens on its port";
+                return Err(self.dependency_halt(why));
             }
             if let Some(failure) = state.failure.take() {
                 return Err(HaltReason::Failed(failure));
@@ -157,9 +152,8 @@ impl RunningDependency {
                     _ => state.last_probe.clone(),
                 };
                 let waited = dependency.start_deadline.as_secs_f64();
-                return Err(
-                    self.dependency_halt(&format!("it was not ready within {waited} s ({last})"))
-                );
+                let why = format!("it was not ready within {waited} s ({last})");
+                return Err(self.dependency_halt(&why));
             }
             if self.probing.is_none() && state.exec_ns.is_some() {
                 self.probing = self.process.start_probe(dependency, own)?;
@@ -174,7 +168,6 @@ impl RunningDependency {
     }
 
     /// Runs its seed, in its network and on its CPUs.
-    /// Errors: [`HaltReason::Refused`] with what a failed one said.
     pub(crate) fn run_seed(
         &mut self,
         of: (&Site, &TrialOrder),
@@ -222,36 +215,18 @@ impl RunningDependency {
         };
         let app = dependency.with_command(command);
         let process = &mut self.process;
-        let took = run_errand(
-            to,
-            &app,
-            errand,
-            || process.take_notes(Duration::ZERO),
-            stop,
-        )?;
-        Ok(Some(took))
+        let meanwhile = || process.take_notes(Duration::ZERO);
+        run_errand(to, &app, errand, meanwhile, stop).map(Some)
     }
 
     pub(crate) fn dependency_network(&self) -> ContainerNetwork {
         self.process.container.application_network()
     }
 
-    pub(crate) fn own_group(&self) -> &ControlGroup {
-        self.counted.own_group()
-    }
-
-    pub(crate) fn counters_mut(&mut self) -> &mut DependencyCounters {
-        &mut self.counted
-    }
-
-    pub(crate) fn evidence_so_far(&self) -> &DependencyEvidence {
-        &self.counted.evidence
-    }
-
     pub(crate) fn poll_end(&mut self) -> Option<DependencyEnd> {
         let failure = self.poll_failure()?;
         Some(DependencyEnd {
-            name: self.evidence_so_far().name.clone(),
+            name: self.counted.evidence.name.clone(),
             how: self.process.state.how_it_ended(),
             last_output: self.process.output.last_lines(),
             failure,
@@ -290,15 +265,12 @@ impl RunningDependency {
 
     fn dependency_failure(&self, why: &str) -> MeasurementFailure {
         let said = quote_lines(&self.process.output.last_lines());
-        MeasurementFailure::new(
-            InvalidReason::Dependency,
-            format!("the dependency {}: {why}{said}", self.counted.evidence.name),
-        )
+        let why = format!("the dependency {}: {why}{said}", self.counted.evidence.name);
+        MeasurementFailure::new(InvalidReason::Dependency, why)
     }
 }
 
 /// Runs the command that restores a trial's backlog, before the application starts.
-/// Errors: [`HaltReason::Refused`] with what a failed one said.
 pub(crate) fn run_backlog(
     (site, order): (&Site, &TrialOrder),
     backlog: &DependencySpec,
@@ -351,11 +323,14 @@ fn run_errand(
     let said = ran.end_process();
     match ended {
         Some(ended) if ended.code == Some(0) => Ok(begin.elapsed()),
-        _ => Err(refusal_halt(
-            &format!("its {}", errand.name),
-            format!("{how}{}", quote_lines(&said)),
-            errand.hint,
-        )),
+        _ => {
+            let why = format!("{how}{}", quote_lines(&said));
+            Err(refusal_halt(
+                &format!("its {}", errand.name),
+                why,
+                errand.hint,
+            ))
+        }
     }
 }
 
@@ -374,14 +349,15 @@ impl DependencyStart<'_> {
     pub(crate) fn prepare_process(
         self,
         app: &AppSpec,
-        watched: Option<String>,
+        watched: Option<&str>,
     ) -> Result<DependencyProcess, HaltReason> {
         let name = format!("{}-{}", self.order.trial, self.suffix);
         let (queue, notes) = channel();
         let teller = NoteSender::new(0, queue);
         let (reader, writer) = std::io::pipe().map_err(halt::step_failed("making a pipe"))?;
         let redactor = Redactor::new(&self.order.secrets);
-        let watch = watched.map(|text| watch_for_line(text, teller.clone()));
+        let found = |at_ns| InstanceNote::LineFound { at_ns };
+        let watch = watched.map(|text| watch_for_line(text, &teller, found));
         let output = AppOutput::read(reader, None, redactor, watch, self.own.to_vec());
         let output = output.map_err(halt::step_failed(
             "starting the thread that reads its output",
@@ -470,13 +446,15 @@ impl DependencyProcess {
     }
 }
 
-fn watch_for_line(text: String, teller: NoteSender) -> LineWatch {
+pub(crate) fn watch_for_line(
+    text: &str,
+    of: &NoteSender,
+    note: fn(u64) -> InstanceNote,
+) -> LineWatch {
+    let teller = of.clone();
     LineWatch {
-        text,
-        found: Box::new(move || {
-            let at_ns = monotonic_ns();
-            teller.send_note(InstanceNote::LineFound { at_ns });
-        }),
+        text: text.to_owned(),
+        found: Box::new(move || teller.send_note(note(monotonic_ns()))),
     }
 }
 

@@ -71,9 +71,8 @@ impl DiskRoom {
         if self.short.is_some() {
             return false;
         }
-        self.short = free_space(&self.place)
-            .map(|(free, _)| free)
-            .filter(|free| *free < self.reserve);
+        let free = free_space(&self.place).map(|(free, _)| free);
+        self.short = free.filter(|free| *free < self.reserve);
         self.short.is_some()
     }
 
@@ -106,13 +105,9 @@ impl DiskRoom {
                 left,
             });
         } else {
-            evidence.failure = Some(MeasurementFailure::new(
-                InvalidReason::DiskFull,
-                format!(
-                    "other programs filled the disk of {} to {left}",
-                    self.place.display()
-                ),
-            ));
+            let place = self.place.display();
+            let why = format!("other programs filled the disk of {place} to {left}");
+            evidence.failure = Some(MeasurementFailure::new(InvalidReason::DiskFull, why));
         }
     }
 }

@@ -14,9 +14,7 @@ use loadline_protocol::TrialOrder;
 use loadline_protocol::log::{ChunkContent, EventLog, PIECE};
 use rustix::process::Signal;
 
-use crate::application_pauses;
 use crate::gc_evidence::{add_pauses, add_standstills, cut_warning, gc_evidence};
-use crate::halt;
 use crate::instance::Instance;
 use crate::instances::Instances;
 use crate::probe::ProbeFinding;
@@ -24,10 +22,9 @@ use crate::program::ProgramSpec;
 use crate::run_watch::OUT_OF_MEMORY;
 use crate::samples::{SampleRow, SampleRows};
 use crate::summary::{SummaryTimes, summarize_rows};
-use crate::{sight, watching};
+use crate::{application_pauses, halt, sight, watching};
 
 const DUMP: Duration = Duration::from_secs(1);
-
 const DUMP_QUIET: Duration = Duration::from_millis(200);
 
 /// How long an application that was ready may take to answer once more, else it hangs.
@@ -104,9 +101,8 @@ fn is_hanging(instance: &Instance, order: &TrialOrder) -> bool {
 
 fn thread_dump(instances: &mut Instances, index: usize) -> Vec<String> {
     let before = instances.all[index].output.written_bytes();
-    instances.all[index]
-        .container
-        .signal_application(Signal::QUIT);
+    let container = &mut instances.all[index].container;
+    container.signal_application(Signal::QUIT);
     let begin = Instant::now();
     let mut seen = (before, Instant::now());
     while begin.elapsed() < DUMP && !instances.all[index].state.is_over() {
@@ -211,10 +207,8 @@ fn collect_evidence(
         log_line: line.map(Duration::from_nanos),
         ..state.start.take().unwrap_or_default()
     };
-    if let (true, Some(line)) = (
-        order.is_timed(),
-        instance.output.first_line_with(OUT_OF_MEMORY),
-    ) {
+    let out_of_memory = instance.output.first_line_with(OUT_OF_MEMORY);
+    if let (true, Some(line)) = (order.is_timed(), out_of_memory) {
         // A JVM lives on without the thread that worked.
         evidence.last_output.push(line);
     }
@@ -249,14 +243,8 @@ fn evaluate_samples(
         },
     };
     let cpus = instance.plan.application.len();
-    let warnings = evaluate(
-        log,
-        index,
-        times,
-        &recorded.report,
-        (instance.pace, cpus),
-        evidence,
-    );
+    let (report, watched) = (&recorded.report, (instance.pace, cpus));
+    let warnings = evaluate(log, index, times, report, watched, evidence);
     evidence.cgroup.cpus = u32::try_from(cpus).ok();
     evidence.cgroup.oom_kills = oom_kills(evidence.cgroup.oom_kills, recorded.has_end);
     evidence.cgroup.peak_rss = recorded.peak_rss;
@@ -333,9 +321,8 @@ fn application_pauses(instance: &Instance, evidence: &mut Evidence) {
         return;
     };
     let mut bytes = Vec::new();
-    let opened = instance
-        .container
-        .open_file(Path::new(application_pauses::PATH));
+    let path = Path::new(application_pauses::PATH);
+    let opened = instance.container.open_file(path);
     let read = opened.and_then(|file| file.take(application_pauses::CAP).read_to_end(&mut bytes));
     match read {
         Ok(_) => {
@@ -385,22 +372,18 @@ fn hand_over(
         Ok(())
     });
     if let Err(error) = copied {
-        let seen = seen.display();
-        evidence
-            .warnings
-            .push(format!("cannot read {seen}: {error}"));
+        let warning = format!("cannot read {}: {error}", seen.display());
+        evidence.warnings.push(warning);
     }
 }
 
 /// A sparse file says that it has terabytes, and they would all be copied.
 fn refuse_too_large(bytes: u64) -> std::io::Result<()> {
-    match bytes > HANDED_OVER {
-        false => Ok(()),
-        true => Err(std::io::Error::new(
-            ErrorKind::FileTooLarge,
-            format!("it has {bytes} bytes, and at most {HANDED_OVER} are taken"),
-        )),
+    if bytes <= HANDED_OVER {
+        return Ok(());
     }
+    let why = format!("it has {bytes} bytes, and at most {HANDED_OVER} are taken");
+    Err(std::io::Error::new(ErrorKind::FileTooLarge, why))
 }
 
 #[cfg(test)]

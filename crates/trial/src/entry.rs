@@ -47,14 +47,10 @@ pub fn is_in_image() -> bool {
 }
 
 /// Goes on as a program of the machine, with the same arguments. The process must have one thread.
-/// Errors: [`RunRefusal`] where the machine cannot be seen or entered.
 pub fn step_out() -> Result<Infallible, RunRefusal> {
     let refused = |why: String| {
-        RunRefusal::new(
-            "running from loadline's own image",
-            why,
-            format!("it needs access to the host: {LINE}"),
-        )
+        let hint = format!("it needs access to the host: {LINE}");
+        RunRefusal::new("running from loadline's own image", why, hint)
     };
     let holder =
         find_holder().ok_or_else(|| refused("it sees no process of the host".to_owned()))?;

@@ -108,10 +108,8 @@ impl GcLogTail {
         is_jvm: bool,
         warnings: &mut Vec<String>,
     ) -> Option<GcLog> {
-        let copied = self
-            .copy_new_bytes(container)
-            .and_then(|()| self.log.open_reader());
-        let reader = match copied {
+        let copied = self.copy_new_bytes(container);
+        let reader = match copied.and_then(|()| self.log.open_reader()) {
             Ok(reader) => reader,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_jvm => return None,
             Err(error) => {

@@ -11,7 +11,6 @@ use loadline_jvm::gclog::{AllocationStall, GcLog, GcPause, Safepoint};
 use loadline_sizing::Bytes;
 
 pub const KEPT_PAUSES: usize = 10_000;
-
 const KEPT_HEAPS: usize = 500;
 
 /// The GC figures; the window of the log is the measure phase. `None` for a log without a
@@ -22,6 +21,8 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
     let measured = log.window.as_ref().filter(|window| window.unplaced == 0);
     let has_cpu = log.summary.cpu_count > 0;
     let summary = &log.summary;
+    let workers = log.header.machine.parallel_workers;
+    let spans = log.pauses.iter().filter_map(GcPause::monotonic_span);
     Some(GcEvidence {
         collector: collector.collector_name().to_owned(),
         jdk: log.header.jvm_description(),
@@ -34,21 +35,13 @@ pub fn gc_evidence(log: &GcLog) -> Option<GcEvidence> {
         measure_pauses: measured.map(|window| window.stw.count),
         measure_pause_sum: measured.map(|window| window.stw.total),
         measure_pause_max: measured.map(|window| window.stw.max),
-        parallel_workers: log
-            .header
-            .machine
-            .parallel_workers
-            .and_then(|n| n.try_into().ok()),
+        parallel_workers: workers.and_then(|n| n.try_into().ok()),
         heap_after_max: summary.heap_after_max.map(Bytes::from_bytes),
         heap_max: log.header.heap_max_bytes.map(Bytes::from_bytes),
         allocated: Some(Bytes::from_bytes(summary.allocated)),
         promoted: summary.promoted.map(Bytes::from_bytes),
         heaps_after: heaps_after(log),
-        pause_spans_ns: log
-            .pauses
-            .iter()
-            .filter_map(GcPause::monotonic_span)
-            .collect(),
+        pause_spans_ns: spans.collect(),
     })
 }
 

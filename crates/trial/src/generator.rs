@@ -9,8 +9,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
-    DueEvidence, GeneratorEvidence, InvalidReason, LoadEvidence, LoadFrom, MeasurementFailure,
-    RequestEvidence, SecondEvidence,
+    DueEvidence, InvalidReason, LoadEvidence, LoadFrom, RequestEvidence, SecondEvidence,
 };
 use loadline_cgroup::ControlGroup;
 use loadline_load::histogram::encode_histogram;
@@ -25,7 +24,7 @@ use loadline_sys::{prlimit, set_parent_process_death_signal};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process};
 
 use crate::cpus::CpuPlan;
-use crate::halt::{self, HaltReason};
+use crate::halt::{self, HaltReason, failed_for};
 use crate::load_command::observed_share;
 use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
 use crate::spawner;
@@ -35,7 +34,6 @@ use loadline_analysis::foreign_text::indented_line;
 const SLACK: Duration = Duration::from_secs(20);
 
 const STOPPED: Duration = Duration::from_secs(3);
-
 pub(crate) const FRONT_MEMORY: Bytes = Bytes::from_mib(1024);
 
 /// What Rust's allocator says before it gives up (`handle_alloc_error`).
@@ -84,7 +82,7 @@ pub(crate) struct GeneratorProcess {
     drain: Duration,
     memory: Bytes,
     stopped: Option<Instant>,
-    seconds: Vec<SecondEvidence>,
+    pub(crate) seconds: Vec<SecondEvidence>,
     result: Option<Box<ResultMessage>>,
     observed: Option<Box<ObservedMessage>>,
     standing: Option<PathBuf>,
@@ -130,11 +128,9 @@ impl GeneratorProcess {
         };
         generator.join_group(wanted.group)?;
         generator.limit_memory()?;
-        let (stdin, stdout, stderr) = (
-            generator.child.stdin.take(),
-            generator.child.stdout.take(),
-            generator.child.stderr.take(),
-        );
+        let child = &mut generator.child;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(halt::measurement_failed("the load generator has no pipes"));
         };
@@ -200,10 +196,8 @@ impl GeneratorProcess {
             current: most,
             maximum: most,
         };
-        let limited = prlimit(self.pid(), Resource::Data, most);
-        limited
-            .map(drop)
-            .map_err(halt::step_failed("limiting the load generator's memory"))
+        let limited = prlimit(self.pid(), Resource::Data, most).map(drop);
+        limited.map_err(halt::step_failed("limiting the load generator's memory"))
     }
 
     /// Its process, which is our child and not reaped yet: the id cannot be another's.
@@ -234,10 +228,6 @@ impl GeneratorProcess {
             GeneratorLine::End(complaint) => self.complaint = Some(complaint),
         }
         None
-    }
-
-    pub(crate) fn passed_seconds(&self) -> &[SecondEvidence] {
-        &self.seconds
     }
 
     /// Whether its output has ended. Even after the result it must be read to the end: a remainder
@@ -300,15 +290,13 @@ impl GeneratorProcess {
         let sample = group.and_then(|group| group.read().ok());
         let kills = sample.and_then(|sample| sample.memory?.oom_kill);
         if kills.is_some_and(|kills| kills > 0) || complaint.contains(NO_MEMORY) {
-            return HaltReason::Failed(MeasurementFailure::new(
-                InvalidReason::GeneratorSaturated,
-                format!(
-                    "the load generator took more memory than it may have ({} for this load) and was \
-                     killed; try fewer connections or streams (--connections, --streams), and \
-                     please report it: no server should be able to cause this",
-                    self.memory
-                ),
-            ));
+            let why = format!(
+                "the load generator took more memory than it may have ({} for this load) and was \
+                 killed; try fewer connections or streams (--connections, --streams), and \
+                 please report it: no server should be able to cause this",
+                self.memory
+            );
+            return failed_for(InvalidReason::GeneratorSaturated, why);
         }
         halt::measurement_failed(format_args!("the load generator failed: {complaint}"))
     }
@@ -326,7 +314,7 @@ fn no_load_halt(how: RemoteLoadFailure, detail: String) -> HaltReason {
             );
         }
     };
-    HaltReason::Failed(MeasurementFailure::new(cause, detail))
+    failed_for(cause, detail)
 }
 
 pub(crate) fn generator_memory(load: &LoadPhase, part: LoadPart) -> Bytes {
@@ -387,10 +375,9 @@ fn generator_order(load: &LoadPhase, wanted: &GeneratorSetup<'_>) -> LoadOrder {
     let threads = (connections as usize).min(plan.generator.len());
     // Where the application runs on the same CPUs, the kernel chooses: pinning would make the
     // generator wait for the application.
-    let cpus = if plan.is_shared() {
-        Vec::new()
-    } else {
-        plan.generator[plan.generator.len() - threads..].to_vec()
+    let cpus = match plan.is_shared() {
+        true => Vec::new(),
+        false => plan.generator[plan.generator.len() - threads..].to_vec(),
     };
     let users = load.plan.users.as_ref().map(|users| Users {
         present: wanted.users.to_vec(),
@@ -428,6 +415,7 @@ fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> Loa
     let offered_rate = load.plan.model.mean_rate();
     let names = load.plan.mix.iter().map(|weighted| weighted.name.clone());
     let service_time = encode_histogram(&result.measure.totals.service_time);
+    let generators = result.generators;
     LoadEvidence {
         instance: (part.of > 1).then_some(part.index + 1),
         offered_rate: offered_rate.map(|rate| rate / f64::from(part.of)),
@@ -435,7 +423,7 @@ fn load_evidence(load: &LoadPhase, part: LoadPart, result: ResultMessage) -> Loa
         send_lag_p99: Some(result.health.send_lag_p99),
         generator_cpu: Some(result.health.cpu),
         saturated: result.health.saturated,
-        load_from: load_from(result.generators),
+        load_from: (!generators.is_empty()).then_some(LoadFrom::Generators { generators }),
         ..outcome_evidence(load, &result.measure, names)
     }
 }
@@ -467,10 +455,6 @@ pub(crate) fn outcome_evidence(
         by_second: totals.by_second.iter().map(due_evidence).collect(),
         load_from: None,
     }
-}
-
-fn load_from(generators: Vec<GeneratorEvidence>) -> Option<LoadFrom> {
-    (!generators.is_empty()).then_some(LoadFrom::Generators { generators })
 }
 
 fn due_evidence(totals: &RequestTotals) -> DueEvidence {

@@ -58,7 +58,6 @@ impl Drop for TrialGroup {
     }
 }
 
-/// Weight of a group without one.
 const DEFAULT_SHARES: f64 = 1024.0;
 
 /// The weight that buys a request of the CPUs while a neighbour of the default weight takes the rest.
@@ -78,14 +77,14 @@ pub(crate) fn limits_for_configuration(
 ) -> CgroupLimits {
     let has_cpuset = layout.hierarchy_of(Controller::Cpuset).is_some();
     let cpuset = has_cpuset || configuration.cpuset.is_some();
+    let cpus = plan.application.len();
+    let requested = configuration.cpu_request;
+    let requested = requested.map(|request| request_shares(request, cpus));
     CgroupLimits {
         cpu_quota: configuration.cpu.max(configuration.start_cpu),
         cpu_period: configuration.cpu_period,
         cpu_burst: configuration.cpu_burst,
-        cpu_shares: configuration
-            .cpu_request
-            .map(|request| request_shares(request, plan.application.len()))
-            .or(configuration.cpu_shares),
+        cpu_shares: requested.or(configuration.cpu_shares),
         cpuset: cpuset.then(|| plan.application.iter().copied().collect::<CpuSet>()),
         memory: configuration.memory,
         pids: Some(configuration.pids.unwrap_or(TASKS)),

@@ -29,15 +29,16 @@ pub fn refusal_halt(what: &str, why: impl ToString, hint: &str) -> HaltReason {
 pub fn cgroup_refusal(what: &str, error: &CgroupError) -> RunRefusal {
     let own = error.suggested_fix();
     let hint = own.as_deref();
-    RunRefusal::new(
-        what,
-        error,
-        hint.unwrap_or("`loadline doctor` shows what this machine can do"),
-    )
+    let hint = hint.unwrap_or("`loadline doctor` shows what this machine can do");
+    RunRefusal::new(what, error, hint)
 }
 
 pub fn measurement_failed(detail: impl Display) -> HaltReason {
     HaltReason::Failed(own_failure(detail))
+}
+
+pub fn failed_for(reason: InvalidReason, detail: impl Into<String>) -> HaltReason {
+    HaltReason::Failed(MeasurementFailure::new(reason, detail.into()))
 }
 
 pub fn step_failed<E: Display>(step: &str) -> impl FnOnce(E) -> HaltReason + '_ {

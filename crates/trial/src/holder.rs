@@ -41,28 +41,21 @@ impl ContainedProgram<'_> {
                 if image.engine.kind == EngineKind::Kubernetes || site.options.is_pod =>
             {
                 let place = site.options.pod.as_ref().ok_or_else(|| {
-                    refusal_halt(
-                        "starting the application",
-                        "its order is for a pod, and this is none".to_owned(),
-                        "see `loadline --help` for the commands to use",
-                    )
+                    let why = "its order is for a pod, and this is none";
+                    let hint = "see `loadline --help` for the commands to use";
+                    refusal_halt("starting the application", why, hint)
                 })?;
                 if self.as_shipped {
-                    return Ok(Box::new(ShippedPodContainer::prepare_shipped(
-                        place,
-                        self.gc_log,
-                        tell,
-                    )?));
+                    let shipped = ShippedPodContainer::prepare_shipped(place, self.gc_log, tell)?;
+                    return Ok(Box::new(shipped));
                 }
                 let given = OrderedLimits {
                     cpu: self.frame.limits.cpu_quota,
                     memory: self.frame.limits.memory,
                 };
+                let given = (given, image.stop_signal);
                 Box::new(PodContainer::prepare_in_pod(
-                    place,
-                    self.trial,
-                    (given, image.stop_signal),
-                    tell,
+                    place, self.trial, given, tell,
                 )?)
             }
             AppSpec::Image(image) => {

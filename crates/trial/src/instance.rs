@@ -9,34 +9,29 @@ use std::time::Duration;
 
 use loadline_analysis::record::{InvalidReason, MeasurementFailure, MemoryParts, StartEvidence};
 use loadline_cgroup::{CgroupLimits, ControlGroup, Controller, CpuSample, GroupName, Pace};
-use loadline_load::LoadPart;
-use loadline_load::User;
+use loadline_load::{LoadPart, User};
 use loadline_protocol::log::EventLog;
 use loadline_protocol::{AppSpec, Readiness, TrialOrder};
 use loadline_sizing::Bytes;
 
-use crate::at_ready;
 use crate::clock::monotonic_ns;
 use crate::container::{
     AppContainer, ContainedProgram, ContainerBase, ContainerEvent, ContainerNetwork, SHM,
 };
 use crate::cpus::CpuPlan;
+use crate::dependency::watch_for_line;
 use crate::gc::GcLogTail;
-use crate::generator;
 use crate::group::{self, TrialGroup};
-use crate::halt::{self, HaltReason, refusal_halt};
-use crate::metrics;
+use crate::halt::{self, HaltReason, failed_for, refusal_halt};
 use crate::notes::{InstanceNote, NoteSender};
-use crate::oci;
 use crate::output::{AppOutput, LineWatch, OutputCopy};
-use crate::parts;
 use crate::probe::{ProbeFinding, ProbeMethod, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
 use crate::run_watch::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY, RunWatch};
 use crate::site::Site;
-use crate::watching;
+use crate::{at_ready, generator, metrics, oci, parts, watching};
 
 /// Shares of the generator, which may share CPUs with the application: it must keep its schedule, and
 /// it takes little.
@@ -45,7 +40,7 @@ pub(crate) const GENERATOR_SHARES: u64 = 16 * 1024;
 const NO_GENERATOR_LIMIT: &str = "the load generator's cgroup has no memory limit here (no memory \
     controller): only what it allocates itself is limited";
 
-const START_HINT: &str =
+pub(crate) const START_HINT: &str =
     "the program must be executable for the application's user; another user: --user";
 
 /// One application of a trial. The fields are dropped in order: watchers before the watched.
@@ -128,15 +123,11 @@ impl InstanceState {
     }
 
     pub(crate) fn how_it_ended(&self) -> String {
-        match self.ended {
-            Some(ProcessEnd {
-                code: Some(code), ..
-            }) => format!("exit code {code}"),
-            Some(ProcessEnd {
-                signal: Some(signal),
-                ..
-            }) => format!("signal {signal}"),
-            _ => "for an unknown reason".to_owned(),
+        let how = self.ended.map(|ended| (ended.code, ended.signal));
+        match how.unwrap_or_default() {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "for an unknown reason".to_owned(),
         }
     }
 
@@ -145,9 +136,8 @@ impl InstanceState {
     }
 
     pub(crate) fn was_ready(&self) -> bool {
-        self.start
-            .as_ref()
-            .is_some_and(|start| start.ready.is_some())
+        let start = self.start.as_ref();
+        start.is_some_and(|start| start.ready.is_some())
     }
 }
 
@@ -173,10 +163,8 @@ impl Instance {
             log: Arc::clone(&log),
             instance: part.index,
         };
-        let (redactor, watch) = (
-            Redactor::new(&order.secrets),
-            ready_line_watch(order, &teller),
-        );
+        let redactor = Redactor::new(&order.secrets);
+        let watch = ready_line_watch(order, &teller);
         let output = AppOutput::read(reader, Some(copy), redactor, watch, plan.generator.clone());
         let output = output.map_err(halt::step_failed(
             "starting the thread that reads the output",
@@ -187,14 +175,9 @@ impl Instance {
         } else if order.is_timed() {
             output.look_for([OUT_OF_MEMORY.to_owned()]);
         }
-        let scratch = order.scratch.with_file_name(numbered_name(
-            &order
-                .scratch
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy(),
-            part.index,
-        ));
+        let scratch = order.scratch.file_name().unwrap_or_default();
+        let scratch = numbered_name(&scratch.to_string_lossy(), part.index);
+        let scratch = order.scratch.with_file_name(scratch);
         let hosts = order.peer_names();
         let held = ContainedProgram {
             frame: ContainerBase {
@@ -244,12 +227,8 @@ impl Instance {
         let spool = RowSpool::new(Arc::clone(&self.log), self.part.index);
         let options = watching::sampler_options(self.pace);
         let own = self.plan.generator.clone();
-        let recording = SampleRecording::start_recording(
-            self.container.application_group(),
-            options,
-            own,
-            spool,
-        );
+        let group = self.container.application_group();
+        let recording = SampleRecording::start_recording(group, options, own, spool);
         let recording = recording.map_err(|e| halt::cgroup_refusal("sampling the cgroup", &e))?;
         self.recording = Some(recording);
         self.container.start_application()
@@ -257,7 +236,6 @@ impl Instance {
 
     /// One look at a start under way: begins to ask once it is executed. `true` when there is
     /// nothing more to wait for.
-    /// Errors: [`HaltReason`] when it cannot be started, or another server answers in its place.
     pub(crate) fn check_start(&mut self, order: &TrialOrder) -> Result<bool, HaltReason> {
         if let Some(detail) = self.state.stage_failure.take() {
             // An engine says why in the words of its client.
@@ -323,10 +301,7 @@ impl Instance {
         };
         match other {
             None => Ok(()),
-            Some(detail) => Err(HaltReason::Failed(MeasurementFailure::new(
-                InvalidReason::OtherOptions,
-                detail,
-            ))),
+            Some(detail) => Err(failed_for(InvalidReason::OtherOptions, detail)),
         }
     }
 
@@ -438,10 +413,8 @@ impl Instance {
     }
 
     pub(crate) fn process_ids(&self) -> Vec<u32> {
-        self.container
-            .application_group()
-            .process_ids()
-            .unwrap_or_default()
+        let group = self.container.application_group();
+        group.process_ids().unwrap_or_default()
     }
 
     /// A container dies as a whole when the kernel kills one of its processes for memory. v2 does
@@ -485,11 +458,8 @@ impl Instance {
     }
 
     pub(crate) fn read_parts(&self, requests: u64) -> Option<MemoryParts> {
-        parts::read_parts(
-            &self.process_ids(),
-            self.container.application_group(),
-            requests,
-        )
+        let group = self.container.application_group();
+        parts::read_parts(&self.process_ids(), group, requests)
     }
 
     pub(crate) fn readable_groups(&self) -> impl Iterator<Item = &ControlGroup> {
@@ -542,24 +512,14 @@ fn generator_group(
 }
 
 fn ready_line_watch(order: &TrialOrder, teller: &NoteSender) -> Option<LineWatch> {
-    let teller = teller.clone();
-    match (&order.readiness, &order.log_line) {
-        (Readiness::LogLine { contains }, _) => Some(LineWatch {
-            text: contains.clone(),
-            found: Box::new(move || {
-                let at_ns = monotonic_ns();
-                teller.send_note(InstanceNote::LineFound { at_ns });
-            }),
-        }),
-        (_, Some(text)) => Some(LineWatch {
-            text: text.clone(),
-            found: Box::new(move || {
-                let at_ns = monotonic_ns();
-                teller.send_note(InstanceNote::LogLine { at_ns });
-            }),
-        }),
-        (_, None) => None,
-    }
+    let (text, note): (_, fn(u64) -> InstanceNote) = match (&order.readiness, &order.log_line) {
+        (Readiness::LogLine { contains }, _) => {
+            (contains, |at_ns| InstanceNote::LineFound { at_ns })
+        }
+        (_, Some(text)) => (text, |at_ns| InstanceNote::LogLine { at_ns }),
+        (_, None) => return None,
+    };
+    Some(watch_for_line(text, teller, note))
 }
 
 fn foreign_listener_halt(readiness: &Readiness) -> HaltReason {

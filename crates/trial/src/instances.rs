@@ -65,33 +65,17 @@ impl Instances {
         let instance = |index| {
             let teller = NoteSender::new(index as usize, queue.clone());
             let (part, with) = (LoadPart { index, of }, (Arc::clone(log), teller));
-            Instance::prepare_instance(
-                site,
-                order,
-                program,
-                part,
-                dependencies.front_network(),
-                with,
-            )
+            let network = dependencies.front_network();
+            Instance::prepare_instance(site, order, program, part, network, with)
         };
         let all = (0..of).map(instance).collect::<Result<Vec<_>, _>>()?;
         let configuration = &order.configuration;
-        let all_cpus = all
-            .first()
-            .map_or(0, |first| first.plan.application.len() as u32);
-        let threads = configuration.cpu_request.map(|_| all_cpus);
-        let neighbour = match (threads.or(configuration.neighbour_threads), all.first()) {
-            (Some(threads), Some(first)) => {
-                let cpus = &first.plan.application;
-                Some(BusyNeighbour::start_neighbour(
-                    site,
-                    &order.trial,
-                    threads,
-                    cpus,
-                )?)
-            }
-            _ => None,
-        };
+        let cpus = all.first().map(|first| first.plan.application.as_slice());
+        let cpus = cpus.unwrap_or_default();
+        let threads = configuration.cpu_request.map(|_| cpus.len() as u32);
+        let threads = threads.or(configuration.neighbour_threads);
+        let start = |threads| BusyNeighbour::start_neighbour(site, &order.trial, threads, cpus);
+        let neighbour = threads.map(start).transpose()?;
         Ok(Self {
             all,
             neighbour,
@@ -137,22 +121,14 @@ impl Instances {
 
     /// Ends the applications because the disk is nearly full, and counts their files.
     fn end_for_room(&mut self) {
-        let processes = |i: &Instance| {
-            i.container
-                .application_group()
-                .process_ids()
-                .unwrap_or_default()
-        };
-        let processes: Vec<u32> = self.all.iter().flat_map(processes).collect();
+        let processes: Vec<u32> = self.all.iter().flat_map(Instance::process_ids).collect();
         let nameless = disk::nameless_files(&processes);
         // What survives is found when the trial ends.
         let killed = self.all.iter_mut().map(|i| i.container.kill_container());
         killed.for_each(drop);
-        let places: Vec<_> = self
-            .all
-            .iter()
-            .flat_map(|i| i.container.written_directories())
-            .collect();
+        let all = self.all.iter();
+        let places = all.flat_map(|i| i.container.written_directories());
+        let places: Vec<_> = places.collect();
         for room in &mut self.rooms {
             room.count_files(&places, &nameless);
         }
@@ -208,11 +184,8 @@ impl Instances {
     /// those without a group by their processes. Noise that cannot be measured is `None` in the
     /// record.
     pub(crate) fn begin_window(&mut self, generators: &[u32]) {
-        let mut groups: Vec<_> = self
-            .all
-            .iter()
-            .flat_map(Instance::readable_groups)
-            .collect();
+        let groups = self.all.iter().flat_map(Instance::readable_groups);
+        let mut groups: Vec<_> = groups.collect();
         groups.extend(self.neighbour.as_ref().map(BusyNeighbour::own_group));
         groups.extend(self.dependencies.dependency_groups());
         groups.extend(self.load_tool.as_ref().map(LoadTool::tool_group));
@@ -226,11 +199,8 @@ impl Instances {
     /// Ends the window; the last one counts: the measure phase of a trial that got so far.
     pub(crate) fn end_window(&mut self) {
         self.dependencies.end_window();
-        if let Some(noise) = self
-            .meter
-            .take()
-            .and_then(|meter| meter.finish_window().ok())
-        {
+        let meter = self.meter.take();
+        if let Some(noise) = meter.and_then(|meter| meter.finish_window().ok()) {
             self.noise = noise_evidence(noise);
             if self.all.len() > 1 || self.dependencies.share_with_application() {
                 // They wait for each other: that is the experiment, no disturbance.

@@ -30,14 +30,9 @@ pub fn openj9_words(jdk: &InstalledJdk) -> Option<JavaProperties> {
         return None;
     }
     let mut command = Command::new(&jdk.java);
-    command
-        .args(ASK_OPENJ9)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .process_group(0);
+    command.args(ASK_OPENJ9).env_clear().current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::piped()).process_group(0);
     if rustix::process::geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::container::ContainerNetwork;
 use crate::cpus::{self, CpuPlan};
-use crate::dependencies::{name_dependency, network_without_dependencies};
+use crate::dependencies::{end_in_reverse, name_dependency, network_without_dependencies};
 use crate::dependency::RunningDependency;
 use crate::halt::{HaltReason, Stop};
 use crate::site::{Site, SiteOptions};
@@ -53,7 +53,6 @@ pub enum KeeperAnswer {
 
 /// The process itself: answers until `requests` end, then ends all that it holds. `parent` is the
 /// process that ends this one by its death.
-/// Errors: When the other end is not loadline, or not there any more.
 pub fn run_keeper_process(
     requests: impl Read + Send + 'static,
     mut answers: impl Write,
@@ -128,21 +127,18 @@ impl<T: Into<HaltReason>> From<T> for SharedStartFailure {
 
 impl KeeperState {
     fn prepare_for_trial(&mut self, order: &TrialOrder, stop: Stop<'_>) -> KeeperAnswer {
-        match self.reuse_or_start(order, stop) {
-            Ok(kept) => KeeperAnswer::Kept(kept),
-            Err(SharedStartFailure(HaltReason::Refused(refusal), _)) => {
-                KeeperAnswer::Refused(refusal)
-            }
-            Err(SharedStartFailure(HaltReason::Failed(failure), dependencies)) => {
-                KeeperAnswer::Failed {
-                    failure,
-                    dependencies,
-                }
-            }
-            // Nobody reads it.
-            Err(SharedStartFailure(HaltReason::Stopped, _)) => {
-                KeeperAnswer::Looked { ended: Vec::new() }
-            }
+        let SharedStartFailure(halt, dependencies) = match self.reuse_or_start(order, stop) {
+            Ok(kept) => return KeeperAnswer::Kept(kept),
+            Err(failed) => failed,
+        };
+        match halt {
+            HaltReason::Refused(refusal) => KeeperAnswer::Refused(refusal),
+            HaltReason::Failed(failure) => KeeperAnswer::Failed {
+                failure,
+                dependencies,
+            },
+            // It has no reader any more.
+            HaltReason::Stopped => KeeperAnswer::Looked { ended: Vec::new() },
         }
     }
 
@@ -154,11 +150,8 @@ impl KeeperState {
         let site = Site::detect_site(SiteOptions::default())?;
         let plan = site.plan_cpus(order, 0)?;
         let wanted = SharingTerms::from_order(&site, order, &plan)?;
-        if let Some(why) = self
-            .held
-            .as_mut()
-            .and_then(|held| held.mismatch_reason(&wanted))
-        {
+        let held = self.held.as_mut();
+        if let Some(why) = held.and_then(|held| held.mismatch_reason(&wanted)) {
             self.anew = Some(why);
             self.end_held();
         }
@@ -193,15 +186,8 @@ impl KeeperState {
     }
 }
 
-/// Ends them, the last started first, and returns the evidence of each, in start order.
 fn end_dependencies(running: Vec<RunningDependency>) -> Vec<DependencyEvidence> {
-    let mut all: Vec<_> = running
-        .into_iter()
-        .rev()
-        .map(RunningDependency::end_dependency)
-        .collect();
-    all.reverse();
-    all
+    end_in_reverse(running, RunningDependency::end_dependency)
 }
 
 fn start_dependencies(
@@ -257,11 +243,8 @@ fn network_for_next(
 
 impl HeldDependencies {
     fn mismatch_reason(&mut self, wanted: &SharingTerms) -> Option<String> {
-        let ended = self
-            .running
-            .iter_mut()
-            .find_map(RunningDependency::poll_end);
-        if let Some(ended) = ended {
+        let mut running = self.running.iter_mut();
+        if let Some(ended) = running.find_map(RunningDependency::poll_end) {
             return Some(format!("{} had ended ({})", ended.name, ended.how));
         }
         let is_same = self.wanted == *wanted;
@@ -297,7 +280,7 @@ impl HeldDependencies {
         anew: Option<String>,
     ) -> SharedDependencies {
         let of = |(index, running): (usize, &RunningDependency)| SharedDependency {
-            group: running.own_group().group_name().to_owned(),
+            group: running.counted.group.group_name().to_owned(),
             network: match running.dependency_network() {
                 ContainerNetwork::Of(namespace) => Some(namespace),
                 ContainerNetwork::Host | ContainerNetwork::Own => None::<NetworkNamespace>,
@@ -308,7 +291,7 @@ impl HeldDependencies {
                     reset: resets.get(index).copied().flatten(),
                     anew: anew.clone(),
                 }),
-                ..running.evidence_so_far().clone()
+                ..running.counted.evidence.clone()
             },
         };
         SharedDependencies {

@@ -4,9 +4,8 @@
 //! port. Facts: proc_net(5) tcp and tcp6 tables, socket links below /proc/PID/fd.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::{fs, io};
 
 use loadline_protocol::{NetworkMode, TrialOrder};
 
@@ -59,10 +58,9 @@ pub fn find_listener(port: u16, processes: &[u32]) -> Listener {
         return Listener::None;
     }
     let ours: BTreeSet<u64> = processes.iter().flat_map(|pid| sockets_of(*pid)).collect();
-    if listening.is_subset(&ours) {
-        Listener::Ours
-    } else {
-        Listener::Foreign
+    match listening.is_subset(&ours) {
+        true => Listener::Ours,
+        false => Listener::Foreign,
     }
 }
 
@@ -74,9 +72,8 @@ fn listening_inodes(table: &str, port: u16) -> Vec<u64> {
         let (_, local_port) = fields.get(1)?.rsplit_once(':')?;
         let is_listening = *fields.get(3)? == "0A";
         let is_port = u16::from_str_radix(local_port, 16).ok()? == port;
-        (is_listening && is_port)
-            .then(|| fields.get(9)?.parse().ok())
-            .flatten()
+        let inode = fields.get(9).filter(|_| is_listening && is_port)?;
+        inode.parse().ok()
     };
     table.lines().skip(1).filter_map(inode).collect()
 }
@@ -89,10 +86,8 @@ fn sockets_of(pid: u32) -> Vec<u64> {
     let inode = |entry: io::Result<fs::DirEntry>| {
         let target = fs::read_link(entry.ok()?.path()).ok()?;
         let text = target.to_str()?;
-        text.strip_prefix("socket:[")?
-            .strip_suffix(']')?
-            .parse()
-            .ok()
+        let number = text.strip_prefix("socket:[")?.strip_suffix(']')?;
+        number.parse().ok()
     };
     entries.filter_map(inode).collect()
 }

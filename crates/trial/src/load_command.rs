@@ -38,7 +38,6 @@ use crate::site::Site;
 /// Most bytes that it may leave in its /tmp.
 const MOST_FILES: u64 = 1 << 30;
 const MOST_ENTRIES: usize = 100_000;
-
 const LOOK: Duration = Duration::from_millis(500);
 
 /// It was starved if its threads waited for a CPU longer than they ran, and for this share of the
@@ -129,15 +128,12 @@ impl LoadTool {
     }
 
     /// Looks after it: what it told, its threads and its files.
-    /// Errors: [`HaltReason::Refused`] where it could not be executed.
     pub(crate) fn look_after(&mut self) -> Result<(), HaltReason> {
         self.process.take_notes(Duration::ZERO);
         if let Some(detail) = self.process.state.stage_failure.take() {
-            return Err(refusal_halt(
-                &format!("starting {}", self.name),
-                detail,
-                "it runs as the application's user, who must be able to read and execute it: --user",
-            ));
+            let what = format!("starting {}", self.name);
+            let hint = "it runs as the application's user, who must be able to read and execute it: --user";
+            return Err(refusal_halt(&what, detail, hint));
         }
         if self.looked.elapsed() < LOOK || self.has_ended() {
             return Ok(());
@@ -145,9 +141,8 @@ impl LoadTool {
         self.looked = Instant::now();
         self.waits.read_threads(&self.process_ids());
         let places = self.process.container.written_directories();
-        let sizes = places
-            .iter()
-            .filter_map(|place| measure_tree(place, MOST_ENTRIES).ok());
+        let size = |place: &PathBuf| measure_tree(place, MOST_ENTRIES).ok();
+        let sizes = places.iter().filter_map(size);
         let is_more = sizes.fold((0, true), |(sum, all), found| {
             (sum + found.bytes, all && found.is_all)
         });
@@ -252,10 +247,8 @@ impl LoadTool {
             command.cpu_wait = Some(waited);
             command.words.clone_from(&self.words);
         }
-        load.saturated = load
-            .saturated
-            .take()
-            .or_else(|| starvation(self.name, ran.max(used), waited, load.duration));
+        let starved = || starvation(self.name, ran.max(used), waited, load.duration);
+        load.saturated = load.saturated.take().or_else(starved);
     }
 
     /// What it did in the phase of a consumer that ends now.
@@ -341,9 +334,8 @@ impl LoadTool {
 
     fn cpu_time(&self) -> Duration {
         let sample = self.tool_group().read().ok();
-        sample
-            .and_then(|sample| sample.cpu.usage)
-            .unwrap_or_default()
+        let usage = sample.and_then(|sample| sample.cpu.usage);
+        usage.unwrap_or_default()
     }
 }
 
@@ -388,10 +380,8 @@ pub(crate) fn observed_share(
     }
     let totals = observed.totals;
     if totals.totals.scheduled == 0 {
-        let why = format!(
-            "the load command sent no request in the {} phase",
-            load.phase
-        );
+        let phase = load.phase;
+        let why = format!("the load command sent no request in the {phase} phase");
         return Err(HaltReason::Failed(command_failure(why)));
     }
     let allowed = load.plan.slo.map_or(MAX_LAG, |slo| MAX_LAG.max(slo / 10));
@@ -499,10 +489,8 @@ impl CpuWaits {
 fn parse_schedstat(text: &str) -> Option<CpuTime> {
     let mut fields = text.split_ascii_whitespace();
     let mut next = || Some(Duration::from_nanos(fields.next()?.parse().ok()?));
-    Some(CpuTime {
-        ran: next()?,
-        waited: next()?,
-    })
+    let (ran, waited) = (next()?, next()?);
+    Some(CpuTime { ran, waited })
 }
 
 #[cfg(test)]

@@ -44,8 +44,7 @@ pub enum MetricSource {
     },
 }
 
-/// Why there is no sample.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 enum NoSample {
     /// The application may be too busy.
     Late(String),
@@ -63,29 +62,17 @@ impl MetricSource {
         }
     }
 
-    /// A sample of each of its metrics.
     fn ask(&self) -> Vec<Sample> {
         match self {
             Self::Endpoint { agent, url, series } => {
                 let text = get_text(agent, url);
-                let selectors = series.iter().map(|(_, selector)| selector);
-                selectors
-                    .map(|selector| {
-                        text.as_ref()
-                            .map_or_else(|e| Err(e.again()), |text| sample_in(text, selector))
-                    })
+                let sample = |selector| sample_in(text.as_ref().map_err(Clone::clone)?, selector);
+                series
+                    .iter()
+                    .map(|(_, selector)| sample(selector))
                     .collect()
             }
             Self::Command { words, program, .. } => vec![run_probe(words, program)],
-        }
-    }
-}
-
-impl NoSample {
-    fn again(&self) -> Self {
-        match self {
-            Self::Late(why) => Self::Late(why.clone()),
-            Self::Wrong(why) => Self::Wrong(why.clone()),
         }
     }
 }
@@ -103,33 +90,26 @@ fn get_text(agent: &Agent, url: &str) -> Result<String, NoSample> {
     let status = answer.status().as_u16();
     if status != 200 {
         let why = format!("{url} answered with status {status}");
-        return Err(if status < 500 {
-            NoSample::Wrong(why)
-        } else {
-            NoSample::Late(why)
+        return Err(match status < 500 {
+            true => NoSample::Wrong(why),
+            false => NoSample::Late(why),
         });
     }
-    let body = answer
-        .body_mut()
-        .with_config()
-        .limit(LARGEST)
-        .lossy_utf8(true);
-    let text = body
-        .read_to_string()
-        .map_err(|e| NoSample::Late(format!("the answer broke off: {e}")))?;
-    match has_samples(&text) {
-        true => Ok(text),
-        false => {
-            let is_html = text.trim_start().starts_with('<');
-            let what = if is_html {
-                "an HTML page"
-            } else {
-                "a text without metrics"
-            };
-            Err(NoSample::Wrong(format!(
-                "{url} answered with {what}, not with metrics in Prometheus or OpenMetrics text"
-            )))
-        }
+    let body = answer.body_mut().with_config().limit(LARGEST);
+    let text = body.lossy_utf8(true).read_to_string();
+    let text = text.map_err(|e| NoSample::Late(format!("the answer broke off: {e}")))?;
+    if has_samples(&text) {
+        Ok(text)
+    } else {
+        let is_html = text.trim_start().starts_with('<');
+        let what = if is_html {
+            "an HTML page"
+        } else {
+            "a text without metrics"
+        };
+        Err(NoSample::Wrong(format!(
+            "{url} answered with {what}, not with metrics in Prometheus or OpenMetrics text"
+        )))
     }
 }
 
@@ -212,7 +192,6 @@ pub(crate) struct MetricReaders {
 }
 
 impl MetricReaders {
-    /// Errors: When the application's network cannot be entered, or a thread not be started.
     pub(crate) fn start_reading(
         order: &TrialOrder,
         container: &dyn AppContainer,
@@ -259,10 +238,8 @@ impl MetricReaders {
                 Ok(Ok(series)) => {
                     for (metric, wrong) in series.metrics.into_iter().zip(series.wrong) {
                         let void = wrong.map(|wrong| {
-                            MeasurementFailure::new(
-                                InvalidReason::Metrics,
-                                format!("the metric {} has no sample: {wrong}", metric.name),
-                            )
+                            let why = format!("the metric {} has no sample: {wrong}", metric.name);
+                            MeasurementFailure::new(InvalidReason::Metrics, why)
                         });
                         failure = failure.or(void);
                         metrics.push(metric);

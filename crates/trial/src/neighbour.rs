@@ -11,11 +11,10 @@ use loadline_cgroup::{CgroupLimits, ControlGroup, GroupName};
 use loadline_sys::set_parent_process_death_signal;
 use rustix::process::Signal;
 
-use crate::cpus;
 use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason};
 use crate::site::Site;
-use crate::spawner;
+use crate::{cpus, spawner};
 
 pub(crate) struct BusyNeighbour {
     child: Child,
@@ -37,19 +36,15 @@ impl BusyNeighbour {
         let group = TrialGroup::create_limited(&site.layout, &name.to_string(), &limits);
         let group = group.map_err(making)?;
         let mut command = Command::new(&site.options.program);
-        command.args([
-            "neighbour",
-            &threads.to_string(),
-            &cpus::format_cpu_list(own),
-        ]);
+        let (threads, cpus) = (threads.to_string(), cpus::format_cpu_list(own));
+        command.args(["neighbour", &threads, &cpus]);
         command.stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child =
             spawner::spawn_command(command).map_err(halt::step_failed("starting the neighbour"))?;
         let mut neighbour = Self { child, group };
-        neighbour
-            .join_group()
-            .map_err(halt::step_failed("starting the neighbour"))?;
+        let joined = neighbour.join_group();
+        joined.map_err(halt::step_failed("starting the neighbour"))?;
         Ok(neighbour)
     }
 

@@ -56,7 +56,6 @@ pub struct LineWatch {
 impl AppOutput {
     /// Starts reading, on `cpus`; without a copy only the last lines are kept, and credentials in
     /// neither. Ends when the last writer is gone.
-    /// Errors: When no thread can be started.
     pub fn read(
         pipe: PipeReader,
         to: Option<OutputCopy>,
@@ -115,8 +114,8 @@ impl AppOutput {
 
     pub fn cut_notice(&self) -> Option<String> {
         let total = self.written_bytes();
-        (total > LOG_CAP)
-            .then(|| format!("the application wrote {total} bytes; the first {LOG_CAP} are kept"))
+        let text = || format!("the application wrote {total} bytes; the first {LOG_CAP} are kept");
+        (total > LOG_CAP).then(text)
     }
 
     /// Waits for the end of the output, at most `patience`; returns whether it came. Call when
@@ -194,11 +193,8 @@ impl OutputState {
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             let room = LONGEST_OPEN_LINE.saturating_sub(self.open_line.len());
             self.open_line.extend(&part[..part.len().min(room)]);
-            for (text, line) in self
-                .first_lines
-                .iter_mut()
-                .filter(|(_, line)| line.is_none())
-            {
+            let open = self.first_lines.iter_mut();
+            for (text, line) in open.filter(|(_, line)| line.is_none()) {
                 if memchr::memmem::find(&self.open_line, text.as_bytes()).is_some() {
                     let found = String::from_utf8_lossy(&self.open_line);
                     *line = Some(indented_line(found.trim_end()));

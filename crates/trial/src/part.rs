@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_analysis::record::{InvalidReason, MeasurementFailure, TrialNode};
+use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure, TrialNode};
 use loadline_protocol::log::EventLog;
 use loadline_protocol::{NetworkMode, TrialEnding, TrialEvent, TrialOrder};
 
@@ -23,7 +23,6 @@ use crate::trial;
 pub use crate::spawner::ParentError;
 
 pub const PARENT: &str = "LOADLINE_PARENT";
-
 pub const NODE: &str = "LOADLINE_NODE";
 
 #[derive(Debug, thiserror::Error)]
@@ -66,10 +65,8 @@ pub fn run(
         .ok()
         .and_then(|_| serde_json::from_slice(&order).ok())
         .ok_or(ParentError::NotForPeople)?;
-    let file = log
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(TrialProcessError::Log)?;
+    let file = log.as_fd().try_clone_to_owned();
+    let file = file.map_err(TrialProcessError::Log)?;
     let log = Arc::new(EventLog::begin_log(File::from(file)).map_err(TrialProcessError::Log)?);
     let ending = run_to_ending(&order, &log, SiteOptions::default(), stop);
     log.append_event(&TrialEvent::Ended(ending))
@@ -88,19 +85,9 @@ pub fn run_in_pod(place: &PodPaths, output: impl Write + Send) -> Result<(), Tri
     order.network = NetworkMode::Host;
     order.scratch = place.work.join("scratch");
     let mut options = File::options();
-    let options = options.read(true).append(true).create_new(true);
-    let log = options
-        .open(place.event_log_path())
-        .map_err(TrialProcessError::Log)?;
-    carry_out(&order, log, place, output)
-}
-
-fn carry_out(
-    order: &TrialOrder,
-    log: File,
-    place: &PodPaths,
-    output: impl Write + Send,
-) -> Result<(), TrialProcessError> {
+    options.read(true).append(true).create_new(true);
+    let log = options.open(place.work.join("events"));
+    let log = log.map_err(TrialProcessError::Log)?;
     let reading = log.try_clone().map_err(TrialProcessError::Log)?;
     let log = Arc::new(EventLog::begin_log(log).map_err(TrialProcessError::Log)?);
     let is_over = AtomicBool::new(false);
@@ -111,7 +98,12 @@ fn carry_out(
             .spawn_scoped(scope, ship)
             .map_err(TrialProcessError::Thread)?;
         let stop = || place.told_to_end.load(Ordering::Relaxed);
-        let ending = run_to_ending(order, &log, SiteOptions::in_pod(Some(place.clone())), &stop);
+        let ending = run_to_ending(
+            &order,
+            &log,
+            SiteOptions::in_pod(Some(place.clone())),
+            &stop,
+        );
         let told = log.append_event(&TrialEvent::Ended(ending));
         is_over.store(true, Ordering::Release);
         let shipped = shipping.join();
@@ -149,10 +141,7 @@ fn run_to_ending(
         Err(HaltReason::Refused(refusal)) => TrialEnding::Refused(refusal),
         Err(HaltReason::Stopped) => TrialEnding::Stopped,
         Err(HaltReason::Failed(failure)) => {
-            TrialEnding::Measured(Box::new(loadline_analysis::record::Evidence {
-                failure: Some(failure),
-                ..Default::default()
-            }))
+            TrialEnding::Measured(Box::new(Evidence::failed(failure)))
         }
     }
 }
@@ -163,8 +152,6 @@ fn incomplete_failure(error: &io::Error) -> MeasurementFailure {
         io::ErrorKind::StorageFull => InvalidReason::DiskFull,
         _ => InvalidReason::ToolError,
     };
-    MeasurementFailure::new(
-        cause,
-        format!("the event log of the trial is not complete: {error}"),
-    )
+    let why = format!("the event log of the trial is not complete: {error}");
+    MeasurementFailure::new(cause, why)
 }

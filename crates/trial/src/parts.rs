@@ -93,10 +93,8 @@ pub(crate) fn read_process(pid: u32) -> Option<MemoryParts> {
 }
 
 fn count_threads(pid: u32) -> u64 {
-    let status = read_status(pid);
-    status
-        .and_then(|text| status_number(&text, "Threads:"))
-        .unwrap_or(0)
+    let count = read_status(pid).and_then(|text| status_number(&text, "Threads:"));
+    count.unwrap_or(0)
 }
 
 fn add_process(parts: &mut MemoryParts, of: &ResidentParts, counters: Option<&HsperfCounters>) {
@@ -105,6 +103,7 @@ fn add_process(parts: &mut MemoryParts, of: &ResidentParts, counters: Option<&Hs
     let told = told.map_or_else(Bytes::default, Bytes::from_bytes);
     let rest = of.class_space.saturating_add(of.other);
     let metaspace = told.clamp(of.class_space, rest);
+    let other = sum([rest.saturating_sub(metaspace), of.shared]);
     for (part, size) in [
         (&mut parts.heap, of.heap),
         (&mut parts.metaspace, metaspace),
@@ -112,10 +111,7 @@ fn add_process(parts: &mut MemoryParts, of: &ResidentParts, counters: Option<&Hs
         (&mut parts.stacks, of.stacks),
         (&mut parts.malloc, of.malloc),
         (&mut parts.private_files, of.private_files),
-        (
-            &mut parts.other,
-            sum([rest.saturating_sub(metaspace), of.shared]),
-        ),
+        (&mut parts.other, other),
         (&mut parts.files, of.files),
     ] {
         *part = part.saturating_add(size);
@@ -126,9 +122,8 @@ fn add_process(parts: &mut MemoryParts, of: &ResidentParts, counters: Option<&Hs
 }
 
 fn sum<const N: usize>(sizes: [Bytes; N]) -> Bytes {
-    sizes
-        .into_iter()
-        .fold(Bytes::default(), Bytes::saturating_add)
+    let sizes = sizes.into_iter();
+    sizes.fold(Bytes::default(), Bytes::saturating_add)
 }
 
 /// What tells the heap among the mappings: HotSpot's counters, and options as the process has them.
@@ -182,9 +177,8 @@ pub(crate) fn read_ahead(order: &TrialOrder, places: &[PathBuf]) -> Option<Bytes
     let named = named.filter(|path| path.is_absolute() && path.is_file());
     let all = named.chain(places.iter().cloned());
     all.chain([order.scratch.clone()]).find_map(|path| {
-        let device = rustix::fs::stat(path.ancestors().find(|p| p.exists())?)
-            .ok()?
-            .st_dev;
+        let there = path.ancestors().find(|place| place.exists())?;
+        let device = rustix::fs::stat(there).ok()?.st_dev;
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         disk_read_ahead(Path::new("/sys/dev/block"), major, minor)
     })

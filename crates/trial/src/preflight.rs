@@ -53,10 +53,9 @@ fn check_spare_cpu() -> PreflightCheck {
         "use a machine with two CPUs: with one, the load generator takes CPU from the application";
     PreflightCheck {
         name: "a CPU for the load generator",
-        status: if count > 1 {
-            CheckStatus::Works
-        } else {
-            CheckStatus::Missing
+        status: match count > 1 {
+            true => CheckStatus::Works,
+            false => CheckStatus::Missing,
         },
         detail: format!("{count} for loadline and its trials"),
         fix: (count < 2).then(|| fix.to_owned()),

@@ -21,12 +21,11 @@ use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 use crate::clock::monotonic_ns;
 
 use crate::container::AppContainer;
-use crate::cpus;
 use crate::halt::{self, HaltReason};
 use crate::listener::{Listener, find_listener};
 use crate::metrics::{self, MetricSource};
-use crate::oci;
 use crate::program::ProgramSpec;
+use crate::{cpus, oci};
 
 /// Pause between two attempts at a port: the resolution of start times.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -36,7 +35,6 @@ const INTERVAL: Duration = Duration::from_millis(10);
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(200);
 
 const ANSWER: Duration = Duration::from_secs(10);
-
 const SLICE: Duration = Duration::from_millis(50);
 
 pub enum ProbeMethod {
@@ -55,7 +53,6 @@ pub enum ProbeMethod {
         words: Vec<String>,
         program: ProgramSpec,
     },
-    /// Each metric has a sample.
     Metrics(Vec<MetricSource>),
 }
 
@@ -192,10 +189,8 @@ impl ReadinessProbe {
             return run(engine, container, command, stop);
         }
         if let ProbeMethod::Program { words, program } = &self.question {
-            return match metrics::command_refusal(words, program) {
-                Some(why) => not_yet(why),
-                None => ready_now("its command ended with 0".to_owned()),
-            };
+            let ready = || ready_now("its command ended with 0".to_owned());
+            return metrics::command_refusal(words, program).map_or_else(ready, not_yet);
         }
         if let Some(processes) = &self.processes {
             match find_listener(self.port, &processes()) {
@@ -205,10 +200,8 @@ impl ReadinessProbe {
             }
         }
         if let ProbeMethod::Metrics(sources) = &self.question {
-            return match metrics::missing_sample(sources) {
-                Some(why) => not_yet(why),
-                None => ready_now("a sample of every metric".to_owned()),
-            };
+            let ready = || ready_now("a sample of every metric".to_owned());
+            return metrics::missing_sample(sources).map_or_else(ready, not_yet);
         }
         let stream = match self.connect_loopback() {
             Ok(stream) => stream,
@@ -343,26 +336,21 @@ fn run(
             _ => {
                 // What it runs dies with the container.
                 let _ = client.kill().and_then(|()| client.wait());
-                return not_yet(format!(
-                    "its command did not end within {} s",
-                    ANSWER.as_secs()
-                ));
+                let waited = ANSWER.as_secs();
+                return not_yet(format!("its command did not end within {waited} s"));
             }
         }
     }
 }
 
 fn ready_now(detail: String) -> ProbeFinding {
-    ProbeFinding::Ready {
-        at_ns: monotonic_ns(),
-        detail,
-    }
+    let at_ns = monotonic_ns();
+    ProbeFinding::Ready { at_ns, detail }
 }
 
 fn not_yet(detail: impl Into<String>) -> ProbeFinding {
-    ProbeFinding::NotYet {
-        detail: detail.into(),
-    }
+    let detail = detail.into();
+    ProbeFinding::NotYet { detail }
 }
 
 fn connect_error(error: &io::Error) -> String {
@@ -391,9 +379,8 @@ fn http_status(head: &[u8]) -> Option<u16> {
     let line = std::str::from_utf8(line).ok()?;
     let rest = line.strip_prefix("HTTP/1.")?;
     let code = rest.split_ascii_whitespace().nth(1)?;
-    code.parse()
-        .ok()
-        .filter(|code| (100..600).contains(code) && rest.len() > 5)
+    let code = code.parse().ok();
+    code.filter(|code| (100..600).contains(code) && rest.len() > 5)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use std::io::Read;
 
 use loadline_sizing::Bytes;
 
-/// Most processes that are read of one application.
 pub(crate) const MOST_PROCESSES: usize = 512;
 
 /// In bytes; most have 2 KiB.

@@ -61,15 +61,10 @@ impl ProgramSpec {
     pub(crate) fn side_command(&self, words: &[String]) -> Option<Command> {
         let (name, arguments) = words.split_first()?;
         let mut command = Command::new(name);
-        command
-            .args(arguments)
-            .current_dir(&self.directory)
-            .env_clear()
-            .envs(&self.env)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0);
+        command.args(arguments).current_dir(&self.directory);
+        command.env_clear().envs(&self.env).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null());
         if rustix::process::geteuid().is_root() {
             // Root's supplementary groups go with its id (std::process).
             command.uid(self.uid).gid(self.gid);

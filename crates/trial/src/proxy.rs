@@ -59,9 +59,8 @@ pub fn run_proxy_process(
 pub(crate) fn scheduled_outages(order: &loadline_protocol::TrialOrder) -> Vec<OutageEvidence> {
     let of = |(name, toxics): (&String, &[Toxic])| {
         let name = name.clone();
-        let scheduled = toxics
-            .iter()
-            .filter_map(|toxic| Some((toxic.span?, toxic.effect.to_string())));
+        let told = |toxic: &Toxic| Some((toxic.span?, toxic.effect.to_string()));
+        let scheduled = toxics.iter().filter_map(told);
         let outage = move |(span, what): (ToxicSpan, String)| OutageEvidence {
             dependency: name.clone(),
             what,
@@ -72,10 +71,8 @@ pub(crate) fn scheduled_outages(order: &loadline_protocol::TrialOrder) -> Vec<Ou
     };
     let proxied = order.dependencies.iter();
     let proxied = proxied.filter_map(|d| Some((&d.name, d.proxied.as_ref()?.toxics.as_slice())));
-    let stubs = order
-        .stubs
-        .iter()
-        .map(|stub| (&stub.name, stub.toxics.as_slice()));
+    let stubs = order.stubs.iter();
+    let stubs = stubs.map(|stub| (&stub.name, stub.toxics.as_slice()));
     let mut all: Vec<_> = proxied.chain(stubs).flat_map(of).collect();
     all.sort_by_key(|outage| outage.from);
     all
@@ -174,9 +171,8 @@ impl ProxyProcess {
         proxied: &ProxiedLink,
         behind: &ContainerNetwork,
     ) -> Result<(), HaltReason> {
-        let network = behind
-            .namespace_path()
-            .unwrap_or(Path::new("/proc/self/ns/net"));
+        let network = behind.namespace_path();
+        let network = network.unwrap_or(Path::new("/proc/self/ns/net"));
         let order = ProxyOrder::Link(LinkOrder {
             name: name.to_owned(),
             port: proxied.port,
@@ -215,13 +211,9 @@ impl ProxyProcess {
             toxics: stub.toxics.clone(),
             seed: stub.seed,
         };
-        let container = None;
-        let path = network;
-        self.open_link(
-            &stub.name,
-            &proxied,
-            &ContainerNetwork::Of(NetworkNamespace { path, container }),
-        )
+        let (path, container) = (network, None);
+        let behind = ContainerNetwork::Of(NetworkNamespace { path, container });
+        self.open_link(&stub.name, &proxied, &behind)
     }
 
     pub(crate) fn begin_load(&mut self, at_ns: u64, is_measured: bool) -> Result<(), HaltReason> {
@@ -263,13 +255,11 @@ impl ProxyProcess {
             true => Vec::new(),
             false => self.stub_counts(),
         };
+        let stubs = std::mem::take(&mut self.stubs).into_iter();
         ProxyFigures {
             proxy: std::mem::take(&mut self.evidence),
             links: std::mem::take(&mut self.links),
-            stubs: std::mem::take(&mut self.stubs)
-                .into_iter()
-                .zip(counted)
-                .collect(),
+            stubs: stubs.zip(counted).collect(),
         }
     }
 
@@ -296,9 +286,8 @@ impl ProxyProcess {
             Some(orders) => orders.write_all(&line),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
-        let answer = written
-            .ok()
-            .and_then(|()| self.answers.recv_timeout(ANSWER).ok());
+        let written = written.ok();
+        let answer = written.and_then(|()| self.answers.recv_timeout(ANSWER).ok());
         answer.ok_or_else(|| self.proxy_ended())
     }
 

@@ -109,11 +109,8 @@ impl SampleRecording {
         mut self,
         last: impl FnOnce() -> Option<CgroupSample>,
     ) -> RecordingResult {
-        let report = self
-            .sampler
-            .take()
-            .map(CgroupSampler::stop_sampling)
-            .unwrap_or_default();
+        let sampler = self.sampler.take().map(CgroupSampler::stop_sampling);
+        let report = sampler.unwrap_or_default();
         let mut spool = lock_mutex(&self.shared.spool);
         let last = last();
         if let Some(sample) = &last {

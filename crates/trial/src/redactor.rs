@@ -31,10 +31,8 @@ impl Redactor {
         for secret in &self.secrets {
             all = replace_secret(&all, secret);
         }
-        let begun = self
-            .secrets
-            .iter()
-            .map(|secret| partial_secret_length(&all, secret));
+        let secrets = self.secrets.iter();
+        let begun = secrets.map(|secret| partial_secret_length(&all, secret));
         let keep = all.len() - begun.max().unwrap_or(0);
         self.held = all.split_off(keep);
         all

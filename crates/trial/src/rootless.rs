@@ -18,18 +18,12 @@ const HINT: &str = "run as root, or allow user namespaces: sysctl -w user.max_us
 
 /// Enters the namespace, where it is needed: not for root, and only once. The process must have
 /// one thread.
-/// Errors: [`RunRefusal`] where user namespaces are not allowed.
 pub fn enter_user_namespace() -> Result<(), RunRefusal> {
     if rustix::process::geteuid().is_root() || may_make_namespaces() {
         return Ok(());
     }
-    enter_own().map_err(|why| {
-        RunRefusal::new(
-            "making a user namespace, to run trials without root",
-            why,
-            HINT,
-        )
-    })
+    let what = "making a user namespace, to run trials without root";
+    enter_own().map_err(|why| RunRefusal::new(what, why, HINT))
 }
 
 fn may_make_namespaces() -> bool {
@@ -38,10 +32,8 @@ fn may_make_namespaces() -> bool {
 }
 
 fn enter_own() -> Result<(), String> {
-    let (uid, gid) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
+    let uid = rustix::process::geteuid().as_raw();
+    let gid = rustix::process::getegid().as_raw();
     unshare(Namespaces {
         user: true,
         ..Namespaces::default()

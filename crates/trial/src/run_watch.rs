@@ -4,7 +4,7 @@
 //! (compilers, test JVMs, daemons), each with its own heap.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{JvmProcess, RunEvidence};
@@ -53,15 +53,11 @@ impl RunWatch {
         // Each may have made its reading slow.
         let in_time = processes().into_iter();
         for pid in in_time.take_while(|_| begin.elapsed() < LOOK) {
-            let Ok(counters) = HsperfCounters::for_jvm(pid) else {
+            let read = HsperfCounters::for_jvm(pid).ok().zip(read_status(pid));
+            let has_room = self.jvms.len() < MOST_JVMS || self.jvms.contains_key(&pid);
+            let Some((counters, status)) = read.filter(|_| has_room) else {
                 continue;
             };
-            let Some(status) = read_status(pid) else {
-                continue;
-            };
-            if self.jvms.len() >= MOST_JVMS && !self.jvms.contains_key(&pid) {
-                continue;
-            }
             let parent = status_number(&status, "PPid:").and_then(|pid| u32::try_from(pid).ok());
             let parent = parent.and_then(|pid| Some(self.jvms.get(&pid)?.main.clone()));
             let rss = kib_field(&status, "VmRSS:");
@@ -78,9 +74,8 @@ impl RunWatch {
             });
             jvm.until = elapsed;
             jvm.heap_max = jvm.heap_max.max(heap_max(&counters));
-            jvm.heap_committed = jvm
-                .heap_committed
-                .max(heap_committed(&counters).map(Bytes::from_bytes));
+            let committed = heap_committed(&counters).map(Bytes::from_bytes);
+            jvm.heap_committed = jvm.heap_committed.max(committed);
             jvm.heap_after = jvm.heap_after.max(heap_after(&counters));
             jvm.rss = jvm.rss.max(rss.unwrap_or_default());
         }
@@ -95,18 +90,12 @@ impl RunWatch {
     ) -> bool {
         output.wait_for_end(OUTPUT);
         let mut missing = Vec::new();
-        if let Some(text) = spec
-            .output
-            .as_ref()
-            .filter(|text| output.first_line_with(text).is_none())
-        {
+        let is_said = |text: &&String| output.first_line_with(text).is_some();
+        if let Some(text) = spec.output.as_ref().filter(|text| !is_said(text)) {
             missing.push(format!("no line of its output contains `{text}`"));
         }
-        if let Some(path) = spec
-            .file
-            .as_ref()
-            .filter(|path| !is_written(container, path))
-        {
+        let is_written = |path: &&PathBuf| is_written(container, path);
+        if let Some(path) = spec.file.as_ref().filter(|path| !is_written(path)) {
             missing.push(format!("{} is not there, or empty", path.display()));
         }
         let is_expected = code == Some(spec.exit);
@@ -117,12 +106,11 @@ impl RunWatch {
     pub(crate) fn into_evidence(self, spec: &RunSpec, output: &AppOutput) -> RunEvidence {
         let mut jvms: Vec<JvmProcess> = self.jvms.into_values().collect();
         jvms.sort_by_key(|jvm| jvm.from);
+        let mut texts = [OUT_OF_MEMORY, MAVEN_OUT_OF_MEMORY].into_iter();
         RunEvidence {
             expected_exit: spec.exit,
             reference: spec.reference,
-            out_of_memory: output
-                .first_line_with(OUT_OF_MEMORY)
-                .or_else(|| output.first_line_with(MAVEN_OUT_OF_MEMORY)),
+            out_of_memory: texts.find_map(|text| output.first_line_with(text)),
             missing: self.missing,
             jvms,
         }
@@ -130,22 +118,18 @@ impl RunWatch {
 }
 
 fn is_written(container: &dyn AppContainer, path: &Path) -> bool {
-    let file = container.open_file(path);
-    file.and_then(|file| file.metadata())
-        .is_ok_and(|m| m.len() > 0)
+    let found = container.open_file(path).and_then(|file| file.metadata());
+    found.is_ok_and(|found| found.len() > 0)
 }
 
 /// The main class or the file name of the jar, without arguments: those may hold secrets.
 fn main_name(counters: &HsperfCounters) -> String {
-    let command = counters
-        .counter_text("sun.rt.javaCommand")
-        .unwrap_or_default();
+    let command = counters.counter_text("sun.rt.javaCommand");
+    let command = command.unwrap_or_default();
     let first = command.split_whitespace().next().unwrap_or("a JVM");
     let name = first.rsplit('/').next().unwrap_or(first);
-    loadline_analysis::foreign_text::indented_line(name)
-        .chars()
-        .take(LONGEST_NAME)
-        .collect()
+    let name = loadline_analysis::foreign_text::indented_line(name);
+    name.chars().take(LONGEST_NAME).collect()
 }
 
 /// Of the options that set the largest heap, the last: it wins.
@@ -164,9 +148,8 @@ fn heap_option(counters: &HsperfCounters) -> Option<String> {
 /// The largest heap that a collector's generations may have together.
 fn heap_max(counters: &HsperfCounters) -> Option<Bytes> {
     let of = |n| counters.counter_number(&format!("sun.gc.generation.{n}.maxCapacity"));
-    let policy = counters
-        .counter_text("sun.gc.policy.name")
-        .unwrap_or_default();
+    let policy = counters.counter_text("sun.gc.policy.name");
+    let policy = policy.unwrap_or_default();
     let sizes: Vec<u64> = (0..2).filter_map(of).collect();
     // Each generation of G1 may have the whole heap.
     let bytes = match policy.starts_with("G1") || policy == "GarbageFirst" {

@@ -70,7 +70,6 @@ struct SampleColumn {
     set: fn(&mut SampleRow, i64),
 }
 
-/// A number as a column has it.
 trait ColumnValue {
     fn to_column(self) -> i64;
     fn from_column(value: i64) -> Self;

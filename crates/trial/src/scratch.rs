@@ -19,10 +19,9 @@ use loadline_jvm::beneath;
 use loadline_protocol::{ContainerEngine, RunSpec};
 use rustix::fs::{Mode, OFlags};
 
-use crate::copies;
 use crate::halt::{self, HaltReason};
-use crate::oci;
 use crate::program::ProgramSpec;
+use crate::{copies, oci};
 
 /// In a scratch directory: who runs the trial.
 const OWNER: &str = "owner";
@@ -30,7 +29,6 @@ const OWNER: &str = "owner";
 const SHARED: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
 
 const CONTAINER: &str = "container";
-
 const ACCOUNTS: &str = "/etc/passwd";
 const HOSTS: &str = "/etc/hosts";
 
@@ -65,8 +63,7 @@ impl Scratch {
             let path = private.join(name);
             make_directory(&path, 0o700)?;
             // Not by mkdir: the umask would take bits away.
-            fs::set_permissions(&path, Permissions::from_mode(0o1777))
-                .map_err(file_failed("chmod", &path))?;
+            set_mode(&path, 0o1777)?;
         }
         Ok(scratch)
     }
@@ -90,12 +87,10 @@ impl Scratch {
             let name = file.file_name().unwrap_or_default();
             let copy = place.join(name);
             fs::copy(file, &copy).map_err(file_failed("copy", file))?;
-            fs::set_permissions(&copy, Permissions::from_mode(0o644))
-                .map_err(file_failed("chmod", &copy))?;
+            set_mode(&copy, 0o644)?;
             self.given.push(name.to_owned());
         }
-        fs::set_permissions(&place, Permissions::from_mode(0o1777))
-            .map_err(file_failed("chmod", &place))?;
+        set_mode(&place, 0o1777)?;
         Ok(place)
     }
 
@@ -142,8 +137,8 @@ impl Scratch {
         let Some(list) = with_account(list, uid, gid, home) else {
             return Ok(None);
         };
-        self.write_copy("passwd", list)
-            .map(|copy| Some((seen, copy)))
+        let copy = self.write_copy("passwd", list)?;
+        Ok(Some((seen, copy)))
     }
 
     /// The machine's list of hosts plus these names for its loopback, shown in its place; `None`
@@ -159,21 +154,19 @@ impl Scratch {
         let mut list = fs::read(&seen).map_err(file_failed("read", &seen))?;
         // The first line with a name counts.
         list.splice(..0, format!("127.0.0.1 {}\n", names.join(" ")).into_bytes());
-        self.write_copy("hosts", list)
-            .map(|copy| Some((seen, copy)))
+        let copy = self.write_copy("hosts", list)?;
+        Ok(Some((seen, copy)))
     }
 
     fn write_copy(&self, name: &str, content: Vec<u8>) -> Result<PathBuf, ScratchError> {
         let copy = self.root.join("private").join(name);
         fs::write(&copy, content).map_err(file_failed("create", &copy))?;
         // Not by open: the umask would take bits away.
-        fs::set_permissions(&copy, Permissions::from_mode(0o644))
-            .map_err(file_failed("chmod", &copy))?;
+        set_mode(&copy, 0o644)?;
         Ok(copy)
     }
 
     /// Empty directories of this user, each to be seen in the place of one of the machine's.
-    /// Errors: One that cannot be made, or has no place on the machine.
     pub fn empty_directories(
         &self,
         seen: &[PathBuf],
@@ -236,13 +229,11 @@ impl Scratch {
         if let Some(inside) = copies::inside_copy(&self.copies, seen) {
             return Ok(inside);
         }
-        let found = self
-            .replaced_directories()
-            .into_iter()
-            .find_map(|(directory, real)| {
-                let name = seen.strip_prefix(directory).ok()?;
-                Some((real, name.to_owned()))
-            });
+        let mut replaced = self.replaced_directories().into_iter();
+        let found = replaced.find_map(|(directory, real)| {
+            let name = seen.strip_prefix(directory).ok()?;
+            Some((real, name.to_owned()))
+        });
         found.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is not below /tmp"))
     }
 }
@@ -324,14 +315,16 @@ fn remove_container(directory: &Path) -> io::Result<()> {
     fs::remove_file(directory.join(CONTAINER))
 }
 
-pub fn scratch_halt(error: ScratchError) -> HaltReason {
-    let hint = match error.source.kind() {
-        io::ErrorKind::FileTooLarge => {
-            "name only what a run changes: --fresh DIR; Gradle works without its directory too: --env GRADLE_USER_HOME=/tmp/gradle"
-        }
-        _ => "the state directory must be on a disk with space, writable for loadline",
-    };
-    halt::refusal_halt("making the trial's files", error, hint)
+impl From<ScratchError> for HaltReason {
+    fn from(error: ScratchError) -> Self {
+        let hint = match error.source.kind() {
+            io::ErrorKind::FileTooLarge => {
+                "name only what a run changes: --fresh DIR; Gradle works without its directory too: --env GRADLE_USER_HOME=/tmp/gradle"
+            }
+            _ => "the state directory must be on a disk with space, writable for loadline",
+        };
+        halt::refusal_halt("making the trial's files", error, hint)
+    }
 }
 
 /// Makes the directory with its owner in it. The owner is the target of a link, because a link is
@@ -379,20 +372,20 @@ fn open_directory(directory: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(directory, flags, Mode::empty())?)
 }
 
+fn set_mode(path: &Path, mode: u32) -> Result<(), ScratchError> {
+    let set = fs::set_permissions(path, Permissions::from_mode(mode));
+    set.map_err(file_failed("chmod", path))
+}
+
 fn make_directory(path: &Path, mode: u32) -> Result<(), ScratchError> {
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(path);
+    let mut builder = fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(mode).create(path);
     made.map_err(file_failed("create", path))
 }
 
 fn create_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
 }
 
 fn write_new(path: &Path, text: &str) -> Result<(), ScratchError> {
@@ -441,12 +434,13 @@ mod tests {
 
     #[test]
     fn what_is_too_large_to_copy_is_not_called_a_full_disk() {
-        let hint = |kind: io::ErrorKind| match scratch_halt(file_failed("copy", Path::new("/x"))(
-            kind.into(),
-        )) {
-            HaltReason::Refused(refusal) => refusal.hint,
-            _ => String::new(),
-        };
+        let hint =
+            |kind: io::ErrorKind| match HaltReason::from(file_failed("copy", Path::new("/x"))(
+                kind.into(),
+            )) {
+                HaltReason::Refused(refusal) => refusal.hint,
+                _ => String::new(),
+            };
         assert!(hint(io::ErrorKind::FileTooLarge).contains("--fresh DIR"));
         assert!(hint(io::ErrorKind::StorageFull).contains("a disk with space"));
     }

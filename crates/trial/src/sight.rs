@@ -67,9 +67,8 @@ pub(super) fn blindness_warning(
     let Some(memory) = header.and_then(|header| header.machine.memory_bytes) else {
         let limit = describe_limits(configuration)?;
         reason?;
-        return Some(format!(
-            "the JVM cannot see its limits ({limit}){because}; {REMEDY}"
-        ));
+        let text = format!("the JVM cannot see its limits ({limit}){because}; {REMEDY}");
+        return Some(text);
     };
     let cpus = header.and_then(|header| header.machine.cpus_available);
     let wrong = limit_differences(configuration, Bytes::from_bytes(memory), cpus, &options);
@@ -88,19 +87,16 @@ fn limit_differences(
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Some(limit) = configuration.memory.filter(|limit| memory > *limit) {
-        wrong.push(format!(
-            "{:.0}Mi for its memory (the limit is {limit})",
-            memory.as_mib()
-        ));
+        let mib = memory.as_mib();
+        wrong.push(format!("{mib:.0}Mi for its memory (the limit is {limit})"));
     }
     // A count that the user gave is no mistake: large machines are emulated with it.
     let is_given = options.is_set("ActiveProcessorCount");
     if let (Some(quota), Some(count), false) = (configuration.cpu, cpus, is_given)
         && count > u64::from(quota.ceil())
     {
-        wrong.push(format!(
-            "{count} processors for its own (the limit is {quota} CPU)"
-        ));
+        let text = format!("{count} processors for its own (the limit is {quota} CPU)");
+        wrong.push(text);
     }
     wrong
 }

@@ -145,10 +145,9 @@ impl Site {
             let theirs = self.cpus_of(sets)?;
             left.retain(|cpu| !theirs.contains(cpu));
         }
-        Ok(if left.is_empty() {
-            self.cpus.clone()
-        } else {
-            left
+        Ok(match left.is_empty() {
+            true => self.cpus.clone(),
+            false => left,
         })
     }
 
@@ -167,11 +166,9 @@ impl Site {
         let wanted: Vec<u32> = sets.all_cpus().iter().collect();
         if wanted.iter().any(|cpu| !self.cpus.contains(cpu)) {
             let here = cpus::format_cpu_list(&self.cpus);
-            return Err(RunRefusal::new(
-                format!("the cpuset `{sets}`"),
-                format!("loadline may use CPUs {here} of this machine"),
-                "choose among these CPUs",
-            ));
+            let (what, hint) = (format!("the cpuset `{sets}`"), "choose among these CPUs");
+            let why = format!("loadline may use CPUs {here} of this machine");
+            return Err(RunRefusal::new(what, why, hint));
         }
         Ok(wanted)
     }
@@ -189,9 +186,7 @@ impl Site {
         // A limit around the trial that is not above the trial's own would be measured in its place.
         outer_limits(&self.layout)
             .and_then(|outer| outer_conflict(&outer, &limits))
-            .map_err(|error| {
-                halt::cgroup_refusal("comparing with the limits around loadline", &error)
-            })?;
+            .map_err(|error| halt::cgroup_refusal(COMPARING, &error))?;
         let whole = Cpus::from_whole(self.cpus.len() as u32);
         if let Some(cpu) = own.cpu_quota.filter(|cpu| *cpu > whole) {
             let why = format!("the configuration has a limit of {cpu} CPUs, and there are {whole}");
@@ -218,6 +213,8 @@ impl Site {
         Err(RunRefusal::new("the memory of this machine", why, hint))
     }
 }
+
+const COMPARING: &str = "comparing with the limits around loadline";
 
 fn in_all(own: &CgroupLimits, instances: u32) -> CgroupLimits {
     let times = |cpus: Cpus| Cpus::from_millis(cpus.as_millis().saturating_mul(instances));

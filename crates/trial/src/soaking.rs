@@ -16,7 +16,7 @@ use loadline_jvm::attach::run_jcmd;
 use loadline_jvm::footprint::{direct_buffers, live_heap};
 use loadline_jvm::gclog;
 use loadline_jvm::hsperf::HsperfCounters;
-use loadline_protocol::log::EventLog;
+use loadline_protocol::log::{ChunkContent, EventLog};
 use loadline_protocol::{SoakSettings, TrialEvent};
 use loadline_sizing::Bytes;
 
@@ -32,7 +32,6 @@ const MOST_ASKED: usize = 20_000;
 const LONGEST_READING: Duration = Duration::from_secs(1);
 
 const GENERATIONS: u32 = 3;
-
 const AROUND: Duration = Duration::from_secs(1);
 
 /// GC log that is read at once, in bytes.
@@ -77,9 +76,8 @@ impl SoakRun {
             ..read_point(instances)
         };
         // A log without room ends the trial as incomplete: its pieces do not fit either.
-        let _ = self
-            .log
-            .append_event(&TrialEvent::Soak(Box::new(point.clone())));
+        let event = TrialEvent::Soak(Box::new(point.clone()));
+        let _ = self.log.append_event(&event);
         self.seen.points.push(point);
     }
 
@@ -97,21 +95,14 @@ impl SoakRun {
                 requests: self.requests,
                 ..look
             };
-            let _ = self
-                .log
-                .append_event(&TrialEvent::Look(Box::new(look.clone())));
+            let event = TrialEvent::Look(Box::new(look.clone()));
+            let _ = self.log.append_event(&event);
             self.seen.looks.push(look);
         }
     }
 
     pub(crate) fn finish_soak(mut self, log: &EventLog) -> SoakEvidence {
-        use loadline_protocol::log::ChunkContent;
-        if let Ok(reader) = log.open_reader() {
-            fold_collections(
-                &mut self.seen.points,
-                reader.join_chunks(ChunkContent::GcLog, 0),
-            );
-        }
+        fold_log(&mut self.seen.points, log);
         self.seen
     }
 }
@@ -133,10 +124,7 @@ impl OutagePoints {
 
     /// Puts them into the seconds in which they were taken, with what the GC log says of the heap.
     pub(crate) fn fold_into_seconds(mut self, log: &EventLog, seconds: &mut [SecondEvidence]) {
-        use loadline_protocol::log::ChunkContent;
-        if let Ok(reader) = log.open_reader() {
-            fold_collections(&mut self.points, reader.join_chunks(ChunkContent::GcLog, 0));
-        }
+        fold_log(&mut self.points, log);
         // Into the first are folded all collections since the JVM's start.
         if let Some(first) = self.points.first_mut() {
             first.heap_after = None;
@@ -150,6 +138,12 @@ impl OutagePoints {
                 second.heap_after = point.heap_after;
             }
         }
+    }
+}
+
+fn fold_log(points: &mut [SoakPoint], log: &EventLog) {
+    if let Ok(reader) = log.open_reader() {
+        fold_collections(points, reader.join_chunks(ChunkContent::GcLog, 0));
     }
 }
 
@@ -173,10 +167,7 @@ pub fn fold_collections(points: &mut [SoakPoint], log: impl Read) {
             if let (Some(at), Some(heap)) = (pause.end.monotonic_ns, pause.heap) {
                 let place = points.partition_point(|p| p.at_ns < at);
                 if let Some(point) = points.get_mut(place) {
-                    let (before, after) = (
-                        Bytes::from_bytes(heap.before),
-                        Bytes::from_bytes(heap.after),
-                    );
+                    let [before, after] = [heap.before, heap.after].map(Bytes::from_bytes);
                     point.heap_before = point.heap_before.max(Some(before));
                     point.heap_after =
                         Some(point.heap_after.map_or(after, |least| least.min(after)));
@@ -188,21 +179,15 @@ pub fn fold_collections(points: &mut [SoakPoint], log: impl Read) {
 
 fn read_point(instances: &[Instance]) -> SoakPoint {
     let processes: Vec<u32> = instances.iter().flat_map(Instance::process_ids).collect();
-    let statuses: Vec<String> = processes
-        .iter()
-        .filter_map(|pid| read_status(*pid))
-        .collect();
+    let statuses = processes.iter().filter_map(|pid| read_status(*pid));
+    let statuses: Vec<String> = statuses.collect();
     let sum = |name: &str| {
-        statuses
-            .iter()
-            .filter_map(|s| status_number(s, name))
-            .reduce(u64::saturating_add)
+        let numbers = statuses.iter().filter_map(|s| status_number(s, name));
+        numbers.reduce(u64::saturating_add)
     };
     let kib = |name: &str| sum(name).map(Bytes::from_kib);
-    let open: Vec<(u64, u64)> = processes
-        .iter()
-        .filter_map(|pid| descriptors(*pid))
-        .collect();
+    let open = processes.iter().filter_map(|pid| descriptors(*pid));
+    let open: Vec<(u64, u64)> = open.collect();
     let begin = Instant::now();
     let counters: Vec<HsperfCounters> = processes
         .iter()

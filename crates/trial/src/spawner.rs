@@ -36,14 +36,9 @@ pub enum ParentError {
 /// is for loadline, which tells its parts.
 pub fn part_command(program: &Path, part: &str) -> Command {
     let mut command = Command::new(program);
-    command
-        .arg(part)
-        .env_clear()
-        .current_dir("/")
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.arg(part).env_clear().current_dir("/");
+    command.process_group(0).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 

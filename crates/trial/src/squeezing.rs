@@ -61,7 +61,7 @@ pub(crate) struct Squeezing {
     steps: Vec<SqueezeStep>,
     seconds: Vec<SecondEvidence>,
     end: Option<SqueezeEnd>,
-    after: Option<Bytes>,
+    pub(crate) after: Option<Bytes>,
 }
 
 struct Mark {
@@ -151,10 +151,6 @@ impl Squeezing {
 
     pub(crate) fn is_settled(&self) -> bool {
         self.stage == Stage::Settled
-    }
-
-    pub(crate) fn limit_after(&self) -> Option<Bytes> {
-        self.after
     }
 
     pub(crate) fn end(&mut self, ended: Option<(String, bool)>) {
@@ -264,19 +260,18 @@ impl Squeezing {
             Ok(LimitChange::Taken) => {
                 self.limit = next;
                 self.is_pressed = true;
-                match next > target {
-                    true => Stage::Settling { target, busy },
-                    false => {
-                        // It stays until this is dropped: the phase behind is judged at it.
-                        self.after = Some(target);
-                        Stage::Settled
-                    }
+                if next > target {
+                    Stage::Settling { target, busy }
+                } else {
+                    // It stays until this is dropped: the phase behind is judged at it.
+                    self.after = Some(target);
+                    Stage::Settled
                 }
             }
-            Ok(LimitChange::Busy) if busy < MOST_BUSY => Stage::Settling {
-                target,
-                busy: busy + 1,
-            },
+            Ok(LimitChange::Busy) if busy < MOST_BUSY => {
+                let busy = busy + 1;
+                Stage::Settling { target, busy }
+            }
             _ => {
                 self.release();
                 Stage::Settled

@@ -223,7 +223,7 @@ impl StudyCourse {
             let (steps, end) = squeezing.told();
             self.seen.steps = steps;
             self.seen.end = end.unwrap_or(SqueezeEnd::OutOfTime);
-            self.seen.limit_after = squeezing.limit_after();
+            self.seen.limit_after = squeezing.after;
         }
     }
 
@@ -241,16 +241,12 @@ impl StudyCourse {
         let asked = instance.process_ids().iter().find_map(ask);
         asked.or_else(|| {
             // OpenJ9, or a JVM that takes no orders: its log says what collections left.
-            let log = instance
-                .container
-                .open_file(order.gc_log.as_deref()?)
-                .ok()?;
+            let path = order.gc_log.as_deref()?;
+            let log = instance.container.open_file(path).ok()?;
             let log = gclog::read(log.take(LARGEST_LOG), usize::MAX);
             let heaps = log.pauses.iter().rev().filter_map(|pause| pause.heap);
-            heaps
-                .take(COLLECTIONS)
-                .map(|heap| Bytes::from_bytes(heap.after))
-                .min()
+            let last = heaps.take(COLLECTIONS).map(|heap| heap.after);
+            last.min().map(Bytes::from_bytes)
         })
     }
 

@@ -6,7 +6,7 @@
 //! apart: a difference is off by 100 ms of growth at most.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::ops::Sub;
 
 use loadline_analysis::record::{CgroupEvidence, SecondEvidence};
 use loadline_cgroup::MemorySample;
@@ -121,32 +121,19 @@ fn second_between(
     }
 }
 
-fn growth_between<T: CounterGrowth>(
+fn growth_between<T: Copy + Ord + Sub<Output = T>>(
     begin: Option<&SampleRow>,
     end: Option<&SampleRow>,
     get: fn(&SampleRow) -> Option<T>,
 ) -> Option<T> {
-    Some(get(end?)?.growth_since(get(begin?)?))
-}
-
-trait CounterGrowth: Sized {
-    fn growth_since(self, begin: Self) -> Self;
-}
-
-impl CounterGrowth for u64 {
-    fn growth_since(self, begin: Self) -> Self {
-        self.saturating_sub(begin)
-    }
-}
-
-impl CounterGrowth for Duration {
-    fn growth_since(self, begin: Self) -> Self {
-        self.saturating_sub(begin)
-    }
+    let (begin, end) = (get(begin?)?, get(end?)?);
+    Some(end.max(begin) - begin)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use loadline_sizing::Bytes;
 
     use super::*;

@@ -27,7 +27,6 @@ pub struct SiteSweep {
 impl Site {
     /// Removes leftovers of dead owners; what a living loadline has is not touched. Called at
     /// start and by `loadline clean`.
-    /// Errors: [`RunRefusal`] when the cgroups cannot be listed.
     pub fn sweep_leftovers(&self) -> Result<SiteSweep, RunRefusal> {
         let proc = Path::new("/proc");
         // First: an engine that is still starting one would make the groups again.
@@ -39,9 +38,8 @@ impl Site {
         if let Some(root) = &self.options.scratch_root {
             let (directories, failures) = scratch::sweep_scratch(root, proc);
             swept.directories = directories;
-            swept
-                .failures
-                .extend(failures.iter().map(ToString::to_string));
+            let failures = failures.iter().map(ToString::to_string);
+            swept.failures.extend(failures);
         }
         Ok(swept)
     }
@@ -49,10 +47,6 @@ impl Site {
     /// The same, and every container of these engines that a dead loadline of this machine made,
     /// whichever state directory it had: if it was killed while an engine worked for it, the
     /// container may not be noted anywhere.
-    ///
-    /// # Errors
-    ///
-    /// As [`Site::sweep_leftovers`].
     pub fn sweep_with(&self, engines: &[ContainerEngine]) -> Result<SiteSweep, RunRefusal> {
         let (mut containers, mut failures) = (Vec::new(), Vec::new());
         for engine in engines {
@@ -75,10 +69,8 @@ impl Site {
 /// This machine, in sixteen hexadecimal digits: marks its objects elsewhere.
 pub fn client_id() -> String {
     let id = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    let name = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy().into_owned();
     let mut hasher = DefaultHasher::new();
     (id, name).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
@@ -102,15 +94,12 @@ pub fn is_dead(name: &str, proc: &Path) -> bool {
 fn sweep_groups(layout: &CgroupLayout, proc: &Path) -> Result<SiteSweep, RunRefusal> {
     let done = loadline_cgroup::sweep_cgroups(layout, |name| is_dead(name, proc), DEADLINE)
         .map_err(|error| halt::cgroup_refusal("looking for leftovers of earlier trials", &error))?;
+    let failures = done.failed.iter();
+    let failures = failures.map(|(name, error)| format!("{name}: {error}"));
     Ok(SiteSweep {
         groups: done.removed,
         killed: done.killed,
-        containers: Vec::new(),
-        directories: Vec::new(),
-        failures: done
-            .failed
-            .iter()
-            .map(|(name, error)| format!("{name}: {error}"))
-            .collect(),
+        failures: failures.collect(),
+        ..SiteSweep::default()
     })
 }

@@ -326,18 +326,10 @@ impl OngoingTrial<'_> {
             {
                 self.give_up(load.phase, reason);
             }
-            if let Some(soaking) = self
-                .soaking
-                .as_mut()
-                .filter(|_| load.phase != TrialPhase::WarmUp)
-            {
+            if let (false, Some(soaking)) = (load.phase == TrialPhase::WarmUp, &mut self.soaking) {
                 soaking.take_due_point(load.phase, &self.instances.all);
             }
-            if let Some(around) = self
-                .around
-                .as_mut()
-                .filter(|_| load.phase == TrialPhase::Measure)
-            {
+            if let (true, Some(around)) = (load.phase == TrialPhase::Measure, &mut self.around) {
                 around.take_due_point(&self.instances.all);
             }
             let study = self.study.as_mut().zip(self.instances.all.first());
@@ -404,9 +396,8 @@ impl OngoingTrial<'_> {
             (start, end) = (start.min(start_ns), end.max(end_ns));
             let state = &mut instance.state;
             state.users = users;
-            state
-                .load_ends
-                .extend(seconds.iter().map(|second| second.at_ns));
+            let ends = seconds.iter().map(|second| second.at_ns);
+            state.load_ends.extend(ends);
             if load.phase == TrialPhase::Measure && cut_pauses > 0 {
                 state.warnings.push(format!(
                     "{cut_pauses} pauses of users were cut short: a request was due and all {} \
@@ -468,13 +459,8 @@ impl OngoingTrial<'_> {
         };
         let began = self.instances.begin_phase(TrialPhase::Stop);
         self.end_load_tool();
-        let mut parts = ending::end_instances(
-            &mut self.instances,
-            self.order,
-            program,
-            (grace, is_given_up),
-            log,
-        );
+        let how = (grace, is_given_up);
+        let mut parts = ending::end_instances(&mut self.instances, self.order, program, how, log);
         let mut evidence = match parts.len() {
             1 => parts.remove(0),
             _ => together::merge_instances(parts),
@@ -490,14 +476,12 @@ impl OngoingTrial<'_> {
         // Removes the remains of the containers.
         let rooms = std::mem::take(&mut self.instances.rooms);
         drop(self.instances);
-        rooms
-            .iter()
-            .for_each(|room| room.record_cause(&mut evidence));
-        self.phases.push(PhaseSpan {
-            phase: TrialPhase::Stop,
-            start: began,
-            end: monotonic_ns(),
-        });
+        for room in rooms {
+            room.record_cause(&mut evidence);
+        }
+        let (phase, end) = (TrialPhase::Stop, monotonic_ns());
+        let start = began;
+        self.phases.push(PhaseSpan { phase, start, end });
         match halted {
             Some(HaltReason::Failed(failure)) => evidence.failure = Some(failure),
             Some(halt) => return Err(halt),
@@ -533,10 +517,8 @@ fn cannot_pass(
     let is_known = load.phase == TrialPhase::Measure && order.load_command.is_none();
     let slo = order.give_up.as_ref().filter(|_| is_known)?;
     let most = load.plan.model.most_requests()?;
-    let seconds: Vec<_> = generators
-        .iter()
-        .map(GeneratorProcess::passed_seconds)
-        .collect();
+    let seconds = generators.iter().map(|generator| &generator.seconds[..]);
+    let seconds: Vec<_> = seconds.collect();
     early::why_load_fails(slo, most, &seconds)
 }
 

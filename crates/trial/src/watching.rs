@@ -68,10 +68,8 @@ pub(crate) fn pause_evidence<C: Iterator<Item = estimate::CounterSample>>(
     };
     let (throttled_ns, lost) = kept_spans(&throttled, measure);
     let (partly_throttled_ns, partly_lost) = kept_spans(&partly, measure);
-    let lists = [
-        ("throttled spans", lost),
-        ("partly throttled spans", partly_lost),
-    ];
+    let partly_lost = ("partly throttled spans", partly_lost);
+    let lists = [("throttled spans", lost), partly_lost];
     let unplaced = unplaced_warning(counters(), report, pace, measure);
     let warnings = no_room(&lists).into_iter().chain(unplaced).collect();
     let evidence = PauseEvidence {
@@ -146,10 +144,9 @@ fn place_throttling<C: Iterator<Item = estimate::CounterSample>>(
 ) -> (&'static str, Duration, TimeSpans) {
     let first = counters().next();
     let has_cpus = first.as_ref().is_some_and(|c| !c.per_cpu.is_empty());
-    let flatline = if has_cpus {
-        FLATLINE_PER_CPU
-    } else {
-        "flatline"
+    let flatline = match has_cpus {
+        true => FLATLINE_PER_CPU,
+        false => "flatline",
     };
     match (pace, report.phase_lock) {
         (_, _) if first.is_none() => ("none", INTERVAL, TimeSpans::default()),

@@ -42,7 +42,6 @@ pub struct BuildFiles {
 }
 
 /// The builds of these files: those of Maven are one.
-/// Errors: What cannot be read, and why.
 pub fn read_builds(paths: &[PathBuf]) -> Result<Vec<BuildFiles>, RunRefusal> {
     let mut builds: Vec<BuildFiles> = Vec::new();
     let mut launcher = Vec::new();

@@ -6,8 +6,7 @@
 use std::collections::HashSet;
 
 use loadline_sizing::Bytes;
-use loadline_sizing::options::parse_size;
-use loadline_sizing::options::words;
+use loadline_sizing::options::{parse_size, words};
 use serde_json::Value;
 
 use super::fields::{MOST_WORDS, last_path_segment, list_items, program_texts, variables};

@@ -192,10 +192,8 @@ fn rightsize_rule(given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {
         why,
         hint: "soak the application (loadline soak RESULT --for 10m) and name that result: --measured RESULT",
     };
-    let input = given
-        .behaviour
-        .as_ref()
-        .map_err(|why| no_answer(why.clone()))?;
+    let input = given.behaviour.as_ref();
+    let input = input.map_err(|why| no_answer(why.clone()))?;
     let answer = rightsize::calculate(input).map_err(|why| no_answer(why.to_string()))?;
     Ok(ContainerAdvice {
         label: "rightsize".to_owned(),

@@ -82,11 +82,8 @@ fn port_of(one: &Table, at: &ServiceLocation<'_>) -> Result<Option<Vec<ServicePo
             .transpose()
     };
     let (published, protocol) = (text("published")?, text("protocol")?);
-    let joined = [published, text("target")?]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(":");
+    let both = [published, text("target")?].into_iter();
+    let joined = both.flatten().collect::<Vec<_>>().join(":");
     let protocol = protocol.unwrap_or_else(|| "tcp".to_owned());
     Ok(short_ports(&format!("{joined}/{protocol}"), true))
 }

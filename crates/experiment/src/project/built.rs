@@ -52,7 +52,6 @@ const BESIDE: [&str; 5] = [
     "-stubs.jar",
 ];
 const BEFORE: &str = "original-";
-
 const MOST: usize = 10_000;
 
 pub(super) fn find_tool(place: &ProjectDirectory<'_>) -> Option<ProjectGuess<BuildTool>> {

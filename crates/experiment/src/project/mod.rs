@@ -253,12 +253,8 @@ fn dockerfile_options(place: &ProjectDirectory<'_>) -> Vec<String> {
             .get(..5)
             .is_some_and(|w| w.eq_ignore_ascii_case("FROM "))
     };
-    let from = text
-        .lines()
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rposition(begins_stage)
-        .unwrap_or_default();
+    let mut lines = text.lines().collect::<Vec<_>>().into_iter();
+    let from = lines.rposition(begins_stage).unwrap_or_default();
     let counts = |line: &&str| {
         let word = line.split_whitespace().next().unwrap_or_default();
         ["ENTRYPOINT", "CMD", "ENV"]

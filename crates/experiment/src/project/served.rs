@@ -8,8 +8,7 @@ use serde_json::Value;
 use super::deployed::{ComposedApp, DeployedManifest};
 use super::{ProjectDirectory, ProjectGuess};
 use crate::compose::scalar;
-use crate::manifest;
-use crate::shipped;
+use crate::{manifest, shipped};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServedEndpoint {

@@ -16,11 +16,11 @@ pub(super) fn check_version(
     let Some(said) = &app.version else {
         return Ok(None);
     };
-    let Some(name) = version_name(said.inner_value()) else {
+    let Some(name) = version_name(said) else {
         let problem = format!(
             "that is not a version: write 1 to {LONGEST_VERSION} characters without control characters"
         );
-        return Err(source.error_at(said.origin(), problem, "write version = \"1.4.2\""));
+        return Err(source.error_at(said, problem, "write version = \"1.4.2\""));
     };
     Ok(Some(name.to_owned()))
 }
@@ -42,7 +42,7 @@ pub(super) fn of_level<T>(
     if image.is_none() && first.is_empty() {
         let problem = format!("the command of the level `{}` is empty", table.label);
         let hint = "name a program: command = [\"build/native/orders\"]";
-        return Err(source.error_at(entry.origin(), problem, hint));
+        return Err(source.error_at(entry, problem, hint));
     }
     if image.is_none() {
         client::refuse_client_command(&table.command, source)?;

@@ -42,10 +42,8 @@ const VALUED: &str = "-p --publish -e --env --env-file -v --volume --mount --nam
     --user -w --workdir";
 
 fn image_of_run(command: &[String]) -> Option<&str> {
-    let mut words = command
-        .iter()
-        .map(String::as_str)
-        .skip_while(|word| *word != "run");
+    let words = command.iter();
+    let mut words = words.map(String::as_str).skip_while(|word| *word != "run");
     words.next()?;
     while let Some(word) = words.next() {
         match word.starts_with('-') {

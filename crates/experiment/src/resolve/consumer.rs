@@ -20,7 +20,7 @@ pub(super) fn refuse_request_objectives(
         return Ok(());
     };
     Err(source.error_at(
-        text.origin(),
+        text,
         format!("`{objective}` is about requests, but without a URL no requests are sent"),
         "write objectives about metrics such as 'lag: max<1000', start<20s, or 'load passes' for a drive command; or name the URL that takes requests: url of [load] (--url)",
     ))

@@ -16,18 +16,16 @@ pub const AUTO_CPU: &str = "auto";
 /// No limit, and no search for one.
 pub const NO_CPU_LIMIT: &str = "none";
 
-/// Whether an amount of CPU is to be chosen.
 pub(crate) fn is_auto(amount: Option<&Text>) -> bool {
-    amount.is_some_and(|text| text.inner_value() == AUTO_CPU)
+    amount.is_some_and(|text| **text == AUTO_CPU)
 }
 
 /// Whether an amount of CPU is a number.
 pub(crate) fn is_amount(text: &Text) -> bool {
-    ![AUTO_CPU, NO_CPU_LIMIT].contains(&text.inner_value().as_str())
+    ![AUTO_CPU, NO_CPU_LIMIT].contains(&text.as_str())
 }
 
 impl Experiment {
-    /// Whether `size` chooses the CPU limit or request.
     pub fn searches_cpu(&self) -> bool {
         self.search.is_cpu_asked || self.search.cpu_policy == CpuPolicy::Both
     }

@@ -23,14 +23,14 @@ pub(super) fn check_metrics(
     let url = url.map(|url| metrics_url(url, source)).transpose()?;
     if let (Some((name, text)), None) = (table.series.first_key_value(), &url) {
         return Err(source.error_at(
-            text.origin(),
+            text,
             format!("the metric {name} has no address to be read from"),
             "name it: --metrics http://localhost:8080/metrics (url of [metrics]), or read a number from a command: --probe NAME=COMMAND",
         ));
     }
     if let (Some(text), true) = (&table.url, table.series.is_empty()) {
         return Err(source.error_at(
-            text.origin(),
+            text,
             "no metric to read there is named",
             "name one: --metric 'lag=records_lag' (series of [metrics]), or leave the address out",
         ));
@@ -66,7 +66,7 @@ pub(super) fn check_metrics(
             ),
         };
         let problem = format!("the SLO has `{name}: {objective}`, but no metric is called {name}");
-        return Err(source.error_at(file.slo.origin(), problem, hint));
+        return Err(source.error_at(&file.slo, problem, hint));
     }
     for named in &slo.by_request {
         if is_known(&named.request) && !matches!(named.objective, Objective::Metric(_)) {
@@ -78,7 +78,7 @@ pub(super) fn check_metrics(
                 "a metric's bound is a number in its own unit: {}: max<1000",
                 named.request
             );
-            return Err(source.error_at(file.slo.origin(), problem, hint));
+            return Err(source.error_at(&file.slo, problem, hint));
         }
     }
     Ok((!known.is_empty()).then_some(metrics))
@@ -96,7 +96,7 @@ fn metrics_url(text: &Text, source: &ExperimentSource<'_>) -> Checked<String> {
     match url.is_tls {
         false => Ok(url.to_string()),
         true => Err(source.error_at(
-            text.origin(),
+            text,
             format!("`{url}` is https, and metrics are read over plain http"),
             "give the application a plain port for its metrics, or read them by a command: --probe 'NAME=curl -sk URL'",
         )),

@@ -18,7 +18,7 @@ pub(super) fn check_peak(
         let unmeasured = experiment.slo.peak.first().map(print_peak_objective);
         return unmeasured.map_or(Ok(()), |objective| {
             Err(source.error_at(
-                slo.origin(),
+                slo,
                 format!("`{objective}` is about a peak, but the load has none"),
                 "set its height: peak = \"2x\" in [load] (--peak 2x), or leave the objective out",
             ))

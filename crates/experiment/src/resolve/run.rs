@@ -16,7 +16,6 @@ use crate::program::build_tool;
 use crate::wire::{AppTable, ExperimentFile};
 
 const LONGEST_RUN: Duration = Duration::from_secs(600);
-
 pub(super) const PROVE_RUN: u32 = 5;
 
 /// The expected end of the run; `None` for a service.
@@ -30,7 +29,7 @@ pub(super) fn check_run(
     if app.ends != Some(true) {
         return match of_run.first() {
             Some(objective) => Err(source.error_at(
-                file.slo.origin(),
+                &file.slo,
                 format!("`{objective}` is about a job, and this application is a service"),
                 "say that it ends: ends = true in [app] (--job)",
             )),
@@ -41,7 +40,7 @@ pub(super) fn check_run(
     let is_other = is_other || !slo.by_request.is_empty() || !slo.peak.is_empty();
     if is_other || !slo.outage.is_empty() {
         return Err(source.error_at(
-            file.slo.origin(),
+            &file.slo,
             format!("`{slo}` has an objective about requests, and a run that ends gets none"),
             "write time<60s, cpu<300s, slower<10%, exit=0, heap<80% or gc<10%; a service that answers requests is measured without --job",
         ));
@@ -92,7 +91,7 @@ pub(super) fn options_variable(
     let Some(to) = &app.options_to else {
         return Ok(None);
     };
-    let refuse = |problem: String, hint: &str| Err(source.error_at(to.origin(), problem, hint));
+    let refuse = |problem: String, hint: &str| Err(source.error_at(to, problem, hint));
     let program = app.command.first().map_or("", String::as_str);
     if app.image.is_some()
         || Path::new(program)
@@ -105,7 +104,7 @@ pub(super) fn options_variable(
         return refuse(problem.to_owned(), hint);
     }
     let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    match to.inner_value().as_str() {
+    match to.as_str() {
         "all" => Ok(Some(TOOL_OPTIONS.to_owned())),
         "launcher" => match build_tool(&app.command).and_then(|tool| tool.options_variable) {
             Some(variable) => Ok(Some(variable.to_owned())),

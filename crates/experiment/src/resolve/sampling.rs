@@ -16,20 +16,13 @@ pub(super) fn sampling(
     text: Option<&Text>,
     source: &ExperimentSource<'_>,
 ) -> Checked<SamplingRate> {
-    match text {
-        None => Ok(SamplingRate::Period),
-        Some(text) if text.inner_value().trim() == "period" => Ok(SamplingRate::Period),
-        Some(text) => {
-            let distance = source.positive_time(Some(text), SAMPLES_RANGE.1, "samples")?;
-            if distance < SAMPLES_RANGE.0 || distance > SAMPLES_RANGE.1 {
-                let problem = format!("samples = {} is out of range", text.inner_value());
-                return Err(source.error_at(
-                    text.origin(),
-                    problem,
-                    "write period, or 1ms to 100ms",
-                ));
-            }
-            Ok(SamplingRate::Every(distance))
-        }
+    let Some(text) = text.filter(|text| text.trim() != "period") else {
+        return Ok(SamplingRate::Period);
+    };
+    let distance = source.positive_time(Some(text), SAMPLES_RANGE.1, "samples")?;
+    if distance < SAMPLES_RANGE.0 || distance > SAMPLES_RANGE.1 {
+        let problem = format!("samples = {text} is out of range");
+        return Err(source.error_at(text, problem, "write period, or 1ms to 100ms"));
     }
+    Ok(SamplingRate::Every(distance))
 }

@@ -34,17 +34,11 @@ impl StubFile {
         let answer = |seen: ClassAnswers| AnswerTable {
             weight: Some(ValueWithOrigin::from_flag(STUB, seen.requests as f64)),
             status: Some(ValueWithOrigin::from_flag(STUB, seen.status)),
-            headers: BTreeMap::new(),
-            body: None,
-            body_file: None,
             body_bytes: Some(ValueWithOrigin::from_flag(STUB, seen.mean_bytes)),
-            latency: None,
-            jitter: None,
-            distribution: None,
-            shape: None,
             recorded: recorded(&seen).map(|_| ValueWithOrigin::from_flag(STUB, origin.clone())),
             histogram: recorded(&seen).map(|durations| histogram::encode_histogram(&durations)),
             r#match: ValueWithOrigin::from_flag(STUB, seen.class),
+            ..AnswerTable::default()
         };
         Self {
             answer: seen.into_iter().map(answer).collect(),
@@ -59,7 +53,7 @@ impl StubFile {
 
 /// An answer of a stub. The first `match` that fits a request counts; among several with the same
 /// `match` the weights decide at random.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AnswerTable {
     /// Method and path: `GET /prices/*`. `*` is what lies between two slashes (also the method), `**`

@@ -70,7 +70,7 @@ impl GrpcCall {
                     is_last.then_some(None)
                 }
                 Ok(Some(Http2Frame::Headers { is_last, .. })) => {
-                    match self.decoder.decode_block(self.reader.header_block()) {
+                    match self.decoder.decode_block(&self.reader.block) {
                         Err(violation) => return Some(Err(violation.to_string())),
                         Ok(head) => is_last.then_some(head.grpc_status),
                     }

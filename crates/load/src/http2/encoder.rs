@@ -10,7 +10,8 @@ use crate::template::{TemplateVariables, TextTemplate};
 
 /// Octets of the peer's table that are used: the default, which every peer begins with.
 const TABLE: usize = 4096;
-const NEWEST: usize = STATIC_NAMES.len() + 1;
+/// The index of the newest entry: the static table has 61.
+const NEWEST: usize = 62;
 
 #[derive(Debug, Default)]
 pub(crate) struct FixedFields {
@@ -130,13 +131,6 @@ pub(crate) struct HpackEncoder {
 }
 
 impl HpackEncoder {
-    pub(crate) fn reset_table(&mut self) {
-        self.places.clear();
-        self.count = 0;
-        self.is_off = false;
-        self.must_tell = false;
-    }
-
     /// The peer changes the size of its table. One below the default is not used at all.
     pub(crate) fn resize(&mut self, size: u32) {
         if (size as usize) < TABLE {
@@ -292,7 +286,7 @@ mod tests {
         case.encoder.resize(100);
         assert_eq!(case.render(&fields), [0x20, 0, 1, b'x', 1, b'1']);
         assert_eq!(case.render(&fields), [0, 1, b'x', 1, b'1']);
-        case.encoder.reset_table();
+        case.encoder = HpackEncoder::default();
         case.encoder.resize(65_536);
         assert_eq!(case.render(&fields), [0x40, 1, b'x', 1, b'1']);
     }

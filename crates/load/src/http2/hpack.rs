@@ -5,6 +5,7 @@
 //! values are not even decoded.
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use super::{Http2Violation, huffman};
 
@@ -17,69 +18,20 @@ const GRPC: &[u8] = b"application/grpc";
 /// Mapping".
 pub(crate) const GRPC_UNKNOWN: u16 = 2;
 
-pub(super) const STATIC_NAMES: [&str; 61] = [
-    ":authority",
-    ":method",
-    ":method",
-    ":path",
-    ":path",
-    ":scheme",
-    ":scheme",
-    ":status",
-    ":status",
-    ":status",
-    ":status",
-    ":status",
-    ":status",
-    ":status",
-    "accept-charset",
-    "accept-encoding",
-    "accept-language",
-    "accept-ranges",
-    "accept",
-    "access-control-allow-origin",
-    "age",
-    "allow",
-    "authorization",
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "content-length",
-    "content-location",
-    "content-range",
-    "content-type",
-    "cookie",
-    "date",
-    "etag",
-    "expect",
-    "expires",
-    "from",
-    "host",
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-    "last-modified",
-    "link",
-    "location",
-    "max-forwards",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "range",
-    "referer",
-    "refresh",
-    "retry-after",
-    "server",
-    "set-cookie",
-    "strict-transport-security",
-    "transfer-encoding",
-    "user-agent",
-    "vary",
-    "via",
-    "www-authenticate",
-];
+/// The names of the static table (RFC 7541, appendix A), in its order.
+pub(super) static STATIC_NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    ":authority :method :method :path :path :scheme :scheme :status :status :status \
+    :status :status :status :status accept-charset accept-encoding accept-language \
+    accept-ranges accept access-control-allow-origin age allow authorization \
+    cache-control content-disposition content-encoding content-language content-length \
+    content-location content-range content-type cookie date etag expect expires from \
+    host if-match if-modified-since if-none-match if-range if-unmodified-since \
+    last-modified link location max-forwards proxy-authenticate proxy-authorization \
+    range referer refresh retry-after server set-cookie strict-transport-security \
+    transfer-encoding user-agent vary via www-authenticate"
+        .split(' ')
+        .collect()
+});
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecodedHead {
@@ -132,12 +84,6 @@ impl Default for HpackDecoder {
 }
 
 impl HpackDecoder {
-    pub fn clear_table(&mut self) {
-        self.table.clear();
-        self.size = 0;
-        self.limit = TABLE_LIMIT;
-    }
-
     /// Decodes a whole block.
     /// Errors: [`Http2Violation::Compression`] where the block ends too early, refers to nothing,
     /// or has a status or length that is no number or comes twice.

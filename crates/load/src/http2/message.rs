@@ -5,14 +5,12 @@
 /// Not compressed or compressed, then the length.
 const PREFIX: usize = 5;
 
-/// Appends a message with its prefix.
 pub fn push_message(out: &mut Vec<u8>, message: &[u8]) {
     out.push(0);
     out.extend((message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
 }
 
-/// Errors: Why the body is no row of whole messages.
 pub(super) fn split_messages(mut body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut messages = Vec::new();
     while let Some(([compressed, length @ ..], rest)) = body.split_first_chunk::<PREFIX>() {

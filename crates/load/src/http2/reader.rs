@@ -45,8 +45,9 @@ struct FrameHeader {
     stream: u32,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum FrameReaderState {
+    #[default]
     Header,
     PadLength(FrameHeader),
     /// Inside the body of a DATA frame, followed by `padding` octets (including the length field).
@@ -59,37 +60,16 @@ enum FrameReaderState {
     Payload(FrameHeader),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FrameReader {
     state: FrameReaderState,
     partial: Vec<u8>,
-    block: Vec<u8>,
+    /// The header block of the last [`Http2Frame::Headers`].
+    pub block: Vec<u8>,
     open_block: Option<(u32, bool)>,
 }
 
-impl Default for FrameReader {
-    fn default() -> Self {
-        Self {
-            state: FrameReaderState::Header,
-            partial: Vec::new(),
-            block: Vec::new(),
-            open_block: None,
-        }
-    }
-}
-
 impl FrameReader {
-    pub fn reset_reader(&mut self) {
-        self.state = FrameReaderState::Header;
-        self.partial.clear();
-        self.open_block = None;
-    }
-
-    /// The header block of the last [`Http2Frame::Headers`].
-    pub fn header_block(&self) -> &[u8] {
-        &self.block
-    }
-
     pub fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -351,7 +331,7 @@ mod tests {
                         }
                     }
                     Http2Frame::Headers { .. } => {
-                        said.push(format!("{frame:?} {:?}", reader.header_block()))
+                        said.push(format!("{frame:?} {:?}", reader.block))
                     }
                     other => said.push(format!("{other:?}")),
                 }

@@ -8,10 +8,9 @@
 use std::collections::VecDeque;
 
 use super::frame::{self, HEADER};
-use super::hpack;
 use super::reader::{FrameReader, Http2Frame};
 use super::settings::MAX_WINDOW;
-use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation};
+use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation, hpack};
 use crate::connection::{BodySearch, InFlight};
 use crate::outcome::ErrorKind;
 use crate::plan::Expectation;
@@ -26,7 +25,7 @@ const MOST_REPLIES: u32 = 1000;
 const CREDIT: u32 = 1 << 30;
 const LAST_STREAM: u32 = MAX_WINDOW;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct StreamRoom {
     pub(crate) request: Option<InFlight>,
     pub(crate) rendered: Vec<u8>,
@@ -57,7 +56,7 @@ pub(crate) struct StreamEnd {
     pub(crate) result: Result<(Response, bool), ErrorKind>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Http2Connection {
     reader: FrameReader,
     decoder: HpackDecoder,
@@ -75,7 +74,7 @@ pub(crate) struct Http2Connection {
     initial_window: i64,
     window: i64,
     received: u32,
-    is_settled: bool,
+    pub(crate) is_settled: bool,
     is_closing: bool,
     pub(crate) out: Vec<u8>,
     pub(crate) written: usize,
@@ -87,47 +86,23 @@ pub(crate) struct Http2Connection {
 impl Http2Connection {
     pub(crate) fn new(places: u32, expect: &Expectation) -> Self {
         let place = || StreamRoom {
-            request: None,
-            rendered: Vec::new(),
-            head_only: false,
-            answer: ResponseSoFar::default(),
             search: expect.body_contains.as_deref().map(BodySearch::new),
-            body_sent: 0,
-            body_length: 0,
-            window: 0,
-            received: 0,
+            ..StreamRoom::default()
         };
         let mut session = Self {
-            reader: FrameReader::default(),
-            decoder: HpackDecoder::default(),
-            encoder: HpackEncoder::default(),
             places: (0..places).map(|_| place()).collect(),
             streams: vec![0; places as usize],
             free: (0..places as usize).rev().collect(),
-            waiting: VecDeque::new(),
-            next_stream: 0,
-            active: 0,
-            uploads: 0,
-            max_streams: 0,
-            max_payload: 0,
-            initial_window: 0,
-            window: 0,
-            received: 0,
-            is_settled: false,
-            is_closing: false,
-            out: Vec::new(),
-            written: 0,
-            replies: 0,
-            held: 0,
+            ..Self::default()
         };
         session.reset_connection();
         session
     }
 
     pub(crate) fn reset_connection(&mut self) {
-        self.reader.reset_reader();
-        self.decoder.clear_table();
-        self.encoder.reset_table();
+        self.reader = FrameReader::default();
+        self.decoder = HpackDecoder::default();
+        self.encoder = HpackEncoder::default();
         self.streams.fill(0);
         self.waiting.clear();
         let having = self.places.iter().enumerate();
@@ -151,10 +126,6 @@ impl Http2Connection {
         self.out.clear();
         self.written = 0;
         self.replies = 0;
-    }
-
-    pub(crate) fn is_settled(&self) -> bool {
-        self.is_settled
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -293,7 +264,7 @@ impl Http2Connection {
         }
         match frame {
             Http2Frame::Headers { stream, is_last } => {
-                let head = self.decoder.decode_block(self.reader.header_block())?;
+                let head = self.decoder.decode_block(&self.reader.block)?;
                 if let Some(place) = self.place_of(stream)? {
                     let answer = &mut self.places[place].answer;
                     match head.status {

@@ -7,7 +7,6 @@ const ENABLE_PUSH: u16 = 2;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
-
 pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +20,6 @@ pub struct Http2Settings {
 
 impl Http2Settings {
     /// Reads a payload; unknown settings are passed over.
-    /// Errors: [`Http2Violation`] for a wrong length or a forbidden value.
     pub(super) fn parse_settings(payload: &[u8]) -> Result<Self, Http2Violation> {
         let mut settings = Self::default();
         let (pairs, rest) = payload.as_chunks::<6>();

@@ -18,6 +18,7 @@ pub(super) struct LoadGoal {
 
 impl LoadGoal {
     pub(super) fn new(slo: &Slo) -> Result<Self, LoadError> {
+        let refuse = |why: String| Err(LoadError::plan("slo", why));
         let is_start = |o: &Objective| {
             matches!(
                 o,
@@ -28,29 +29,20 @@ impl LoadGoal {
             )
         };
         if slo.objectives.iter().any(is_start) {
-            return Err(LoadError::Plan {
-                field: "slo",
-                why: format!(
-                    "`{slo}` is about the start, the JVM, a run that ends or a load command, which load does not show"
-                ),
-            });
+            return refuse(format!(
+                "`{slo}` is about the start, the JVM, a run that ends or a load command, which load does not show"
+            ));
         }
         if let Some(named) = slo.by_request.first() {
-            return Err(LoadError::Plan {
-                field: "slo",
-                why: format!(
-                    "`{named}` is about one request, and the search judges all together; \
-                     loadline size and run judge each"
-                ),
-            });
+            return refuse(format!(
+                "`{named}` is about one request, and the search judges all together; \
+                 loadline size and run judge each"
+            ));
         }
         if !slo.peak.is_empty() {
-            return Err(LoadError::Plan {
-                field: "slo",
-                why: format!(
-                    "`{slo}` is about a peak, which the search does not have; loadline size and run have --peak"
-                ),
-            });
+            return refuse(format!(
+                "`{slo}` is about a peak, which the search does not have; loadline size and run have --peak"
+            ));
         }
         Ok(Self { slo: slo.clone() })
     }

@@ -89,10 +89,8 @@ impl LoadPlan {
     }
 
     fn longest_request(&self) -> u64 {
-        let lengths = self
-            .weighted_requests()
-            .into_iter()
-            .map(|(_, r)| request_length(r));
+        let lengths = self.weighted_requests().into_iter();
+        let lengths = lengths.map(|(_, r)| request_length(r));
         lengths.max().unwrap_or(0)
     }
 

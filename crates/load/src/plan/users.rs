@@ -37,12 +37,7 @@ pub struct Users {
 }
 
 pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
-    let refuse = |field, why: &str| {
-        Err(LoadError::Plan {
-            field,
-            why: why.to_owned(),
-        })
-    };
+    let refuse = |field, why: &str| Err(LoadError::plan(field, why));
     let is_open = matches!(plan.model, LoadModel::Open { .. });
     if plan.think.is_some() && is_open && plan.users.is_none() {
         return refuse(
@@ -77,10 +72,8 @@ pub(super) fn check_users(plan: &LoadPlan) -> Result<(), LoadError> {
             "every request is the first of a session; leave `first` out of the later ones",
         );
     }
-    let mut headers = plan
-        .weighted_requests()
-        .into_iter()
-        .flat_map(|(_, r)| &r.headers);
+    let headers = plan.weighted_requests().into_iter();
+    let mut headers = headers.flat_map(|(_, r)| &r.headers);
     if headers.any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
         return refuse(
             "session",

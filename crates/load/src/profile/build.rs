@@ -313,7 +313,7 @@ impl ProfileBuilder {
             requests.push(request);
         }
         let statuses = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
-        let interval_seconds = self.intervals.interval_seconds();
+        let interval_seconds = self.intervals.seconds;
         let curve = self.intervals.into_curve();
         let observed = LogObservations {
             statuses: statuses.map(|(s, n)| (s.to_string(), *n)).collect(),

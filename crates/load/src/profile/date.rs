@@ -29,7 +29,6 @@ enum StampPart {
 
 impl StampFormat {
     /// From `yyyy-MM-dd HH:mm:ss.SSS Z`.
-    /// Errors: A letter that is not known.
     pub(super) fn from_simple_date_format(text: &str) -> Result<Self, String> {
         let mut parts = Self(Vec::new());
         let mut rest = text;
@@ -65,7 +64,6 @@ impl StampFormat {
     }
 
     /// From `%Y-%m-%dT%H:%M:%S%z`.
-    /// Errors: A letter that is not known.
     pub(super) fn from_strftime(text: &str) -> Result<Self, String> {
         let mut parts = Self(Vec::new());
         let text = text

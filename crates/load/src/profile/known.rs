@@ -159,7 +159,6 @@ pub struct UnknownLogFormat {
 }
 
 /// A format by one of [`NAMES`], or by the server's own text.
-/// Errors: That of [`AccessLogFormat::from_format_text`], for a text.
 pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, LoadError> {
     match name {
         "common" | "combined" => Ok(AccessLogFormat::common_log(source)),

@@ -341,10 +341,7 @@ impl AccessLogFormat {
 }
 
 fn refuse_format(why: String) -> LoadError {
-    LoadError::Plan {
-        field: "format",
-        why,
-    }
+    LoadError::plan("format", why)
 }
 
 /// What the value of a field says; `None` when it makes the line no request.

@@ -86,8 +86,6 @@ impl FormatPiece {
     }
 }
 
-/// The pieces of a format text, whichever notation it is in.
-/// Errors: What cannot be read in it, and why.
 pub(super) fn parse_pieces(text: &str, source: LogSource) -> Result<Vec<FormatPiece>, String> {
     let mut pieces = match text {
         _ if text.contains('$') => parse_dollar(text),

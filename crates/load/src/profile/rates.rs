@@ -11,7 +11,7 @@ const MAX_INTERVALS: usize = 7 * 86_400;
 
 #[derive(Debug)]
 pub(super) struct Intervals {
-    seconds: f64,
+    pub(super) seconds: f64,
     counts: BTreeMap<i64, u64>,
     current: (i64, u64),
     dropped: u64,
@@ -34,10 +34,6 @@ impl Intervals {
             current: (i64::MIN, 0),
             dropped: 0,
         }
-    }
-
-    pub(super) fn interval_seconds(&self) -> f64 {
-        self.seconds
     }
 
     pub(super) fn count_arrival(&mut self, arrival: f64) {

@@ -85,12 +85,9 @@ impl LoadProfile {
         let seen = self.observed.as_ref();
         let seen = seen.filter(|seen| seen.sessions.begun > 0);
         let Some(seen) = seen else {
-            return Err(LoadError::Plan {
-                field: "sessions",
-                why: "the lines do not name the client; log its address (%h, $remote_addr), or \
-                      write session and think into the profile yourself"
-                    .to_owned(),
-            });
+            let why = "the lines do not name the client; log its address (%h, $remote_addr), or \
+                       write session and think into the profile yourself";
+            return Err(LoadError::plan("sessions", why));
         };
         let replayed = seen.requests - seen.left_out_methods - seen.left_out_paths;
         let begun = seen.sessions.begun.min(replayed).max(1);

@@ -40,10 +40,7 @@ impl RequestTemplates {
     /// refers to them from there. Errors: [`LoadError::Plan`] with the template and the problem,
     /// including an unreadable body file, so that it is found before the load starts.
     pub fn parse_templates(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
-        let refuse = |why: String| LoadError::Plan {
-            field: "templates",
-            why,
-        };
+        let refuse = |why: String| LoadError::plan("templates", why);
         let file: TemplatesFile = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
         let mut templates = file.request;
         for template in &mut templates {

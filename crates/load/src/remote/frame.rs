@@ -16,7 +16,6 @@ pub const MOST_OF_STRANGERS: u32 = 1024;
 pub const MOST: u32 = 64 << 20;
 
 /// Reads one; `None` is the orderly end of the connection.
-/// Errors: A message that is too long, cut off or not understood, and whatever reading gives.
 pub fn read<T: DeserializeOwned>(mut from: impl Read, most: u32) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let first = loop {
@@ -45,7 +44,6 @@ pub fn read<T: DeserializeOwned>(mut from: impl Read, most: u32) -> io::Result<O
 }
 
 /// Writes one, in one piece.
-/// Errors: A message that is longer than the other side takes, and whatever writing gives.
 pub fn write(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;

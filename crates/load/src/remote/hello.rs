@@ -18,7 +18,6 @@ use super::messages::VERSION;
 use crate::timed_stream::TimedStream;
 
 const TAKES: Duration = Duration::from_secs(5);
-
 const CLIENT: &[u8] = b"loadline client";
 const GENERATOR: &[u8] = b"loadline generator";
 

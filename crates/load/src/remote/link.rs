@@ -19,7 +19,6 @@ use crate::clock::clock_ns;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 const CONNECTS: Duration = Duration::from_secs(5);
-
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) struct GeneratorLink<'a> {

@@ -10,7 +10,6 @@ use crate::part::{ResultMessage, TotalsMessage};
 use crate::plan::LoadPlan;
 
 pub const PORT: u16 = 7787;
-
 pub(super) const VERSION: u32 = 1;
 
 /// A side that is silent for this long has gone: each side sends a message once a second.

@@ -4,13 +4,12 @@
 //! then one instant for all. Judges only whether it was one load: a generator that is lost, late,
 //! or without a known clock offset invalidates it.
 
-use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use super::link::{GeneratorLink, unexpected_message};
 use super::merged::{self, FinishedPart as Made, MergedSeconds};
@@ -25,9 +24,7 @@ use crate::plan::{LoadPart, LoadPlan, RequestSpec, Users};
 const LEAD_NS: u64 = 100_000_000;
 
 const EVERY: Duration = Duration::from_secs(1);
-
 const LOOK: Duration = Duration::from_millis(50);
-
 const OWN: Duration = Duration::from_secs(1);
 
 enum RelayHalt {

@@ -4,13 +4,12 @@
 //! client at a time is served, and when it is gone or silent the load ends at once. Memory never
 //! depends on a client's claims ([`frame`]).
 
-use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -23,9 +22,7 @@ use crate::plan::LoadPlan;
 use crate::run::run_from;
 
 const MOST_CONNECTIONS: u32 = 16;
-
 const LOOK_NS: u64 = 200_000_000;
-
 const REACH: Duration = Duration::from_secs(3);
 
 struct GeneratorState {

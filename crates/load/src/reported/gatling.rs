@@ -87,7 +87,6 @@ impl LogReader<'_, '_> {
         Ok(text.into_bytes())
     }
 
-    /// The number of a name.
     fn read_name(&mut self) -> Result<i32, LogStop> {
         let number = self.read_int()?;
         if number < 0 {
@@ -95,12 +94,11 @@ impl LogReader<'_, '_> {
         }
         let name = self.read_string()?;
         self.held += name.len() + ENTRY;
-        match self.held > MOST_NAMES {
-            true => Err(LogStop::Damage),
-            false => {
-                self.names.insert(number, name);
-                Ok(number)
-            }
+        if self.held > MOST_NAMES {
+            Err(LogStop::Damage)
+        } else {
+            self.names.insert(number, name);
+            Ok(number)
         }
     }
 

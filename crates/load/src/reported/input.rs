@@ -10,10 +10,7 @@ use crate::error::LoadError;
 pub(super) const MOST_LINE: u64 = 4 << 20;
 
 pub(super) fn refuse_results(why: impl Into<String>) -> LoadError {
-    LoadError::Plan {
-        field: "results",
-        why: why.into(),
-    }
+    LoadError::plan("results", why)
 }
 
 pub(super) struct ReportInput<'a> {
@@ -27,7 +24,6 @@ impl<'a> ReportInput<'a> {
     }
 
     /// Appends bytes up to this one, which is left out; `false` at the end of the file.
-    /// Errors: A piece that is too long, or cannot be read.
     pub(super) fn append_until(&mut self, end: u8, piece: &mut Vec<u8>) -> Result<bool, LoadError> {
         let mut bounded = Read::take(&mut *self.text, MOST_LINE);
         let read = bounded.read_until(end, piece);

@@ -77,10 +77,8 @@ pub(super) fn read_xml(
         if !input.append_until(b'>', &mut piece)? {
             return Ok(());
         }
-        let begin = piece
-            .iter()
-            .rposition(|b| *b == b'<')
-            .map_or(0, |at| at + 1);
+        let mut bytes = piece.iter();
+        let begin = bytes.rposition(|b| *b == b'<').map_or(0, |at| at + 1);
         let tag = &piece[begin..];
         let is_end = matches!(tag, b"/httpSample" | b"/sample");
         if is_end && let Some(sample) = open.pop() {

@@ -42,7 +42,7 @@ impl Shard<'_> {
         let end = self.times.end;
         match &self.source {
             RequestSource::Open { send, .. } => {
-                let intended = self.times.start + send.peek()?;
+                let intended = self.times.start + send.next?;
                 (intended < end && self.release_time(intended) <= now).then_some(intended)
             }
             RequestSource::Closed { left } => {
@@ -74,7 +74,7 @@ impl Shard<'_> {
         }
         match &self.source {
             RequestSource::Open { send, .. } => {
-                let intended = self.times.start + send.peek()?;
+                let intended = self.times.start + send.next?;
                 (intended < self.times.end).then(|| self.release_time(intended))
             }
             // Once begun, connections send as soon as they are free.
@@ -85,7 +85,7 @@ impl Shard<'_> {
     pub(super) fn is_waiting(&self, now: u64) -> bool {
         match &self.source {
             RequestSource::Open { send, .. } => {
-                !self.has_free() && send.peek().is_some_and(|t| self.times.start + t <= now)
+                !self.has_free() && send.next.is_some_and(|t| self.times.start + t <= now)
             }
             RequestSource::Closed { .. } => false,
         }
@@ -95,7 +95,7 @@ impl Shard<'_> {
         let end = self.times.end;
         match &self.source {
             RequestSource::Open { send, .. } => {
-                now >= end && send.peek().is_none_or(|t| self.times.start + t >= end)
+                now >= end && send.next.is_none_or(|t| self.times.start + t >= end)
             }
             RequestSource::Closed { left } => *left == 0 || now >= end,
         }
@@ -137,10 +137,8 @@ impl Shard<'_> {
         let request = InFlight {
             intended,
             begun: now,
-            sent: 0,
-            written: 0,
             kind,
-            is_repeated: false,
+            ..InFlight::default()
         };
         self.in_flight += 1;
         let connection = &mut self.connections[id as usize];

@@ -154,7 +154,7 @@ fn share(model: &LoadModel, threads: u32, part: LoadPart) -> (Vec<u64>, u64) {
         match source(&plan, thread) {
             RequestSource::Closed { left } => requests += left,
             RequestSource::Open { mut due, .. } => {
-                while let Some(at) = due.peek() {
+                while let Some(at) = due.next {
                     slots.push(at);
                     due.advance();
                 }

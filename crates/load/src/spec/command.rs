@@ -19,7 +19,6 @@ impl LoadSpec {
     }
 
     /// Refuses what is about requests, where there are none.
-    /// Errors: [`LoadError::Plan`] names the key.
     pub fn refuse_requests(&self) -> Result<(), LoadError> {
         for (field, words) in self.consumer_commands() {
             if words.first().is_some_and(String::is_empty) {

@@ -16,7 +16,6 @@ use crate::template;
 impl LoadSpec {
     /// Reads the profile and makes every path absolute; those of the load are relative to `base`,
     /// those of the profile to its own directory. Whether that changed anything.
-    /// Errors: [`LoadError::Plan`] when the profile cannot be read.
     pub fn resolve_files(&mut self, base: &Path) -> Result<bool, LoadError> {
         let before = self.clone();
         if let Some(ProfileSource::File(path)) = &self.profile {
@@ -98,19 +97,14 @@ fn read_profile(path: &Path) -> Result<LoadProfile, LoadError> {
     let other = FileKind::of_bytes(path, &text).filter(|kind| kind.name != "a load profile");
     let parsed = LoadProfile::parse_load_profile(&String::from_utf8_lossy(&text));
     parsed.map_err(|error| match (error, other) {
-        (LoadError::Plan { field, .. }, Some(kind)) => LoadError::Plan {
-            field,
-            why: format!(
-                "{} is {}, not a load profile; {}",
-                path.display(),
-                kind.name,
-                kind.next_step(path)
-            ),
-        },
-        (LoadError::Plan { field, why }, None) => LoadError::Plan {
-            field,
-            why: format!("{}: {why}", path.display()),
-        },
+        (LoadError::Plan { field, .. }, Some(kind)) => {
+            let (name, next) = (kind.name, kind.next_step(path));
+            let why = format!("{} is {name}, not a load profile; {next}", path.display());
+            LoadError::plan(field, why)
+        }
+        (LoadError::Plan { field, why }, None) => {
+            LoadError::plan(field, format!("{}: {why}", path.display()))
+        }
         (error, _) => error,
     })
 }

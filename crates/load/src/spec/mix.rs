@@ -48,17 +48,11 @@ impl LoadSpec {
                 "it is missing; write url = \"http://localhost:8080/\" (--url), or say that the program ends: ends = true (--job), or that its metrics judge it: [metrics] (--metric, --probe)",
             ));
         }
-        self.loaded_profile()
-            .map_or(Ok(()), LoadProfile::check_profile)?;
-        if self
-            .loaded_profile()
-            .is_some_and(|p| !p.requests.is_empty())
-            && !self.request.is_empty()
-        {
-            return Err(refuse_key(
-                "request",
-                "the profile has its own requests; leave one out",
-            ));
+        let profile = self.loaded_profile();
+        profile.map_or(Ok(()), LoadProfile::check_profile)?;
+        if profile.is_some_and(|p| !p.requests.is_empty()) && !self.request.is_empty() {
+            let why = "the profile has its own requests; leave one out";
+            return Err(refuse_key("request", why));
         }
         if self.body.is_some() && self.body_file.is_some() {
             return Err(refuse_key(

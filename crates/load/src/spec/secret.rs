@@ -45,26 +45,25 @@ pub(super) fn fill_variables(text: &str, field: &'static str) -> Result<String, 
 }
 
 fn environment_value(name: &str, field: &'static str) -> Result<String, LoadError> {
-    std::env::var(name).map_err(|_| LoadError::Plan {
-        field,
-        why: format!(
+    std::env::var(name).map_err(|_| {
+        let why = format!(
             "the environment variable `{name}` is not set; set it in loadline's environment \
              (sudo drops it: sudo {name}=... loadline)"
-        ),
+        );
+        LoadError::plan(field, why)
     })
 }
 
 /// The value of the Authorization header; `None` without credentials.
-/// Errors: [`LoadError::Plan`] when there are two, or what they name cannot be read.
 pub fn authorization(
     basic: Option<&str>,
     bearer: Option<&str>,
 ) -> Result<Option<String>, LoadError> {
     match (basic, bearer) {
-        (Some(_), Some(_)) => Err(LoadError::Plan {
-            field: "bearer",
-            why: "basic is given too; a request has one Authorization header".to_owned(),
-        }),
+        (Some(_), Some(_)) => {
+            let why = "basic is given too; a request has one Authorization header";
+            Err(LoadError::plan("bearer", why))
+        }
         (Some(user), None) => {
             let user = read_credential(user, "basic")?;
             Ok(Some(format!("Basic {}", STANDARD.encode(user))))
@@ -78,7 +77,6 @@ pub fn authorization(
 }
 
 /// A credential as it is, or from the file behind `@`.
-/// Errors: [`LoadError::Plan`] when what it names cannot be read.
 pub fn read_credential(text: &str, field: &'static str) -> Result<String, LoadError> {
     let Some(path) = text.strip_prefix('@') else {
         return fill_variables(text, field);
@@ -95,7 +93,7 @@ pub(super) fn refuse_literals(spec: &LoadSpec) -> Result<(), LoadError> {
             "{what} is in it and would be stored with the result; name an environment \
              variable instead: {{env:NAME}}"
         );
-        Err(LoadError::Plan { field, why })
+        Err(LoadError::plan(field, why))
     };
     let is_literal = |text: &String| !text.starts_with('@') && !text.contains(OPEN);
     if spec.basic.as_ref().is_some_and(is_literal) {

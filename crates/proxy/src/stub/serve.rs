@@ -56,7 +56,6 @@ pub(crate) struct StubServer {
 
 impl StubServer {
     /// Listens in the network in which this thread is; its sockets.
-    /// Errors: In words: a port that is taken, a body that cannot be read.
     pub(crate) fn listen_for_stub(&mut self, order: &StubOrder) -> Result<&[TcpListener], String> {
         let stub = ListeningStub {
             listeners: listen_all(order.port)?,

@@ -24,10 +24,8 @@ pub(super) fn collector_of_evidence(evidence: &Evidence) -> String {
 /// collectors but ZGC compress.
 pub(super) fn has_compressed_oops(log: &str, evidence: &Evidence) -> bool {
     const SAID: [&str; 2] = ["Compressed Oops: ", "name=\"compressedRefs\" value=\""];
-    let of = |line: &str| {
-        SAID.iter()
-            .find_map(|said| Some(line.split_once(said)?.1.to_owned()))
-    };
+    let after = |line: &str, said: &str| Some(line.split_once(said)?.1.to_owned());
+    let of = |line: &str| SAID.iter().find_map(|said| after(line, said));
     match log.lines().find_map(of) {
         Some(state) => state.starts_with("Enabled") || state.starts_with("true"),
         None => collector_of_evidence(evidence) != "ZGC",
@@ -43,11 +41,8 @@ pub(super) fn training_length(evidence: &Evidence) -> Duration {
 
 pub(super) fn not_written(wanted: StartCache, evidence: &Evidence) -> CacheError {
     let output = last_lines(&evidence.last_output);
-    if evidence
-        .last_output
-        .iter()
-        .any(|l| l.contains(shared::NO_ROOM))
-    {
+    let mut lines = evidence.last_output.iter();
+    if lines.any(|line| line.contains(shared::NO_ROOM)) {
         return CacheError::NotWritten {
             kind: wanted.kind,
             why: "its disk has less space than the JVM asks for first".to_owned(),

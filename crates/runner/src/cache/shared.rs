@@ -73,9 +73,8 @@ impl BaseLayers {
     /// has none.
     pub fn from_image(image: &EngineImage, beside: &Path) -> Result<Option<Self>, ManifestError> {
         let mut options = JVM_VARIABLES.iter().filter_map(|name| image.env.get(*name));
-        let place = options
-            .next_back()
-            .and_then(|options| scc::from_options(options));
+        let last = options.next_back();
+        let place = last.and_then(|options| scc::from_options(options));
         let place =
             place.unwrap_or_else(|| SharedCachePlace::in_own_directory(Path::new(IN_IMAGE)));
         let mut names = image.names_in(&place.directory);
@@ -91,9 +90,8 @@ impl BaseLayers {
         let copy = |name: &String| {
             let seen = place.directory.join(name);
             let copy = below.join(name);
-            let from = image
-                .open_in_layers(&seen)
-                .ok_or(io::ErrorKind::NotFound.into());
+            let from = image.open_in_layers(&seen);
+            let from = from.ok_or(io::ErrorKind::NotFound.into());
             let copied = from.and_then(|mut from| io::copy(&mut from, &mut File::create(&copy)?));
             copied.map_err(manifest_failure("copy", &seen))?;
             Ok(copy)
@@ -233,9 +231,8 @@ fn said_by(
     built: &InstalledCache,
     options: impl Fn(&SharedCachePlace) -> Vec<String>,
 ) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
-    let assembled = assemble_by(of, &with, built, |seen| {
-        options(&SharedCachePlace::from_cache_file(seen))
-    })?;
+    let options = |seen: &Path| options(&SharedCachePlace::from_cache_file(seen));
+    let assembled = assemble_by(of, &with, built, options)?;
     let directory = built.file.parent().unwrap_or(&built.file);
     let to = directory.with_file_name("said");
     let (order, delivery) = prepare_errand(of, &with, assembled, Vec::new(), (None, &to))?;

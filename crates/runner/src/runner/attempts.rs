@@ -53,11 +53,8 @@ impl AskAttempts {
 /// Whether it is final after one attempt: hours of a soak are not repeated, its data are judged as
 /// they are.
 fn is_enough_alone(record: &TrialRecord) -> bool {
-    let has_soaked = record
-        .evidence
-        .soak
-        .as_ref()
-        .is_some_and(|s| !s.points.is_empty());
+    let soak = record.evidence.soak.as_ref();
+    let has_soaked = soak.is_some_and(|soak| !soak.points.is_empty());
     record.verdict.is_evidence() || has_soaked
 }
 
@@ -79,15 +76,13 @@ fn is_disturbed(verdict: TrialVerdict) -> bool {
 fn culprit(used: &CpuUse) -> String {
     match &used.busiest {
         Some(BusyProgram { name, pid, share }) => {
-            format!(
-                "{name} (pid {pid}) uses {} of the CPUs",
-                text::short_percent(*share)
-            )
+            let share = text::short_percent(*share);
+            format!("{name} (pid {pid}) uses {share} of the CPUs")
         }
-        None => format!(
-            "other programs use {} of the CPUs",
-            text::short_percent(used.share)
-        ),
+        None => {
+            let share = text::short_percent(used.share);
+            format!("other programs use {share} of the CPUs")
+        }
     }
 }
 
@@ -248,13 +243,8 @@ impl SearchRunner<'_> {
     /// The same trial of an earlier result, as a record of this result that names its source. Fresh
     /// starts and pairs always run: only new trials prove anything.
     pub(super) fn reuse_record(&mut self, key: &TrialKey) -> Result<Option<TrialRecord>, RunError> {
-        let fresh = [
-            TrialPurpose::Prove,
-            TrialPurpose::Compare,
-            TrialPurpose::Soak,
-            TrialPurpose::Squeeze,
-        ];
-        let is_fresh = fresh.contains(&key.purpose);
+        use TrialPurpose::{Compare, Prove, Soak, Squeeze};
+        let is_fresh = [Prove, Compare, Soak, Squeeze].contains(&key.purpose);
         let Some(ground) = self.of.reuse.as_ref().filter(|_| !is_fresh) else {
             return Ok(None);
         };

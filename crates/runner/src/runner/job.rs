@@ -65,12 +65,8 @@ impl SearchRunner<'_> {
                     Some(self.build_shared_cache(slot, &ask.configuration, wanted)?)
                 }
                 None => {
-                    let training = CacheTraining::prepare_training(
-                        &self.of,
-                        &ask.configuration,
-                        wanted,
-                        CacheRoom::ANY,
-                    )?;
+                    let (with, room) = (&ask.configuration, CacheRoom::ANY);
+                    let training = CacheTraining::prepare_training(&self.of, with, wanted, room)?;
                     return self.train(slot, training).map(|()| false);
                 }
             },
@@ -86,8 +82,7 @@ impl SearchRunner<'_> {
         let running = match self.launch_in_slot(slot, &trial) {
             Ok(running) => running,
             Err(error) => {
-                self.remove_event_log(&trial);
-                self.of.store.interrupt_trial(&trial.id)?;
+                self.forget_trial(&trial)?;
                 return Err(error);
             }
         };
@@ -116,16 +111,16 @@ impl SearchRunner<'_> {
     }
 
     fn train(&mut self, slot: usize, training: CacheTraining) -> Result<(), RunError> {
-        let is_it = |job: &SlotJob| matches!(&job.work, SlotWork::Training(t) if t.install_path() == training.install_path());
+        let is_it =
+            |job: &SlotJob| matches!(&job.work, SlotWork::Training(t) if t.place == training.place);
         if self.slots.iter().flatten().any(is_it) {
             return Ok(());
         }
         if let Some(refusal) = self.host.order_refusal(&training.order) {
             return Err(refusal.into());
         }
-        let running = self
-            .host
-            .launch_trial(slot, &training.order, &training.delivery)?;
+        let (order, delivery) = (&training.order, &training.delivery);
+        let running = self.host.launch_trial(slot, order, delivery)?;
         self.watcher.training_begins(slot, &training.configuration);
         self.occupy_slot(slot, SlotWork::Training(Box::new(training)), running);
         Ok(())
@@ -148,7 +143,8 @@ impl SearchRunner<'_> {
         drop(job.running);
         match job.work {
             SlotWork::Trial(trial) if job.is_stopped && !has_soaked(&ending) => {
-                self.drop_trial(slot, &trial).map(|()| false)
+                self.watcher.slot_ends(slot);
+                self.forget_trial(&trial).map(|()| false)
             }
             SlotWork::Trial(trial) => self.end_trial(slot, &trial, ending),
             SlotWork::Training(training) => {
@@ -157,18 +153,12 @@ impl SearchRunner<'_> {
                     training.discard();
                     return Ok(false);
                 }
-                let place = training.install_path().to_owned();
+                let place = training.place.clone();
                 let built = training.install(&measured_evidence(ending)?)?;
                 self.caches.insert(place, built);
                 Ok(false)
             }
         }
-    }
-
-    fn drop_trial(&mut self, slot: usize, trial: &SlotTrial) -> Result<(), RunError> {
-        self.watcher.slot_ends(slot);
-        self.remove_event_log(trial);
-        Ok(self.of.store.interrupt_trial(&trial.id)?)
     }
 
     fn end_trial(
@@ -181,8 +171,7 @@ impl SearchRunner<'_> {
             Ok(evidence) => evidence,
             Err(refused) => {
                 self.watcher.slot_ends(slot);
-                self.remove_event_log(trial);
-                self.of.store.interrupt_trial(&trial.id)?;
+                self.forget_trial(trial)?;
                 return Err(refused);
             }
         };
@@ -193,28 +182,27 @@ impl SearchRunner<'_> {
         self.add_attempt(&trial.ask, record)
     }
 
-    fn remove_event_log(&self, trial: &SlotTrial) {
+    fn forget_trial(&self, trial: &SlotTrial) -> Result<(), RunError> {
         // What stays is removed when the store is opened again.
         let _ = std::fs::remove_file(self.of.store.trial_log_path(&trial.id));
+        Ok(self.of.store.interrupt_trial(&trial.id)?)
     }
 }
 
 fn has_soaked(ending: &TrialEnding) -> bool {
-    let TrialEnding::Measured(evidence) = ending else {
-        return false;
-    };
-    evidence.soak.is_some()
+    matches!(ending, TrialEnding::Measured(evidence) if evidence.soak.is_some())
 }
 
 /// The evidence of an ended job. A job that stopped without a request was lost.
-fn measured_evidence(ending: TrialEnding) -> Result<Evidence, RunError> {
+pub(super) fn measured_evidence(ending: TrialEnding) -> Result<Evidence, RunError> {
     match ending {
         TrialEnding::Measured(evidence) => Ok(*evidence),
         TrialEnding::Refused(refusal) => Err(refusal.into()),
-        TrialEnding::Stopped => Ok(Evidence::failed(MeasurementFailure::new(
-            InvalidReason::RuntimeLost,
-            "it was stopped from outside",
-        ))),
+        TrialEnding::Stopped => {
+            let why = "it was stopped from outside";
+            let failure = MeasurementFailure::new(InvalidReason::RuntimeLost, why);
+            Ok(Evidence::failed(failure))
+        }
     }
 }
 
@@ -240,24 +228,13 @@ fn record_of_trial(of: &Measurement<'_>, trial: &SlotTrial, mut evidence: Eviden
 fn judge_evidence(of: &Measurement<'_>, trial: &SlotTrial, evidence: &mut Evidence) -> Judgement {
     let (configuration, slo) = (&trial.key.configuration, &of.experiment.slo);
     if !of.experiment.accept_noise {
-        return judge_for(
-            trial.key.purpose,
-            configuration,
-            slo,
-            evidence,
-            &of.thresholds,
-        );
+        let purpose = trial.key.purpose;
+        return judge_for(purpose, configuration, slo, evidence, &of.thresholds);
     }
     let strict = judge_trial(configuration, slo, evidence, &of.thresholds);
-    let is_disturbed = matches!(
-        strict.verdict,
-        TrialVerdict::Invalid(
-            InvalidReason::Noise
-                | InvalidReason::GeneratorSaturated
-                | InvalidReason::ProxySaturated
-        )
-    );
-    if !is_disturbed {
+    use InvalidReason::{GeneratorSaturated, Noise, ProxySaturated};
+    let disturbed = [Noise, GeneratorSaturated, ProxySaturated].map(TrialVerdict::Invalid);
+    if !disturbed.contains(&strict.verdict) {
         return strict;
     }
     evidence.warnings.push(ACCEPTED.to_owned());

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use loadline_analysis::record::{MachineDescription, TrialRecord};
 use loadline_protocol::RunRefusal;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,9 +42,8 @@ impl Store {
             return Ok(());
         };
         let sql = "SELECT attempt FROM trial WHERE id = ?1";
-        let attempt = self
-            .connection
-            .query_row(sql, [&record.id], |row| row.get(0));
+        let id = [&record.id];
+        let attempt = self.connection.query_row(sql, id, |row| row.get(0));
         let finished = FinishedTrial {
             attempt: self.check_sql(attempt)?,
             record: record.clone(),
@@ -105,8 +104,7 @@ impl Store {
             return Ok(None);
         }
         let sql = "SELECT confirmed FROM from_cluster WHERE result = ?1";
-        let row = self.connection.query_row(sql, [result], |row| row.get(0));
-        self.check_sql(row.optional())
+        self.find_value(sql, [result])
     }
 
     pub fn set_confirmed(&self, result: &str) -> Stored<()> {
@@ -124,10 +122,8 @@ impl Store {
 
     fn insert_result(&self, row: &ResultRow) -> Stored<bool> {
         let [kind, command] = [self.json_text(&row.kind)?, self.json_text(&row.command)?];
-        let [machine, status] = [
-            self.json_text(&row.machine)?,
-            self.json_text(&ResultStatus::Interrupted)?,
-        ];
+        let machine = self.json_text(&row.machine)?;
+        let status = self.json_text(&ResultStatus::Interrupted)?;
         let directory = row.directory.to_string_lossy();
         let added = self.execute_sql(
             "INSERT OR IGNORE INTO result (id, kind, title, created_unix_ms, experiment, directory, command, machine, status, owner)
@@ -145,10 +141,8 @@ impl Store {
         fingerprint: Option<&str>,
     ) -> Stored<()> {
         let text = self.json_text(machine)?;
-        self.execute_sql(
-            "UPDATE result SET machine = ?2 WHERE id = ?1",
-            params![result, text],
-        )?;
+        let sql = "UPDATE result SET machine = ?2 WHERE id = ?1";
+        self.execute_sql(sql, [result, text.as_str()])?;
         if let Some(fingerprint) = fingerprint {
             self.set_ground(result, fingerprint)?;
         }
@@ -240,16 +234,13 @@ CREATE TABLE IF NOT EXISTS from_cluster (
 impl Store {
     /// Notes that a result is measured elsewhere, or, with `None`, that it is so no more.
     pub fn set_away(&self, result: &str, away: Option<&AwayLocation>) -> Stored<()> {
-        self.check_sql(match away {
-            Some(away) => self.connection.execute(
-                "INSERT OR REPLACE INTO away (result, place) VALUES (?1, ?2)",
-                params![result, self.json_text(away)?],
-            ),
-            None => self
-                .connection
-                .execute("DELETE FROM away WHERE result = ?1", [result]),
-        })?;
-        Ok(())
+        let Some(away) = away else {
+            let sql = "DELETE FROM away WHERE result = ?1";
+            return self.execute_sql(sql, [result]).map(drop);
+        };
+        let sql = "INSERT OR REPLACE INTO away (result, place) VALUES (?1, ?2)";
+        let place = self.json_text(away)?;
+        self.execute_sql(sql, [result, place.as_str()]).map(drop)
     }
 
     pub fn away_location(&self, result: &str) -> Stored<Option<AwayLocation>> {
@@ -257,16 +248,14 @@ impl Store {
             return Ok(None);
         }
         let sql = "SELECT place FROM away WHERE result = ?1";
-        let place = self.connection.query_row(sql, [result], |row| row.get(0));
-        let place: Option<String> = self.check_sql(place.optional())?;
+        let place: Option<String> = self.find_value(sql, [result])?;
         place.map(|text| self.parse_json(&text)).transpose()
     }
 
     /// A store of an older loadline that is only read lacks the tables that came later.
     pub(super) fn has_table(&self, name: &str) -> Stored<bool> {
         let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
-        let tables: u32 =
-            self.check_sql(self.connection.query_row(sql, [name], |row| row.get(0)))?;
-        Ok(tables > 0)
+        let tables: Option<u32> = self.find_value(sql, [name])?;
+        Ok(tables.is_some_and(|tables| tables > 0))
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use loadline_analysis::record::TrialPurpose;
 use loadline_cgroup::GroupName;
 use loadline_sys::{PidfdFlags, pidfd_open, pidfd_send_signal};
-use rusqlite::OptionalExtension as _;
+use rusqlite::Row;
 use rustix::process::{Pid, Signal};
 
 use super::{ResultRow, ResultStatus, Store, Stored, UnfinishedTrial, is_alive};
@@ -28,10 +28,8 @@ impl Store {
     /// where results stand.
     pub fn row_counts(&self) -> Stored<(u64, u64)> {
         let sql = "SELECT (SELECT count(*) FROM result), (SELECT count(*) FROM trial WHERE state = 'finished')";
-        let counted: (i64, i64) = self.check_sql(
-            self.connection
-                .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))),
-        )?;
+        let both = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let counted: (i64, i64) = self.check_sql(self.connection.query_row(sql, [], both))?;
         Ok((counted.0.cast_unsigned(), counted.1.cast_unsigned()))
     }
 
@@ -39,23 +37,18 @@ impl Store {
     /// `resume` goes on. `false` when no process runs it, or it cannot be signalled from here.
     pub fn stop_result(&self, result: &str) -> Stored<bool> {
         let sql = "SELECT owner FROM result WHERE id = ?1 AND status = '\"running\"'";
-        let owner: Option<String> = self.check_sql(
-            self.connection
-                .query_row(sql, [result], |row| row.get(0))
-                .optional(),
-        )?;
+        let owner: Option<String> = self.find_value(sql, [result])?;
         Ok(owner.is_some_and(|owner| interrupt(&owner)))
     }
 }
 
 fn interrupt(owner: &str) -> bool {
-    let Ok(name) = owner.parse::<GroupName>() else {
-        return false;
+    let held = || {
+        let name = owner.parse::<GroupName>().ok()?;
+        let pid = Pid::from_raw(i32::try_from(name.pid).ok()?)?;
+        Some((name, pidfd_open(pid, PidfdFlags::empty()).ok()?))
     };
-    let Some(pid) = i32::try_from(name.pid).ok().and_then(Pid::from_raw) else {
-        return false;
-    };
-    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+    let Some((name, process)) = held() else {
         return false;
     };
     // Looked at once more with the process held: its number cannot be another's any more. One of

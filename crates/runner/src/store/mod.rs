@@ -26,6 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analysis::record::{Configuration, TrialPurpose, TrialRecord};
 use loadline_cgroup::GroupName;
 use loadline_files::{Directory, PathRefusal};
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -53,9 +54,8 @@ impl Store {
     /// `$XDG_STATE_HOME/loadline` or `~/.local/state/loadline`.
     pub fn default_directory() -> PathBuf {
         let variable = |name| {
-            std::env::var_os(name)
-                .map(PathBuf::from)
-                .filter(|p| !p.as_os_str().is_empty())
+            let set = std::env::var_os(name).map(PathBuf::from);
+            set.filter(|path| !path.as_os_str().is_empty())
         };
         if let Some(directory) = variable("LOADLINE_STATE") {
             return directory;
@@ -155,17 +155,15 @@ impl Store {
     /// Sets where a result stands and its outcome. A running result is owned by this process.
     pub fn set_status(&self, id: &str, status: ResultStatus, outcome: Option<&str>) -> Stored<()> {
         let status = self.json_text(&status)?;
-        self.execute_sql(
-            "UPDATE result SET status = ?2, outcome = coalesce(?3, outcome), owner = ?4 WHERE id = ?1",
-            params![id, status, outcome, self.owner_text(id)?],
-        )?;
-        Ok(())
+        let sql = "UPDATE result SET status = ?2, outcome = coalesce(?3, outcome), owner = ?4 WHERE id = ?1";
+        let values = params![id, status, outcome, self.owner_text(id)?];
+        self.execute_sql(sql, values).map(drop)
     }
 
     /// Notes that a trial starts; gives its id.
     pub fn begin_trial(&self, key: &TrialKey) -> Stored<String> {
         let id = uuid::Uuid::now_v7().to_string();
-        let text = self.key_text(key)?;
+        let (text, owner) = (self.key_text(key)?, self.owner_text(&id)?);
         self.execute_sql(
             "INSERT INTO trial (id, result, key, repeat, attempt, state, owner, started_unix_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, 'running', ?6, ?7)",
@@ -175,7 +173,7 @@ impl Store {
                 text,
                 key.repeat,
                 key.attempt,
-                self.owner_text(&id)?,
+                owner,
                 unix_ms().cast_signed()
             ],
         )?;
@@ -187,10 +185,8 @@ impl Store {
     /// Errors: [`StoreError`]; the trial then counts as interrupted.
     pub fn finish_trial(&self, record: &TrialRecord) -> Stored<()> {
         self.sync_log(&record.id)?;
-        self.execute_sql(
-            "UPDATE trial SET state = 'finished', record = ?2 WHERE id = ?1",
-            params![record.id, self.encode_record(record)?],
-        )?;
+        let sql = "UPDATE trial SET state = 'finished', record = ?2 WHERE id = ?1";
+        self.execute_sql(sql, params![record.id, self.encode_record(record)?])?;
         self.copy_trial(record)
     }
 
@@ -204,33 +200,22 @@ impl Store {
         match loadline_files::sync(&path) {
             // It was lost before it had a log.
             Err(source) if source.kind() == ErrorKind::NotFound => Ok(()),
-            Err(source) if source.kind() == ErrorKind::StorageFull => Err(StoreError::Full {
-                path: self.directory.clone(),
-            }),
+            Err(source) if source.kind() == ErrorKind::StorageFull => Err(self.full_error()),
             synced => synced.map_err(|source| StoreError::Log { path, source }),
         }
     }
 
     pub fn interrupt_trial(&self, id: &str) -> Stored<()> {
-        self.execute_sql(
-            "UPDATE trial SET state = 'interrupted' WHERE id = ?1 AND state = 'running'",
-            [id],
-        )?;
-        Ok(())
+        let sql = "UPDATE trial SET state = 'interrupted' WHERE id = ?1 AND state = 'running'";
+        self.execute_sql(sql, [id]).map(drop)
     }
 
     /// The finished record of exactly this trial, if there is one.
     pub fn find_trial(&self, key: &TrialKey) -> Stored<Option<TrialRecord>> {
         let text = self.key_text(key)?;
-        let blob: Option<Vec<u8>> = self.check_sql(
-            self.connection
-                .query_row(
-                    "SELECT record FROM trial WHERE result = ?1 AND key = ?2 AND repeat = ?3 AND attempt = ?4 AND state = 'finished'",
-                    params![key.result, text, key.repeat, key.attempt],
-                    |row| row.get(0),
-                )
-                .optional(),
-        )?;
+        let sql = "SELECT record FROM trial WHERE result = ?1 AND key = ?2 AND repeat = ?3 AND attempt = ?4 AND state = 'finished'";
+        let sought = params![key.result, text, key.repeat, key.attempt];
+        let blob: Option<Vec<u8>> = self.find_value(sql, sought)?;
         blob.map(|b| self.decode_record(&b)).transpose()
     }
 
@@ -282,11 +267,9 @@ impl Store {
     }
 
     fn is_soak(&self, trial: &str) -> Stored<bool> {
-        let key: String = self.check_sql(self.connection.query_row(
-            "SELECT key FROM trial WHERE id = ?1",
-            [trial],
-            |row| row.get(0),
-        ))?;
+        let sql = "SELECT key FROM trial WHERE id = ?1";
+        let key: String =
+            self.check_sql(self.connection.query_row(sql, [trial], |row| row.get(0)))?;
         let (purpose, _): (TrialPurpose, Configuration) = self.parse_json(&key)?;
         Ok(purpose == TrialPurpose::Soak)
     }
@@ -306,9 +289,6 @@ impl Store {
 
     /// How many results a loadline of another version has made that this one does not understand: the
     /// lists of results leave them out.
-    ///
-    /// # Errors
-    /// [`StoreError`].
     pub fn unreadable_results(&self) -> Stored<usize> {
         Ok(self.select("", [])?.unreadable.len())
     }
@@ -331,27 +311,22 @@ impl Store {
 
     /// Marks what dead processes left running. Alive ones are another instance's.
     fn recover(&self) -> Stored<()> {
-        for (table, dead) in [("trial", "'interrupted'"), ("result", "'\"interrupted\"'")] {
-            let running = if table == "trial" {
-                "state = 'running'"
-            } else {
-                "status = '\"running\"'"
-            };
-            let sql = format!("SELECT id, owner FROM {table} WHERE {running}");
+        for (table, column, running, dead) in [
+            ("trial", "state", "'running'", "'interrupted'"),
+            ("result", "status", "'\"running\"'", "'\"interrupted\"'"),
+        ] {
+            let sql = format!("SELECT id, owner FROM {table} WHERE {column} = {running}");
             let rows = self.select_rows(&sql, [], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
             })?;
-            let column = if table == "trial" { "state" } else { "status" };
             for (id, owner) in rows {
                 if !is_alive(&owner) {
                     if table == "trial" && !self.is_soak(&id)? {
                         // Half a trial is no evidence; of a soak what it has seen is.
                         let _ = fs::remove_file(self.trial_log_path(&id));
                     }
-                    self.execute_sql(
-                        &format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1"),
-                        [id],
-                    )?;
+                    let sql = format!("UPDATE {table} SET {column} = {dead} WHERE id = ?1");
+                    self.execute_sql(&sql, [id])?;
                 }
             }
         }
@@ -405,16 +380,14 @@ impl Store {
     }
 
     fn only_match<T>(&self, prefix: &str, mut found: Vec<T>) -> Stored<T> {
+        let id = prefix.to_owned();
         match (found.len(), found.pop()) {
             (1, Some(one)) => Ok(one),
-            (0, _) | (_, None) => Err(StoreError::Unknown {
-                id: prefix.to_owned(),
-                path: self.directory.clone(),
-            }),
-            (count, Some(_)) => Err(StoreError::Ambiguous {
-                id: prefix.to_owned(),
-                count,
-            }),
+            (0, _) | (_, None) => {
+                let path = self.directory.clone();
+                Err(StoreError::Unknown { id, path })
+            }
+            (count, Some(_)) => Err(StoreError::Ambiguous { id, count }),
         }
     }
 
@@ -450,6 +423,11 @@ impl Store {
         }
     }
 
+    fn full_error(&self) -> StoreError {
+        let path = self.directory.clone();
+        StoreError::Full { path }
+    }
+
     fn execute_sql(&self, sql: &str, parameters: impl Params) -> Stored<usize> {
         self.check_sql(self.connection.execute(sql, parameters))
     }
@@ -467,11 +445,15 @@ impl Store {
         self.check_sql(select())
     }
 
+    /// The first column of the first row that this selects.
+    fn find_value<T: FromSql>(&self, sql: &str, parameters: impl Params) -> Stored<Option<T>> {
+        let row = self.connection.query_row(sql, parameters, |row| row.get(0));
+        self.check_sql(row.optional())
+    }
+
     fn check_sql<T>(&self, result: rusqlite::Result<T>) -> Stored<T> {
         result.map_err(|source| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DiskFull) => StoreError::Full {
-                path: self.directory.clone(),
-            },
+            Some(rusqlite::ErrorCode::DiskFull) => self.full_error(),
             _ => StoreError::Database {
                 path: self.directory.join(DATABASE),
                 source,
@@ -500,9 +482,8 @@ fn is_alive(owner: &str) -> bool {
 
 /// Wall clock, milliseconds since 1970-01-01 UTC.
 pub fn unix_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 

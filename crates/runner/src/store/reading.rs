@@ -39,15 +39,10 @@ impl Store {
         let absolute = std::path::absolute(&path).map_err(refuse)?;
         let connection =
             Connection::open_with_flags(uri(&absolute), read_only()).map_err(failed)?;
-        let version: u32 = connection
-            .pragma_query_value(None, "user_version", |row| row.get(0))
-            .map_err(failed)?;
-        if version != schema::VERSION {
-            return Err(StoreError::Newer {
-                path,
-                found: version,
-                known: schema::VERSION,
-            });
+        let found = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+        let (found, known) = (found.map_err(failed)?, schema::VERSION);
+        if found != known {
+            return Err(StoreError::Newer { path, found, known });
         }
         Ok(Self {
             directory: absolute.parent().unwrap_or(directory).to_owned(),

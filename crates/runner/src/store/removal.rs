@@ -27,12 +27,11 @@ impl Store {
     /// What a result takes on disk: event logs, start-up caches, records. Bytes.
     pub fn bytes_of(&self, row: &ResultRow) -> Stored<u64> {
         let sql = "SELECT coalesce(sum(length(record)), 0) FROM trial WHERE result = ?1";
-        let records: i64 =
-            self.check_sql(self.connection.query_row(sql, [&row.id], |r| r.get(0)))?;
+        let records: Option<i64> = self.find_value(sql, [&row.id])?;
         let trials = self.check_sql(ids(&self.connection, TRIALS, &row.id))?;
         let files = self.files_of(&row.id, &trials);
         let files: u64 = files.iter().map(|path| disk_bytes(path)).sum();
-        Ok(records.cast_unsigned() + files)
+        Ok(records.unwrap_or_default().cast_unsigned() + files)
     }
 
     /// Removes a result with its trials, logs and caches.
@@ -61,8 +60,8 @@ impl Store {
         let mut removed = RemovalTotals::default();
         // Rows come before their files: looked at in this order, no file of a trial that has just
         // begun is without one.
-        let logs = directory_entries(&self.state_directory().join("logs"));
-        let caches = directory_entries(&self.state_directory().join("caches"));
+        let logs = directory_entries(&self.directory.join("logs"));
+        let caches = directory_entries(&self.directory.join("caches"));
         let trials = self.check_sql(ids(&self.connection, "SELECT id FROM trial", ""))?;
         let results = self.check_sql(ids(&self.connection, "SELECT id FROM result", ""))?;
         for (paths, known) in [(logs, trials), (caches, results)] {
@@ -96,14 +95,9 @@ fn remove_rows(connection: &Connection, id: &str) -> rusqlite::Result<Option<Vec
         return Ok(None);
     }
     let trials = ids(connection, TRIALS, id)?;
-    for table in [
-        "DELETE FROM trial WHERE result = ?1",
-        "DELETE FROM ground WHERE result = ?1",
-        "DELETE FROM away WHERE result = ?1",
-        "DELETE FROM soaked WHERE result = ?1",
-        "DELETE FROM from_cluster WHERE result = ?1",
-    ] {
-        connection.execute(table, [id])?;
+    for table in ["trial", "ground", "away", "soaked", "from_cluster"] {
+        let sql = format!("DELETE FROM {table} WHERE result = ?1");
+        connection.execute(&sql, [id])?;
     }
     connection.execute("DELETE FROM result WHERE id = ?1", [id])?;
     Ok(Some(trials))
@@ -113,9 +107,8 @@ fn ids(connection: &Connection, sql: &str, result: &str) -> rusqlite::Result<Vec
     let mut statement = connection.prepare(sql)?;
     let of = [result];
     let of = &of[..statement.parameter_count().min(1)];
-    statement
-        .query_map(params_from_iter(of), |row| row.get(0))?
-        .collect()
+    let rows = statement.query_map(params_from_iter(of), |row| row.get(0))?;
+    rows.collect()
 }
 
 impl RemovalTotals {
@@ -151,10 +144,7 @@ fn disk_bytes(path: &Path) -> u64 {
         return 0;
     };
     match metadata.is_dir() {
-        true => directory_entries(path)
-            .iter()
-            .map(|path| disk_bytes(path))
-            .sum(),
+        true => directory_entries(path).iter().map(|p| disk_bytes(p)).sum(),
         false => metadata.len(),
     }
 }

@@ -4,7 +4,7 @@
 //! look-ups in them.
 
 use loadline_analysis::record::TrialRecord;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::{Store, Stored, TrialKey};
 
@@ -24,28 +24,21 @@ CREATE TABLE IF NOT EXISTS soaked (
 
 impl Store {
     pub fn set_ground(&self, result: &str, fingerprint: &str) -> Stored<()> {
-        self.execute_sql(
-            "INSERT OR REPLACE INTO ground (result, fingerprint) VALUES (?1, ?2)",
-            params![result, fingerprint],
-        )?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO ground (result, fingerprint) VALUES (?1, ?2)";
+        self.execute_sql(sql, [result, fingerprint]).map(drop)
     }
 
     /// The ground of a result; `None` if unknown.
     pub fn ground_fingerprint(&self, result: &str) -> Stored<Option<String>> {
         let sql = "SELECT fingerprint FROM ground WHERE result = ?1";
-        let row = self.connection.query_row(sql, [result], |row| row.get(0));
-        self.check_sql(row.optional())
+        self.find_value(sql, [result])
     }
 
     /// Notes which result's answer a soak tests; a soak of a soak tests the answer of the first.
     pub fn set_soaked(&self, soak: &str, result: &str) -> Stored<()> {
-        self.execute_sql(
-            "INSERT OR REPLACE INTO soaked (result, answer)
-             VALUES (?1, coalesce((SELECT answer FROM soaked WHERE result = ?2), ?2))",
-            [soak, result],
-        )?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO soaked (result, answer)
+                   VALUES (?1, coalesce((SELECT answer FROM soaked WHERE result = ?2), ?2))";
+        self.execute_sql(sql, [soak, result]).map(drop)
     }
 
     /// The finished trials of all separate soaks of a result's answer, oldest first.

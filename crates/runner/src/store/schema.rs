@@ -48,12 +48,11 @@ pub fn prepare_connection(connection: &Connection) -> rusqlite::Result<Result<()
     connection.pragma_update(None, "trusted_schema", false)?;
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     match found {
-        0 => create_tables(connection)
-            .and_then(|()| add_later(connection))
-            .map(Ok),
-        VERSION => add_later(connection).map(Ok),
-        newer => Ok(Err(newer)),
+        0 => create_tables(connection)?,
+        VERSION => {}
+        newer => return Ok(Err(newer)),
     }
+    add_later(connection).map(Ok)
 }
 
 /// Tables added later; older loadlines ignore them.

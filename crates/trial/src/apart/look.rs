@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_protocol::{ContainerEngine, RunRefusal};
 use loadline_sizing::{Bytes, Cpus};
 
@@ -42,11 +43,8 @@ pub fn probe_image(engine: &ContainerEngine, id: &str) -> Result<ImageReading, R
 
 fn unenforced_limit(engine: &ContainerEngine, why: &str) -> RunRefusal {
     let what = format!("limits of {}", engine.kind);
-    RunRefusal::new(
-        what,
-        format!("{why}: its runtime does not enforce them"),
-        HINT,
-    )
+    let why = format!("{why}: its runtime does not enforce them");
+    RunRefusal::new(what, why, HINT)
 }
 
 fn probe_failed(engine: &ContainerEngine) -> impl Fn(String) -> RunRefusal {
@@ -64,23 +62,15 @@ fn probe_inside(engine: &ContainerEngine, id: &str) -> Result<ImageReading, RunR
     packed.map_err(|e| failed(e.to_string()))?;
     let command = program.flat_command(BELOW);
     let (first, rest) = command.split_first().ok_or_else(|| failed(String::new()))?;
-    let looking = ProbeContainer::make_probe(
-        engine,
-        &[&format!("--entrypoint={first}")],
-        id,
-        rest,
-        "pod-look",
-    )?;
+    let entrypoint = format!("--entrypoint={first}");
+    let looking = ProbeContainer::make_probe(engine, &[&entrypoint], id, rest, "pod-look")?;
     engine::unpack_into(engine, &looking.name, "/", &tar.finish_archive())
         .map_err(|e| failed(e.to_string()))?;
     let text = engine::run_within(engine, &["start", "--attach", &looking.name], DEADLINE);
     let text = text.map_err(|e| failed(e.to_string()))?;
     serde_json::from_str(text.trim()).map_err(|error| {
-        let last = text.lines().last().unwrap_or_default();
-        failed(format!(
-            "it said `{}`: {error}",
-            loadline_analysis::foreign_text::indented_line(last)
-        ))
+        let last = indented_line(text.lines().last().unwrap_or_default());
+        failed(format!("it said `{last}`: {error}"))
     })
 }
 

@@ -27,11 +27,8 @@ pub use look::probe_image;
 pub use pair::{ApartContainers, ContainerEnd, unsupported_apart};
 
 const LABEL: &str = "loadline.apart";
-
 const CLIENT: &str = "loadline.client";
-
 const WORK: &str = "/work";
-
 const TMP: &str = "/application-tmp";
 
 fn owned_name(what: &str) -> Result<String, RunRefusal> {
@@ -87,10 +84,8 @@ pub fn sweep_engine(engine: &ContainerEngine) -> EngineSweep {
         let rest = ["--filter", filter.as_str(), "--format", format];
         let all = [words, &rest].concat();
         let names = engine::run(engine, &all).unwrap_or_default();
-        let names = names.lines().map(str::to_owned);
-        names
-            .filter(|name| is_dead_of_ours(name))
-            .collect::<Vec<_>>()
+        let dead = names.lines().filter(|name| is_dead_of_ours(name));
+        dead.map(str::to_owned).collect::<Vec<_>>()
     };
     pair::sweep_variables(&std::env::temp_dir());
     let mut swept = EngineSweep::default();

@@ -17,7 +17,6 @@ use super::{LABEL, TMP, WORK};
 use crate::oci::engine;
 
 pub(super) const PROGRAM: &str = "/loadline";
-
 const NAME: &str = "localhost/loadline-part";
 
 #[derive(Debug)]
@@ -53,19 +52,13 @@ impl LinkedProgram {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             format!("/{name}")
         };
-        for library in &self.libraries {
+        let libraries = self.libraries.iter().map(PathBuf::as_path);
+        for file in libraries.chain(self.loader.iter().map(Path::new)) {
             let to = match is_flat {
-                true => flat(library),
-                false => library.display().to_string(),
+                true => flat(file),
+                false => file.display().to_string(),
             };
-            put(tar, library, &to)?;
-        }
-        if let Some(loader) = &self.loader {
-            let to = match is_flat {
-                true => flat(Path::new(loader)),
-                false => loader.clone(),
-            };
-            put(tar, Path::new(loader), &to)?;
+            put(tar, file, &to)?;
         }
         Ok(())
     }
@@ -95,7 +88,6 @@ impl LinkedProgram {
 }
 
 /// The name of the image, which the engine has then.
-/// Errors: [`RunRefusal`] with what the engine said.
 pub(super) fn ensure_image(engine: &ContainerEngine) -> Result<String, RunRefusal> {
     let what = format!("putting loadline's own image into {}", engine.kind);
     let failed = |why: &dyn ToString| {
@@ -128,10 +120,8 @@ pub(super) fn remove_all(engine: &ContainerEngine) -> usize {
     let listed = engine::run(engine, &["images", "--quiet", "--filter", &filter]);
     let listed = listed.unwrap_or_default();
     let all: BTreeSet<&str> = listed.lines().collect();
-    let gone = all
-        .iter()
-        .filter(|id| engine::run(engine, &["rmi", id]).is_ok());
-    gone.count()
+    let is_gone = |id: &&&str| engine::run(engine, &["rmi", id]).is_ok();
+    all.iter().filter(is_gone).count()
 }
 
 fn packed_image(program: &LinkedProgram) -> io::Result<Vec<u8>> {
@@ -154,14 +144,10 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// loadline is built for have 64 bits, the lowest byte first.
 fn loader(elf: &[u8]) -> Option<String> {
     const INTERPRETER: u64 = 3;
+    let add = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
     let number = |at: usize, length: usize| {
         let bytes = elf.get(at..at.checked_add(length)?)?;
-        Some(
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |all: u64, byte| all << 8 | u64::from(*byte)),
-        )
+        Some(bytes.iter().rev().fold(0, add))
     };
     if !elf.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -186,10 +172,8 @@ fn libraries(maps: &str) -> Vec<PathBuf> {
         let name = path.rsplit('/').next().unwrap_or_default();
         name.ends_with(".so") || name.contains(".so.")
     };
-    all.into_iter()
-        .filter(is_library)
-        .map(PathBuf::from)
-        .collect()
+    let libraries = all.into_iter().filter(is_library);
+    libraries.map(PathBuf::from).collect()
 }
 
 #[cfg(test)]

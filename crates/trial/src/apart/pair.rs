@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_cgroup::CgroupLimits;
 use loadline_load::LoadPart;
 use loadline_protocol::{
@@ -23,13 +24,12 @@ use crate::container::{SHM, how_it_ended};
 use crate::cpus::{CpuPlan, format_cpu_list};
 use crate::generator;
 use crate::group::TASKS;
-use crate::instance::GENERATOR_SHARES;
+use crate::instance::{GENERATOR_SHARES, START_HINT};
 use crate::oci::{self, engine};
 use crate::pod::{self, ImageReading, MARK};
 use crate::sweep::is_dead;
 
 pub(super) const OWN: &str = "-own";
-
 const ORDER: &str = "/order";
 
 /// Memory of loadline's own container in addition to the load generator's.
@@ -93,12 +93,9 @@ impl ApartContainers {
         let has_cpuset = has_cpuset(engine);
         let plan = plan_apart_cpus(order, seen, has_cpuset)?;
         let cpuset = has_cpuset.then(|| plan.application.iter().copied().collect());
-        let volume = labels("trial");
-        let volume = ["volume", "create"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(volume);
-        let volume: Vec<String> = volume.chain([pair.volume.clone()]).collect();
+        let mut volume = ["volume", "create"].map(str::to_owned).to_vec();
+        volume.extend(labels("trial"));
+        volume.push(pair.volume.clone());
         pair.run(&volume)?;
         let mut own = pair.own_arguments(order, account, &plan, &own_image);
         own.extend(has_cpuset.then(|| "--split-cpus".to_owned()));
@@ -122,11 +119,8 @@ impl ApartContainers {
         let alone = "try it with the engine alone: it will report the same error";
         let why = why.to_string();
         let full = engine::full_disk_hint(&self.engine, &why);
-        RunRefusal::new(
-            "making the containers of a trial",
-            &why,
-            full.as_deref().unwrap_or(alone),
-        )
+        let hint = full.as_deref().unwrap_or(alone);
+        RunRefusal::new("making the containers of a trial", &why, hint)
     }
 
     fn own_arguments(
@@ -151,11 +145,9 @@ impl ApartContainers {
             // root's application has its engine's: only who has them, too, may look at it.
             all.push("--cap-drop=ALL".to_owned());
         }
-        let generator = order
-            .load
-            .iter()
-            .map(|l| generator::generator_memory(l, LoadPart::default()));
-        let generator = generator.max().unwrap_or_default().as_bytes();
+        let memory = |load| generator::generator_memory(load, LoadPart::default());
+        let generator = order.load.iter().map(memory).max();
+        let generator = generator.unwrap_or_default().as_bytes();
         all.extend(oci::limit_flags(&CgroupLimits {
             cpu_shares: plan.generator_competes().then_some(GENERATOR_SHARES),
             memory: Some(Bytes::from_bytes(OWN_MEMORY.as_bytes() + generator)),
@@ -218,11 +210,9 @@ impl ApartContainers {
 
     pub fn start_app_container(&self) -> Result<(), RunRefusal> {
         let started = engine::run(&self.engine, &["start", &self.application]);
-        started.map(drop).map_err(|error| {
-            let hint =
-                "the program must be executable for the application's user; another user: --user";
-            RunRefusal::new("starting the application", error, hint)
-        })
+        started
+            .map(drop)
+            .map_err(|error| RunRefusal::new("starting the application", error, START_HINT))
     }
 
     pub fn ask_to_end(&self) {
@@ -251,17 +241,13 @@ impl ApartContainers {
         for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
             text = text.replace(secret, "***");
         }
-        text.lines()
-            .map(loadline_analysis::foreign_text::indented_line)
-            .collect()
+        text.lines().map(indented_line).collect()
     }
 
     pub fn own_words(&self) -> Option<String> {
         let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.own]).ok()?;
         let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();
-        text.lines()
-            .rfind(is_word)
-            .map(loadline_analysis::foreign_text::indented_line)
+        text.lines().rfind(is_word).map(indented_line)
     }
 
     pub fn remove_both(&mut self) -> Result<(), engine::EngineError> {
@@ -304,23 +290,15 @@ fn plan_apart_cpus(
     if !has_cpuset {
         return Ok(CpuPlan::unsplit(&seen.cpus));
     }
-    let wanted: Option<Vec<u32>> = order
-        .configuration
-        .cpuset
-        .as_ref()
-        .map(|sets| sets.all_cpus().iter().collect());
+    let sets = order.configuration.cpuset.as_ref();
+    let wanted: Option<Vec<u32>> = sets.map(|sets| sets.all_cpus().iter().collect());
     if let Some(wanted) = &wanted
         && wanted.iter().any(|cpu| !seen.cpus.contains(cpu))
     {
-        let why = format!(
-            "the engine's containers may use CPUs {}",
-            format_cpu_list(&seen.cpus)
-        );
-        return Err(RunRefusal::new(
-            "the cpuset",
-            why,
-            "choose among these CPUs",
-        ));
+        let cpus = format_cpu_list(&seen.cpus);
+        let why = format!("the engine's containers may use CPUs {cpus}");
+        let hint = "choose among these CPUs";
+        return Err(RunRefusal::new("the cpuset", why, hint));
     }
     let quota = order.configuration.cpu;
     Ok(CpuPlan::new(&seen.cpus, quota, wanted.as_deref(), 1))
@@ -396,11 +374,8 @@ impl VariablesFile {
         let name = name.map_err(|refusal| io::Error::other(refusal.to_string()))?;
         let path = std::env::temp_dir().join(name);
         let mut options = File::options();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&path)?;
         let variables = Self(path);
         oci::write_variables(&mut file, &env)?;
         Ok(variables)

@@ -6,7 +6,6 @@
 use std::io;
 
 const BLOCK: usize = 512;
-
 const NAME: usize = 100;
 
 #[derive(Debug, Default)]

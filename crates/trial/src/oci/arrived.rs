@@ -17,14 +17,8 @@ pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> O
     if wanted.is_empty() {
         return None;
     }
-    let counters = processes
-        .iter()
-        .find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
-    match counters
-        .as_ref()
-        .and_then(|counters| counters.counter_text("java.rt.vmArgs"))
-    {
-        Some(given) => lacking_reason(wanted, given, "the image"),
+    match jvm_arguments(processes) {
+        Some(given) => lacking_reason(wanted, &given, "the image"),
         // The variable arrived; what the command line sets comes after it, and wins.
         None if has_log => {
             let all = [wanted.join(" "), command_lines(processes)].join(" ");
@@ -38,15 +32,15 @@ pub fn missing_options(wanted: &[String], processes: &[u32], has_log: bool) -> O
 }
 
 pub fn overruled_options(wanted: &[String], processes: &[u32]) -> Option<String> {
-    let counters = processes
-        .iter()
-        .find_map(|pid| HsperfCounters::for_jvm(*pid).ok());
-    let given = counters
-        .as_ref()
-        .and_then(|c| c.counter_text("java.rt.vmArgs"));
     let lines = || [wanted.join(" "), command_lines(processes)].join(" ");
-    let given = given.map_or_else(lines, str::to_owned);
+    let given = jvm_arguments(processes).unwrap_or_else(lines);
     lacking_reason(wanted, &given, "the start script")
+}
+
+fn jvm_arguments(processes: &[u32]) -> Option<String> {
+    let mut counters = processes.iter().map(|pid| HsperfCounters::for_jvm(*pid));
+    let first = counters.find_map(Result::ok)?;
+    first.counter_text("java.rt.vmArgs").map(str::to_owned)
 }
 
 fn command_lines(processes: &[u32]) -> String {
@@ -62,19 +56,15 @@ fn lacking_reason(wanted: &[String], given: &str, who: &str) -> Option<String> {
         let last = given
             .iter()
             .rfind(|other| option_key(other) == option_key(word));
-        match last {
-            Some(last) if *last == word => {}
-            Some(last) => {
-                return Some(format!(
-                    "the JVM runs with {last}, not with {word}, which was requested: {who} sets it itself"
-                ));
-            }
-            None => {
-                return Some(format!(
-                    "the JVM runs without {word}, which was requested: {who} sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
-                ));
-            }
-        }
+        return Some(match last {
+            Some(last) if *last == word => continue,
+            Some(last) => format!(
+                "the JVM runs with {last}, not with {word}, which was requested: {who} sets it itself"
+            ),
+            None => format!(
+                "the JVM runs without {word}, which was requested: {who} sets JAVA_TOOL_OPTIONS itself, or starts the JVM without it"
+            ),
+        });
     }
     None
 }
@@ -84,10 +74,8 @@ fn option_key(option: &str) -> &str {
         let flag = flag.strip_prefix(['+', '-']).unwrap_or(flag);
         return flag.split_once('=').map_or(flag, |(name, _)| name);
     }
-    match ["-Xmx", "-Xms", "-Xmn", "-Xss"]
-        .into_iter()
-        .find(|size| option.starts_with(size))
-    {
+    let mut sizes = ["-Xmx", "-Xms", "-Xmn", "-Xss"].into_iter();
+    match sizes.find(|size| option.starts_with(size)) {
         Some(size) => size,
         None if option.starts_with("-D") => option.split_once('=').map_or(option, |(name, _)| name),
         None => option,

@@ -26,7 +26,6 @@ const INHERITED: &str = "PATH HOME USER TMPDIR XDG_RUNTIME_DIR XDG_CONFIG_HOME X
 const RUNTIME: &str = "runc";
 
 const MOST_OUTPUT: u64 = 1 << 20;
-
 const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -220,9 +219,6 @@ pub fn run<S: AsRef<OsStr>>(
 
 /// The same for a container that runs what others wrote: what it says is cut off, and it is ended at the
 /// deadline.
-///
-/// # Errors
-/// As [`run`].
 pub fn run_within<S: AsRef<OsStr>>(
     engine: &ContainerEngine,
     arguments: &[S],

@@ -17,9 +17,8 @@ use serde::Deserialize;
 
 use super::engine::{self, EngineError};
 use super::layers::GraphDriver;
-use crate::apart;
-use crate::pagecache;
 use crate::pod::{ImageJdk, ImageReading};
+use crate::{apart, pagecache};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineImage {
@@ -58,7 +57,6 @@ impl From<RunRefusal> for ImageNotFound {
 #[serde(rename_all = "PascalCase")]
 struct InspectedImage {
     id: String,
-    #[serde(default)]
     repo_digests: Option<Vec<String>>,
     #[serde(default)]
     architecture: String,
@@ -119,10 +117,6 @@ impl EngineImage {
     }
 
     /// Whether an engine of this machine has it already.
-    ///
-    /// # Errors
-    ///
-    /// [`RunRefusal`] for an invalid image name.
     pub fn is_local(reference: &str, wanted: Option<EngineKind>) -> Result<bool, RunRefusal> {
         refuse_reference(reference)?;
         let engines = engine::installed_engines(wanted).into_iter();
@@ -132,35 +126,23 @@ impl EngineImage {
 
     fn read(engine: &ContainerEngine, reference: &str, text: &str) -> Result<Self, ImageNotFound> {
         let what = format!("the image {reference}");
+        let kind = engine.kind;
         let mut all: Vec<InspectedImage> = serde_json::from_str(text).map_err(|error| {
-            let why = format!(
-                "the output of {} about it is not understood: {error}",
-                engine.kind
-            );
-            RunRefusal::new(
-                &what,
-                why,
-                "update it; loadline knows podman 4 and docker 20.10 and later",
-            )
+            let why = format!("the output of {kind} about it is not understood: {error}");
+            let hint = "update it; loadline knows podman 4 and docker 20.10 and later";
+            RunRefusal::new(&what, why, hint)
         })?;
-        let inspected = all.pop().ok_or_else(|| {
-            RunRefusal::new(
-                &what,
-                format!("{} does not know it", engine.kind),
-                "check its name",
-            )
-        })?;
+        let unknown = format!("{kind} does not know it");
+        let inspected = all.pop();
+        let inspected =
+            inspected.ok_or_else(|| RunRefusal::new(&what, unknown, "check its name"))?;
         refuse_foreign(&what, &inspected).map_err(ImageNotFound::Wrong)?;
         let config = inspected.config;
-        let (entrypoint, cmd) = (
-            config.entrypoint.unwrap_or_default(),
-            config.cmd.unwrap_or_default(),
-        );
-        let env: BTreeMap<String, String> = config
-            .env
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|pair| pair.split_once('='))
+        let entrypoint = config.entrypoint.unwrap_or_default();
+        let cmd = config.cmd.unwrap_or_default();
+        let pairs = config.env.iter().flatten();
+        let pairs = pairs.filter_map(|pair| pair.split_once('='));
+        let env: BTreeMap<String, String> = pairs
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let labels = config.labels.unwrap_or_default();
@@ -178,9 +160,7 @@ impl EngineImage {
             engine: engine.clone(),
             reference: reference.to_owned(),
             id: inspected.id,
-            pinned: inspected
-                .repo_digests
-                .and_then(|digests| digests.into_iter().next()),
+            pinned: inspected.repo_digests.into_iter().flatten().next(),
             entrypoint,
             cmd,
             directory: Path::new("/").join(config.working_dir.unwrap_or_default()),
@@ -225,9 +205,7 @@ impl EngineImage {
             )),
         }
     }
-}
 
-impl EngineImage {
     /// Opens a regular file by its path in the image; `None` also if its layers are not on this
     /// machine. A link is resolved in its own layer.
     pub fn open_in_layers(&self, seen: &Path) -> Option<File> {
@@ -235,9 +213,7 @@ impl EngineImage {
         let in_layer = |layer: &PathBuf| beneath::open_in_root(File::open(layer).ok()?, &seen).ok();
         self.layers.iter().find_map(in_layer)
     }
-}
 
-impl EngineImage {
     /// Names in a directory, by its path in the image; none if its layers are not on this machine.
     /// Files removed by an upper layer are left out.
     pub fn names_in(&self, seen: &Path) -> Vec<String> {
@@ -311,19 +287,11 @@ fn not_pulled(engine: &ContainerEngine, reference: &str, error: &EngineError) ->
         ));
     }
     let said = error.said.to_lowercase();
-    let is_name = [
-        "unknown",
-        "not found",
-        "denied",
-        "unauthorized",
-        "short-name",
-        "lowercase",
-        "invalid reference",
-        "not exist",
-    ];
+    let is_name =
+        "unknown|not found|denied|unauthorized|short-name|lowercase|invalid reference|not exist";
     // What a full disk breaks may have words of a wrong name.
     let full = engine::full_disk_hint(engine, &error.said);
-    let is_wrong = full.is_none() && is_name.iter().any(|word| said.contains(word));
+    let is_wrong = full.is_none() && is_name.split('|').any(|word| said.contains(word));
     let hint = if let Some(hint) = &full {
         hint
     } else if said.contains("unauthorized") || said.contains("denied") {

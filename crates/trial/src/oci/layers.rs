@@ -50,10 +50,8 @@ pub(super) fn container_directories(text: &str) -> Vec<PathBuf> {
     let of_one = |container: InspectedContainer| {
         let data = container.graph_driver.data.unwrap_or_default();
         let layer = data.get("UpperDir").cloned().flatten().map(PathBuf::from);
-        let volumes = container
-            .mounts
-            .into_iter()
-            .filter(|m| m.r#type == "volume");
+        let volumes = container.mounts.into_iter();
+        let volumes = volumes.filter(|m| m.r#type == "volume");
         layer.into_iter().chain(volumes.map(|mount| mount.source))
     };
     let places = all.into_iter().flat_map(of_one);

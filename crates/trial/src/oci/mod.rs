@@ -39,9 +39,8 @@ use crate::container::{
 };
 use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, refusal_halt};
-use crate::networks;
-use crate::pagecache;
-use crate::scratch::{self, Scratch};
+use crate::scratch::Scratch;
+use crate::{networks, pagecache};
 use watch::{StartedContainer, WatchedContainer};
 
 pub use arrived::{missing_options, overruled_options};
@@ -88,13 +87,10 @@ impl OciContainer {
     ) -> Result<Self, HaltReason> {
         let name = GroupName::new(Path::new("/proc"), frame.name)
             .map_err(|error| halt::cgroup_refusal("naming the trial's cgroup", &error))?;
-        let mut scratch =
-            Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
+        let mut scratch = Scratch::make_scratch(frame.scratch, &name)?;
         let name = name.to_string();
         // Before the container: only a noted container can be swept.
-        scratch
-            .note_container(&image.engine, &name)
-            .map_err(scratch::scratch_halt)?;
+        scratch.note_container(&image.engine, &name)?;
         if frame.evict_page_cache {
             evict_image(image, warnings);
         }
@@ -106,12 +102,10 @@ impl OciContainer {
             let real = scratch.give_files(&writable.below_tmp, &writable.files);
             real.map(|real| (real, writable.seen.clone()))
         });
-        let given = given.transpose().map_err(scratch::scratch_halt)?;
+        let given = given.transpose()?;
         let (made, id) = make_container(layout, (frame, image), &name, (&scratch, given))?;
-        let leaf = parent
-            .as_group()
-            .create_child(&leaf_name(image.engine.kind, &id));
-        let leaf = leaf.map_err(making)?;
+        let leaf = leaf_name(image.engine.kind, &id);
+        let leaf = parent.as_group().create_child(&leaf).map_err(making)?;
         leaf.apply_limits(frame.limits).map_err(making)?;
         Ok(Self {
             watched: None,
@@ -130,9 +124,8 @@ impl OciContainer {
 impl AppContainer for OciContainer {
     fn start_application(&mut self) -> Result<(), HaltReason> {
         let (Some(output), Some(tell)) = (self.output.take(), self.tell.take()) else {
-            return Err(halt::measurement_failed(
-                "the container was started already",
-            ));
+            let why = "the container was started already";
+            return Err(halt::measurement_failed(why));
         };
         let starting = "starting the engine's program";
         let error = output.try_clone().map_err(halt::step_failed(starting))?;
@@ -169,10 +162,8 @@ impl AppContainer for OciContainer {
 
     fn shut_down(&mut self) -> bool {
         let is_killed = self.kill_container().is_ok();
-        let is_told = self
-            .watched
-            .as_ref()
-            .is_none_or(|watched| watched.wait_for_end(END));
+        let watched = self.watched.as_ref();
+        let is_told = watched.is_none_or(|watched| watched.wait_for_end(END));
         self.made.remove_made() && is_killed && is_told
     }
 
@@ -193,10 +184,8 @@ impl AppContainer for OciContainer {
     }
 
     fn application_network(&self) -> ContainerNetwork {
-        let process = self
-            .watched
-            .as_ref()
-            .and_then(WatchedContainer::application_pid);
+        let watched = self.watched.as_ref();
+        let process = watched.and_then(WatchedContainer::application_pid);
         // Without a process the network does not exist: opening this fails with that error.
         let path = || PathBuf::from(format!("/proc/{}/ns/net", process.unwrap_or_default()));
         match &self.network {
@@ -249,7 +238,6 @@ impl Drop for EngineContainer {
 }
 
 /// Removes a container with its volumes. One that is not there is no error.
-/// Errors: What the engine said.
 pub fn remove_by_name(engine: &ContainerEngine, name: &str) -> Result<(), engine::EngineError> {
     let remove = || match engine::run(engine, &["rm", "--force", "--volumes", name]) {
         Err(error) if !is_unknown(&error.said) => Err(error),
@@ -298,9 +286,7 @@ fn make_container(
 ) -> Result<(EngineContainer, String), HaltReason> {
     let kind = image.engine.kind;
     let network = network_flag(kind, &frame.network)?;
-    let variables = scratch
-        .write_env_file(&image.env)
-        .map_err(scratch::scratch_halt)?;
+    let variables = scratch.write_env_file(&image.env)?;
     let mut arguments = vec!["create".to_owned(), "--pull=never".to_owned()];
     arguments.extend(["--name".to_owned(), name.to_owned()]);
     arguments.push(format!("--label={LABEL}={name}"));
@@ -308,10 +294,8 @@ fn make_container(
     arguments.push(format!("--network={network}"));
     arguments.extend(host_flags(kind, frame));
     arguments.push(format!("--env-file={}", variables.display()));
-    arguments.push(format!(
-        "--volume={}:/tmp",
-        scratch.tmp_directory().display()
-    ));
+    let tmp = scratch.tmp_directory();
+    arguments.push(format!("--volume={}:/tmp", tmp.display()));
     // Its output comes by the pipe; a check of the image's own would be load.
     arguments.extend(["--log-driver=none", "--no-healthcheck"].map(str::to_owned));
     let volume = |(source, seen): &(PathBuf, PathBuf)| {
@@ -334,11 +318,8 @@ fn make_container(
     let id = engine::run(&image.engine, &arguments).map_err(|error| {
         let alone = "try it with the engine alone: it will report the same error";
         let full = engine::full_disk_hint(&image.engine, &error.said);
-        refusal_halt(
-            "making the container",
-            error,
-            full.as_deref().unwrap_or(alone),
-        )
+        let hint = full.as_deref().unwrap_or(alone);
+        refusal_halt("making the container", error, hint)
     })?;
     Ok((made, id.trim().to_owned()))
 }
@@ -360,12 +341,8 @@ fn leaf_name(kind: EngineKind, id: &str) -> String {
 /// By default a loopback interface only, as for a plain command.
 fn network_flag(kind: EngineKind, network: &ContainerNetwork) -> Result<String, HaltReason> {
     let ContainerNetwork::Of(namespace) = network else {
-        let word = if *network == ContainerNetwork::Own {
-            "none"
-        } else {
-            "host"
-        };
-        return Ok(word.to_owned());
+        let is_own = *network == ContainerNetwork::Own;
+        return Ok(if is_own { "none" } else { "host" }.to_owned());
     };
     match (kind, &namespace.container) {
         (EngineKind::Podman, _) => Ok(format!("ns:{}", namespace.path.display())),
@@ -378,9 +355,8 @@ fn network_flag(kind: EngineKind, network: &ContainerNetwork) -> Result<String, 
 fn host_flags(kind: EngineKind, frame: &ContainerBase<'_>) -> Vec<String> {
     let has_list = kind == EngineKind::Docker && frame.network.namespace_path().is_some();
     let names = frame.hosts.iter().filter(|_| !has_list);
-    names
-        .map(|name| format!("--add-host={name}:127.0.0.1"))
-        .collect()
+    let flags = names.map(|name| format!("--add-host={name}:127.0.0.1"));
+    flags.collect()
 }
 
 pub(crate) fn image_arguments(image: &ImageSpec) -> Vec<String> {
@@ -399,26 +375,15 @@ pub(crate) fn limit_flags(limits: &CgroupLimits) -> Vec<String> {
     let mut add = |flag: &str, value: Option<String>| {
         all.extend(value.map(|value| format!("--{flag}={value}")));
     };
-    let period = limits.cpu_period;
-    let quota =
-        |cpus: loadline_sizing::Cpus| u128::from(cpus.as_millis()) * period.as_micros() / 1000;
+    let period = limits.cpu_period.as_micros();
+    let millis = limits.cpu_quota.map(|cpus| u128::from(cpus.as_millis()));
+    let quota = millis.map(|millis| (millis * period / 1000).to_string());
     let memory = limits.memory.map(|memory| memory.as_bytes().to_string());
-    add(
-        "cpu-period",
-        limits.cpu_quota.map(|_| period.as_micros().to_string()),
-    );
-    add(
-        "cpu-quota",
-        limits.cpu_quota.map(|cpus| quota(cpus).to_string()),
-    );
-    add(
-        "cpu-shares",
-        limits.cpu_shares.map(|shares| shares.to_string()),
-    );
-    add(
-        "cpuset-cpus",
-        limits.cpuset.as_ref().map(ToString::to_string),
-    );
+    let cpuset = limits.cpuset.as_ref().map(ToString::to_string);
+    add("cpu-period", millis.map(|_| period.to_string()));
+    add("cpu-quota", quota);
+    add("cpu-shares", limits.cpu_shares.map(|n| n.to_string()));
+    add("cpuset-cpus", cpuset);
     add("memory", memory.clone());
     // The same: no swap.
     add("memory-swap", memory);
@@ -438,10 +403,7 @@ pub(crate) fn ulimits(open_files: u64) -> [String; 2] {
     };
     let files = allowed(Resource::Nofile, open_files);
     let tasks = allowed(Resource::Nproc, TASKS);
-    [
-        format!("--ulimit=nofile={files}"),
-        format!("--ulimit=nproc={tasks}"),
-    ]
+    [("nofile", files), ("nproc", tasks)].map(|(name, most)| format!("--ulimit={name}={most}"))
 }
 
 pub(crate) fn write_variables(

@@ -6,15 +6,13 @@
 //! container's cgroup and PID namespace, which becomes the application by execve(2) (its
 //! libcontainer, nsenter); pidfd_open(2) becomes readable when the process ends.
 
-use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use loadline_cgroup::{CgroupSample, ControlGroup};
 use loadline_protocol::ContainerEngine;
@@ -62,7 +60,6 @@ struct WatchState {
 
 impl WatchedContainer {
     /// Watches what a client starts in a group that is empty.
-    /// Errors: When no thread can be started.
     pub fn watch_client(
         client: Child,
         leaf: ControlGroup,
@@ -84,10 +81,8 @@ impl WatchedContainer {
     }
 
     pub fn application_pid(&self) -> Option<u32> {
-        lock_state(&self.state)
-            .application
-            .as_ref()
-            .map(|(pid, _)| *pid)
+        let state = lock_state(&self.state);
+        state.application.as_ref().map(|(pid, _)| *pid)
     }
 
     pub fn signal_process(&self, signal: Signal) {
@@ -137,9 +132,8 @@ fn watch_container(
 ) {
     match await_exec(state, leaf) {
         StartOutcome::Running => {
-            tell(ContainerEvent::Exec {
-                at_ns: monotonic_ns(),
-            });
+            let at_ns = monotonic_ns();
+            tell(ContainerEvent::Exec { at_ns });
             await_end(state, leaf);
             tell(exit_event(wait_for_client(state)));
         }
@@ -195,9 +189,8 @@ fn application_process(pid: u32) -> Option<(u32, OwnedFd)> {
 fn is_application(status: &str, runs_own_file: impl Fn() -> bool) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
     let own = field("NSpid:").and_then(|ids| {
-        ids.split_whitespace()
-            .nth(1)
-            .and(ids.split_whitespace().last())
+        let mut words = ids.split_whitespace();
+        words.nth(1).map(|second| words.last().unwrap_or(second))
     });
     let name = field("Name:").map_or("", str::trim);
     let is_runtime =
@@ -214,10 +207,8 @@ fn runs_file_of_its_root(pid: u32) -> bool {
         let (exe, root) = (own.join("exe"), own.join("root"));
         let path = fs::read_link(&exe)?;
         // Where its mounts are ours its root has a path, in a container none.
-        let within = path
-            .strip_prefix(fs::read_link(&root)?)
-            .map_err(io::Error::other)?;
-        let there = root.join(within);
+        let within = path.strip_prefix(fs::read_link(&root)?);
+        let there = root.join(within.map_err(io::Error::other)?);
         let is_ours = number(&root)? == number(Path::new("/"))?;
         Ok::<_, io::Error>(!is_ours && number(&exe)? == number(&there)?)
     };
@@ -234,13 +225,13 @@ fn await_end(state: &Mutex<WatchState>, leaf: &ControlGroup) {
         tv_sec: 1,
         tv_nsec: 0,
     };
-    while !matches!(
+    let wait = || {
         poll(
             &mut [PollFd::new(&descriptor, PollFlags::IN)],
-            Some(&second)
-        ),
-        Ok(1..)
-    ) {}
+            Some(&second),
+        )
+    };
+    while !matches!(wait(), Ok(1..)) {}
     lock_state(state).at_end = leaf.read().ok();
 }
 
@@ -263,13 +254,11 @@ fn ended_unseen(status: Option<ExitStatus>, of: &StartedContainer, tell: &Tell) 
     if when.is_empty() || when.starts_with(NEVER) {
         let code = status.and_then(|status| status.code());
         let code = code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
-        return tell(ContainerEvent::Failed {
-            detail: format!("`{kind} start` ended with {code}"),
-        });
+        let detail = format!("`{kind} start` ended with {code}");
+        return tell(ContainerEvent::Failed { detail });
     }
-    tell(ContainerEvent::Exec {
-        at_ns: monotonic_ns(),
-    });
+    let at_ns = monotonic_ns();
+    tell(ContainerEvent::Exec { at_ns });
     tell(exit_event(status));
 }
 

@@ -32,7 +32,7 @@ use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, refusal_halt};
 use crate::pagecache;
 use crate::program::ProgramSpec;
-use crate::scratch::{self, Scratch};
+use crate::scratch::Scratch;
 use protocol::{FilesystemView, InitEvent, InitOrder};
 use reach::{ProgramFiles, UnreachableFile};
 use sandbox::{Sandbox, SandboxError};
@@ -69,45 +69,30 @@ impl NamespaceContainer {
         let mut needs =
             ProgramFiles::from_program(program).map_err(|error| unreachable_halt(&error))?;
         if let Some(run) = wanted.run {
-            needs.named.extend(run.copies.iter().cloned());
-            needs
-                .named
-                .extend(run.home.iter().map(|home| home.join(MAVEN)));
+            let maven = run.home.iter().map(|home| home.join(MAVEN));
+            needs.named.extend(run.copies.iter().cloned().chain(maven));
             needs.named.retain(|path| path.exists());
         }
         let name = GroupName::new(Path::new("/proc"), frame.name)
             .map_err(|error| halt::cgroup_refusal("naming the trial's cgroup", &error))?;
-        let mut scratch =
-            Scratch::make_scratch(frame.scratch, &name).map_err(scratch::scratch_halt)?;
+        let mut scratch = Scratch::make_scratch(frame.scratch, &name)?;
         let home = wanted.run.and_then(|run| run.home.as_deref());
-        let named = scratch.passwd_with_account(program.uid, program.gid, home);
-        let named = named.map_err(scratch::scratch_halt)?;
-        let own = scratch.empty_directories(wanted.directories, program.uid, program.gid);
-        let own = own.map_err(scratch::scratch_halt)?;
-        let hosts = scratch
-            .hosts_with_names(frame.hosts)
-            .map_err(scratch::scratch_halt)?;
-        let replaced = scratch
-            .replaced_directories()
-            .into_iter()
-            .chain(named)
-            .chain(hosts);
-        let replaced = replaced.chain(own);
-        let replaced = replaced.collect();
+        let named = scratch.passwd_with_account(program.uid, program.gid, home)?;
+        let own = scratch.empty_directories(wanted.directories, program.uid, program.gid)?;
+        let hosts = scratch.hosts_with_names(frame.hosts)?;
+        let replaced = scratch.replaced_directories().into_iter();
+        let replaced = replaced.chain(named).chain(hosts).chain(own).collect();
         let machine = reach::machine_paths().into_iter();
         let hidden = machine.chain(wanted.hidden.iter().cloned());
         let mut view = reach::build_view(program, &needs, replaced, hidden, warnings)
             .map_err(|error| unreachable_halt(&error))?;
         if let Some(run) = wanted.run {
-            view.copied = scratch
-                .restore_copies(run, program)
-                .map_err(scratch::scratch_halt)?;
+            view.copied = scratch.restore_copies(run, program)?;
         }
         if frame.evict_page_cache {
-            let roots = needs.roots();
-            roots
-                .iter()
-                .for_each(|root| pagecache::evict_from_page_cache(root, pagecache::NEAR));
+            for root in &needs.roots() {
+                pagecache::evict_from_page_cache(root, pagecache::NEAR);
+            }
         }
         let making =
             |error| halt::cgroup_refusal("making the trial's cgroup with its limits", &error);
@@ -151,10 +136,6 @@ impl AppContainer for NamespaceContainer {
 
     fn remove_group(&mut self) -> Result<(), CgroupError> {
         self.group.kill_and_remove()
-    }
-
-    fn at_exec(&self) -> Option<CgroupSample> {
-        None
     }
 
     fn last_sample(&self) -> Option<CgroupSample> {
@@ -204,10 +185,10 @@ pub fn try_sandbox(loadline: &Path) -> Result<(), String> {
     let (_reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
     let opened = Sandbox::open_sandbox(loadline, &order, "preflight", writer, |_| {});
     let mut sandbox = opened.map_err(|error| error.to_string())?;
-    let ended = sandbox.end_init(Duration::from_secs(5));
-    ended
-        .then_some(())
-        .ok_or_else(|| "they did not end within 5 s".to_owned())
+    match sandbox.end_init(Duration::from_secs(5)) {
+        true => Ok(()),
+        false => Err("they did not end within 5 s".to_owned()),
+    }
 }
 
 fn init_order(

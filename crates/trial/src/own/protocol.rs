@@ -107,16 +107,14 @@ pub fn receive_message<T: DeserializeOwned>(
 ) -> Result<Option<T>, ProtocolError> {
     let mut line = Vec::new();
     let mut limited = from.take(LINE_CAP);
-    limited
-        .read_until(b'\n', &mut line)
-        .map_err(ProtocolError::Socket)?;
+    let read = limited.read_until(b'\n', &mut line);
+    read.map_err(ProtocolError::Socket)?;
     if line.last() != Some(&b'\n') {
         // Half a line is a peer that died while it wrote.
         return Ok(None);
     }
-    serde_json::from_slice(&line)
-        .map(Some)
-        .map_err(ProtocolError::Message)
+    let message = serde_json::from_slice(&line);
+    message.map(Some).map_err(ProtocolError::Message)
 }
 
 #[cfg(test)]

@@ -38,9 +38,7 @@ const SYSTEM: &str = "/run/current-system";
 const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Devices that are everybody's. Source: moby, `oci/defaults.go`.
-const DEVICES: [&str; 8] = [
-    "full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero",
-];
+const DEVICES: &str = "full null ptmx pts random tty urandom zero";
 
 /// Hidden on every machine: its services, and devices that its udev rules open to all, such as kvm,
 /// fuse and tun.
@@ -54,7 +52,7 @@ pub fn machine_paths() -> Vec<PathBuf> {
             };
             let kind = metadata.file_type();
             let is_device = kind.is_char_device() || kind.is_block_device();
-            if DEVICES.iter().any(|known| entry.file_name() == *known) {
+            if DEVICES.split(' ').any(|known| entry.file_name() == known) {
                 continue;
             } else if is_device && metadata.mode() & (READ | WRITE) != 0 {
                 hidden.push(entry.path());
@@ -131,10 +129,8 @@ impl ProgramFiles {
 /// What a start script in a `bin` belongs to, `lib` and all (Tomcat, Open Liberty, what Gradle
 /// installs); `None` where that is the system itself. Source: hier(7).
 fn installation_root(script: &Path) -> Option<PathBuf> {
-    let home = script
-        .parent()
-        .filter(|bin| bin.ends_with("bin"))?
-        .parent()?;
+    let bin = script.parent().filter(|bin| bin.ends_with("bin"))?;
+    let home = bin.parent()?;
     let is_system = ["/", "/usr", "/usr/local"].map(Path::new).contains(&home);
     (!is_system && home.join("lib").is_dir()).then(|| home.to_owned())
 }
@@ -142,10 +138,8 @@ fn installation_root(script: &Path) -> Option<PathBuf> {
 /// The JDK of the `java` on a script's PATH; JAVA_HOME is named anyway.
 fn java_home(spec: &ProgramSpec) -> Option<PathBuf> {
     let path = spec.env.get("PATH")?;
-    let found = std::env::split_paths(path).map(|directory| directory.join("java"));
-    let java = found
-        .filter_map(|java| fs::canonicalize(java).ok())
-        .next()?;
+    let mut found = std::env::split_paths(path).map(|directory| directory.join("java"));
+    let java = found.find_map(|java| fs::canonicalize(java).ok())?;
     let home = java.parent()?.parent()?;
     home.join("lib").is_dir().then(|| home.to_owned())
 }
@@ -340,12 +334,10 @@ impl Planner {
     }
 
     fn closed_ancestor(&self, path: &Path) -> Option<PathBuf> {
-        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
-        above.reverse();
-        above
-            .into_iter()
-            .find(|directory| !self.may_access(directory, SEARCH))
-            .map(Path::to_owned)
+        let above = path.ancestors().skip(1);
+        let closed = above.filter(|directory| !self.may_access(directory, SEARCH));
+        // The outermost.
+        closed.last().map(Path::to_owned)
     }
 
     /// A path as written and as it really is; neither where the application could have put a link on

@@ -72,13 +72,10 @@ impl Sandbox {
     }
 
     fn greet(&mut self, order: &InitOrder) -> Result<BufReader<UnixStream>, SandboxError> {
-        let socket = self
-            .socket
-            .try_clone()
-            .map_err(system_error("duplicating a socket"))?;
-        socket
-            .set_read_timeout(Some(PREPARE))
-            .map_err(system_error("setting a timeout"))?;
+        let socket = self.socket.try_clone();
+        let socket = socket.map_err(system_error("duplicating a socket"))?;
+        let set = socket.set_read_timeout(Some(PREPARE));
+        set.map_err(system_error("setting a timeout"))?;
         let mut reader = BufReader::new(socket);
         send_message(&mut self.socket, order)?;
         // Two processes write: either event may come first.
@@ -94,9 +91,8 @@ impl Sandbox {
                 None => return Err(SandboxError::Silent),
             }
         }
-        self.socket
-            .set_read_timeout(None)
-            .map_err(system_error("setting a timeout"))?;
+        let set = self.socket.set_read_timeout(None);
+        set.map_err(system_error("setting a timeout"))?;
         Ok(reader)
     }
 

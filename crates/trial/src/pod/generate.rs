@@ -3,12 +3,11 @@
 //! Owns where it listens and how it recognises its client: by a secret in a file that only its
 //! container has. [`loadline_load::remote`] owns the conversation.
 
-use std::fs;
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use std::{fs, io};
 
 use loadline_load::remote::serve;
 use loadline_protocol::RunRefusal;

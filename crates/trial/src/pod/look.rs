@@ -20,13 +20,10 @@ use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::MARK;
-use crate::cpus;
-use crate::oci;
-use crate::pagecache;
 use crate::site::{Site, SiteOptions};
+use crate::{cpus, oci, pagecache};
 
 pub const QUOTA_MILLIS: u32 = 200;
-
 pub const MEMORY_MIB: u32 = 64;
 
 /// Memory that is taken where the limit is [`MEMORY_MIB`], bytes.
@@ -87,10 +84,9 @@ impl ImageJdk {
             java: self.java.clone(),
             version,
             vendor: self.vendor.clone(),
-            kind: if self.is_openj9 {
-                Vm::OpenJ9
-            } else {
-                Vm::HotSpot
+            kind: match self.is_openj9 {
+                true => Vm::OpenJ9,
+                false => Vm::HotSpot,
             },
             modules: self.modules.clone(),
         })
@@ -105,9 +101,10 @@ pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
         .collect();
     let jdk = oci::image::jdk_of_this_root(&env);
     // The first trial pays for its files, as all do.
-    let own = oci::image::directories_of_this_root();
-    own.iter()
-        .for_each(|path| pagecache::evict_from_page_cache(path, pagecache::WHOLE));
+    for path in oci::image::directories_of_this_root() {
+        pagecache::evict_from_page_cache(&path, pagecache::WHOLE);
+    }
+    let is_wanted = |(name, _): &(String, String)| WANTED.contains(&name.as_str());
     let (is_limited, throttled_periods) = probe_throttling();
     Ok(ImageReading {
         machine: site.describe_machine(),
@@ -117,10 +114,7 @@ pub fn probe_from_inside() -> Result<ImageReading, RunRefusal> {
             gid: getegid().as_raw(),
         }),
         cpus: cpus::available_cpus().unwrap_or_default(),
-        env: env
-            .into_iter()
-            .filter(|(name, _)| WANTED.contains(&name.as_str()))
-            .collect(),
+        env: env.into_iter().filter(is_wanted).collect(),
         is_limited,
         throttled_periods,
     })
@@ -159,9 +153,8 @@ fn probe_throttling() -> (Option<bool>, Option<u64>) {
         while step.elapsed() < PERIOD {
             std::hint::spin_loop();
         }
-        let periods = throttled()
-            .zip(before)
-            .map(|(now, then)| now.saturating_sub(then));
+        let both = throttled().zip(before);
+        let periods = both.map(|(now, then)| now.saturating_sub(then));
         if periods.is_some_and(|periods| periods > 0) {
             return (Some(true), periods);
         }

@@ -31,9 +31,8 @@ use loadline_sizing::{Bytes, Cpus};
 use rustix::process::Signal;
 
 use crate::container::{AppContainer, ContainerEvent, ContainerNetwork, effective_signal};
-use crate::halt::HaltReason;
-use crate::pagecache;
-use crate::scratch;
+use crate::halt::{HaltReason, failed_for};
+use crate::{pagecache, scratch};
 use watch::{AppProcess, WatchedProcess};
 
 pub use generate::generate_load;
@@ -43,9 +42,7 @@ pub use ship::{LINE, LineEffect, LineSplitter, append_line, ship};
 pub use shipped::{AS_SHIPPED, ShippedPodContainer};
 
 pub const MARK: &str = "LOADLINE_TRIAL";
-
 pub const TMP: &str = "/tmp";
-
 const ARMING: Duration = Duration::from_millis(10);
 
 /// Where things lie in the container of `trial-part`.
@@ -76,32 +73,22 @@ impl PodPaths {
         }
         true
     }
-
-    pub fn event_log_path(&self) -> PathBuf {
-        self.work.join("events")
-    }
 }
 
 pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
     let configuration = &order.configuration;
+    let is_command = matches!(order.app, AppSpec::Command { .. });
+    let has_dependencies = !order.dependencies.is_empty();
+    let is_busy = configuration.neighbour_threads.is_some() || configuration.cpu_request.is_some();
     let is_given = [
-        (
-            matches!(order.app, AppSpec::Command { .. }),
-            "an application that is not an image",
-        ),
-        (
-            !order.dependencies.is_empty(),
-            "dependencies next to the application",
-        ),
+        (is_command, "an application that is not an image"),
+        (has_dependencies, "dependencies next to the application"),
         (!order.stubs.is_empty(), "stubs next to the application"),
         (order.soak.is_some(), "a soak"),
         (!order.hand_over.is_empty(), "training a start-up cache"),
         (configuration.cache.is_some(), "a start-up cache"),
         (configuration.instances > 1, "several instances"),
-        (
-            configuration.neighbour_threads.is_some() || configuration.cpu_request.is_some(),
-            "a busy neighbour",
-        ),
+        (is_busy, "a busy neighbour"),
         (order.log_line.is_some(), "waiting for a line of the output"),
         (
             matches!(
@@ -146,10 +133,8 @@ impl PodContainer {
         tell: impl Fn(ContainerEvent) + Send + 'static,
     ) -> Result<Self, HaltReason> {
         if AppProcess::already_runs(trial) {
-            return Err(HaltReason::Failed(MeasurementFailure::new(
-                InvalidReason::RuntimeLost,
-                "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was restarted between them",
-            )));
+            let why = "the application ran before loadline watched it: its kubelet started the containers of the pod in another order, or was restarted between them";
+            return Err(failed_for(InvalidReason::RuntimeLost, why));
         }
         fs::write(place.armed_file(), "")
             .map_err(crate::halt::step_failed("letting the application start"))?;
@@ -168,10 +153,7 @@ impl PodContainer {
         };
         match pod.other_limits() {
             None => Ok(pod),
-            Some(detail) => Err(HaltReason::Failed(MeasurementFailure::new(
-                InvalidReason::OtherLimits,
-                detail,
-            ))),
+            Some(detail) => Err(failed_for(InvalidReason::OtherLimits, detail)),
         }
     }
 

@@ -3,11 +3,10 @@
 //! Owns `pod-part` in that role, as on a remote engine: it starts itself once more and reaps. In a
 //! Kubernetes pod the kubelet's own container is the first. Facts: pid_namespaces(7).
 
-use std::io;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
@@ -15,7 +14,6 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts this program again with the same arguments and reaps until that one has ended; gives how it
 /// ended. `None` where this is not the first process, and at once.
-/// Errors: When it cannot be started.
 pub fn reap_until_end(told_to_end: &AtomicBool) -> io::Result<Option<String>> {
     if std::process::id() != 1 {
         return Ok(None);

@@ -6,11 +6,10 @@
 //! the load comes over localhost, and the JVM's own log is read as usual.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use loadline_cgroup::{CgroupError, CgroupSample, ControlGroup};
 use rustix::process::Signal;
@@ -93,10 +92,6 @@ impl AppContainer for ShippedPodContainer {
 
     fn remove_group(&mut self) -> Result<(), CgroupError> {
         Ok(())
-    }
-
-    fn at_exec(&self) -> Option<CgroupSample> {
-        None
     }
 
     fn last_sample(&self) -> Option<CgroupSample> {

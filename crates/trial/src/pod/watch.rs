@@ -4,16 +4,14 @@
 //! pod; the application's has the trial's mark in its environment. The runtime's process before the
 //! application's exec(2) cannot be inspected, so the first match is the application.
 
-use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
-use loadline_analysis::record::{InvalidReason, MeasurementFailure};
+use loadline_analysis::record::InvalidReason;
 use loadline_cgroup::{CgroupSample, ControlGroup};
 use loadline_sys::{O_PATH, PidfdFlags, pidfd_open, pidfd_send_signal};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::MARK;
 use crate::clock::monotonic_ns;
 use crate::container::ContainerEvent;
-use crate::halt::HaltReason;
+use crate::halt::{HaltReason, failed_for};
 use crate::process_text::read_status;
 
 /// Pause between two scans for the application: the resolution of its start time.
@@ -60,13 +58,10 @@ impl AppProcess {
             }
             thread::sleep(LOOK);
         }
-        Err(HaltReason::Failed(MeasurementFailure::new(
-            InvalidReason::RuntimeLost,
-            format!(
-                "the application's container did not start within {} s of being let",
-                APPEARS.as_secs()
-            ),
-        )))
+        let waited = APPEARS.as_secs();
+        let why =
+            format!("the application's container did not start within {waited} s of being let");
+        Err(failed_for(InvalidReason::RuntimeLost, why))
     }
 }
 
@@ -76,9 +71,8 @@ fn environment_mark(trial: &str) -> String {
 
 fn find_marked(mark: &str) -> Option<AppProcess> {
     let entries = fs::read_dir("/proc").ok()?.flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.into_iter()
-        .find_map(|pid| application_with_mark(pid, mark))
+    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find_map(|pid| application_with_mark(pid, mark))
 }
 
 fn application_with_mark(pid: u32, mark: &str) -> Option<AppProcess> {
@@ -90,10 +84,8 @@ fn application_with_mark(pid: u32, mark: &str) -> Option<AppProcess> {
     let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let descriptor = pidfd_open(raw, PidfdFlags::empty()).ok()?;
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let is_marked = environment
-        .split(|byte| *byte == 0)
-        .any(|v| v == mark.as_bytes());
-    if !is_marked {
+    let mut variables = environment.split(|byte| *byte == 0);
+    if !variables.any(|variable| variable == mark.as_bytes()) {
         return None;
     }
     let group = ControlGroup::of_process(Path::new("/proc"), pid).ok()?;
@@ -184,9 +176,8 @@ pub(super) fn kill_group(group: &ControlGroup) {
     while begin.elapsed() < END {
         let left = group.process_ids().unwrap_or_default();
         let left = left.into_iter().filter(|pid| *pid != 0 && !is_dead(*pid));
-        let pids: Vec<Pid> = left
-            .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-            .collect();
+        let pids = left.filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pids: Vec<Pid> = pids.collect();
         if pids.is_empty() {
             return;
         }
@@ -202,9 +193,8 @@ fn is_dead(pid: u32) -> bool {
     let Some(status) = read_status(pid) else {
         return true;
     };
-    let state = status
-        .lines()
-        .find_map(|line| line.strip_prefix("State:\t"));
+    let mut lines = status.lines();
+    let state = lines.find_map(|line| line.strip_prefix("State:\t"));
     state.is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 

@@ -10,13 +10,9 @@ use crate::clock::monotonic_ns;
 
 impl OngoingTrial<'_> {
     pub(super) fn look_at_runs(&mut self, elapsed: Duration) {
-        for instance in self
-            .instances
-            .all
-            .iter_mut()
-            .filter(|_| self.order.run.is_some())
-        {
-            instance.look_at_jvms(elapsed);
+        if self.order.run.is_some() {
+            let all = self.instances.all.iter_mut();
+            all.for_each(|instance| instance.look_at_jvms(elapsed));
         }
     }
 
@@ -31,10 +27,8 @@ impl OngoingTrial<'_> {
         }
         if self.ended_early.is_none() && !self.instances.all.iter().all(|i| i.state.is_over()) {
             let waited = text::short_duration(elapsed);
-            self.give_up(
-                TrialPhase::Start,
-                format!("it had not ended after {waited}"),
-            );
+            let reason = format!("it had not ended after {waited}");
+            self.give_up(TrialPhase::Start, reason);
         }
     }
 }

@@ -82,11 +82,8 @@ impl OngoingTrial<'_> {
     }
 
     pub(super) fn is_studied(&self, phase: TrialPhase) -> bool {
-        let is_behind = matches!(
-            phase,
-            TrialPhase::Age | TrialPhase::Squeeze | TrialPhase::Again
-        );
-        self.study.is_some() && is_behind
+        let behind = [TrialPhase::Age, TrialPhase::Squeeze, TrialPhase::Again];
+        self.study.is_some() && behind.contains(&phase)
     }
 
     /// Whether the peak follows. Noise and dependencies are measured over both, unless generators without

@@ -57,14 +57,12 @@ impl OngoingTrial<'_> {
     }
 
     fn refuse_in_pod(&self) -> Result<(), HaltReason> {
-        match self.site.options.is_pod {
-            false => Ok(()),
-            true => Err(refusal_halt(
-                "the load command",
-                "the trial runs in a container that has no program of this machine",
-                "let an engine of this machine run the image (--engine), or leave out the command (--load, --drive)",
-            )),
+        if !self.site.options.is_pod {
+            return Ok(());
         }
+        let why = "the trial runs in a container that has no program of this machine";
+        let hint = "let an engine of this machine run the image (--engine), or leave out the command (--load, --drive)";
+        Err(refusal_halt("the load command", why, hint))
     }
 
     /// Starts the command that drives a consumer, in the consumer's network, where there is one.
@@ -128,7 +126,7 @@ impl OngoingTrial<'_> {
             return Ok(());
         }
         let length = load.plan.model.scheduled_duration().unwrap_or_default();
-        let passed = front.passed_seconds().len();
+        let passed = front.seconds.len();
         if tool.has_ended() {
             if is_studied || tool.is_done(Duration::from_secs(passed as u64), length) {
                 front.ask_to_stop();
@@ -136,7 +134,7 @@ impl OngoingTrial<'_> {
             }
             return Err(HaltReason::Failed(tool.early_end(told_length(self.order))));
         }
-        let has_begun = !front.passed_seconds().is_empty() || !self.load.is_empty();
+        let has_begun = !front.seconds.is_empty() || !self.load.is_empty();
         match &self.order.load_command {
             Some(command) if !has_begun && front.begin.elapsed() > command.first_request => {
                 Err(HaltReason::Failed(tool.sent_nothing(command)))

@@ -12,11 +12,12 @@ use std::process::Command;
 use loadline_sys::{close_on_exec_from, default_signals};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Gid, Resource, Rlimit, Uid, getrlimit, setrlimit};
-use rustix::thread::{self, CapabilitySet, CapabilitySets, CpuSet};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 use super::error::{InitError, StepContext};
 use super::{calls, mounts};
 use crate::clock::monotonic_ns;
+use crate::cpus;
 use crate::own::protocol::{InitEvent, InitOrder, send_message};
 
 /// Preferred victim when the whole machine runs out of memory: the application, not loadline.
@@ -35,11 +36,9 @@ pub fn execute(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitErr
     default_signals();
     give_up_rights(order)?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
-    std::env::set_current_dir(&order.directory).at_step(format!(
-        "entering {} as uid {}",
-        order.directory.display(),
-        order.uid
-    ))?;
+    let (directory, uid) = (&order.directory, order.uid);
+    std::env::set_current_dir(directory)
+        .at_step(format!("entering {} as uid {uid}", directory.display()))?;
     exec_command(order, events)
 }
 
@@ -57,10 +56,7 @@ fn reset_cpu_mask(order: &InitOrder) -> Result<(), InitError> {
     if order.cpus.is_empty() {
         return Ok(());
     }
-    let mut mask = CpuSet::new();
-    for cpu in order.cpus.iter().filter(|c| **c < CpuSet::MAX_CPU as u32) {
-        mask.set(*cpu as usize);
-    }
+    let mask = cpus::mask(&order.cpus);
     thread::sched_setaffinity(None, &mask).at_step(format!("pinning to CPUs {:?}", order.cpus))
 }
 
@@ -114,11 +110,9 @@ fn give_up_rights(order: &InitOrder) -> Result<(), InitError> {
 fn exec_command(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitError> {
     let program = order.command.first().map_or("", String::as_str);
     let mut command = Command::new(program);
-    command
-        .args(order.command.iter().skip(1))
-        .env_clear()
-        .envs(&order.env);
+    command.args(order.command.iter().skip(1));
+    command.env_clear().envs(&order.env);
     let at_ns = monotonic_ns();
-    send_message(events, &InitEvent::Exec { at_ns }).map_err(InitError::Line)?;
+    send_message(events, &InitEvent::Exec { at_ns })?;
     Err(command.exec()).at_step(format!("executing {program} as uid {}", order.uid))
 }

@@ -74,15 +74,12 @@ const NAMESPACE_BITS: u32 = 32;
 
 /// Puts the filter around this process and all that it starts, for good. It must not be able to gain
 /// rights any more (`no_new_privs`).
-/// Errors: A kernel without seccomp, a machine that the filter is not made for.
 pub fn install_filter() -> Result<(), InitError> {
     // The flags of clone3 are in memory, which a filter cannot read. On ENOSYS the C library falls
     // back to clone, with its flags in a register.
     apply_filter(denied_calls()?, libc::EPERM)?;
-    apply_filter(
-        BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
-        libc::ENOSYS,
-    )
+    let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    apply_filter(clone3, libc::ENOSYS)
 }
 
 /// What a process may be for the kernel, where it asks: Linux, that of 32 bits, with the name of an old one,
@@ -104,12 +101,8 @@ fn denied_calls() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, InitError> {
         }
     }
     rules.insert(libc::SYS_clone, clone);
-    let machine = SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::Eq,
-        libc::AF_VSOCK.unsigned_abs().into(),
-    );
+    let vsock = libc::AF_VSOCK.unsigned_abs().into();
+    let machine = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, vsock);
     let machine = machine.and_then(|condition| SeccompRule::new(vec![condition]));
     rules.insert(libc::SYS_socket, vec![machine.map_err(filter_error)?]);
     let others = PERSONALITIES.map(|known| {

@@ -11,7 +11,7 @@ pub enum InitError {
     )]
     NotForPeople,
     #[error(transparent)]
-    Line(ProtocolError),
+    Line(#[from] ProtocolError),
     #[error(transparent)]
     Sys(#[from] SysError),
     #[error("making the filter of system calls (seccomp): {0}")]

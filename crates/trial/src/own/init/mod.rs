@@ -39,13 +39,11 @@ struct ParentSocket {
 
 /// Runs the hidden subcommand. It returns in each of the processes; the exit code is only seen by
 /// the next one up. What failed has been told to loadline already.
-/// Errors: [`InitError::NotForPeople`] when nothing sent an order.
 pub fn run() -> Result<(), InitError> {
     // First of all: from here on the holder cannot outlive the thread that started it.
     die_with_parent()?;
     let mut line = ParentSocket::open_stdin()?;
-    let Some(order) = receive_message::<InitOrder>(&mut line.reader).map_err(InitError::Line)?
-    else {
+    let Some(order) = receive_message::<InitOrder>(&mut line.reader)? else {
         return Err(InitError::NotForPeople);
     };
     let done = hold_namespaces(&order, &mut line);
@@ -93,10 +91,9 @@ fn hold_namespaces(order: &InitOrder, line: &mut ParentSocket) -> Result<(), Ini
     match fork()? {
         ForkSide::Child => run_init(order, line),
         ForkSide::Parent(init) => {
-            let held = InitEvent::Held {
-                init: init.as_raw_pid(),
-            };
-            send_message(&mut line.writer, &held).map_err(InitError::Line)?;
+            let number = init.as_raw_pid();
+            let held = InitEvent::Held { init: number };
+            send_message(&mut line.writer, &held)?;
             // Init can be waited for only when all of its namespace is dead: when the holder
             // ends, and with it the last end of the socket, nothing is left.
             wait_for(init)
@@ -129,8 +126,8 @@ fn run_init(order: &InitOrder, line: &mut ParentSocket) -> Result<(), InitError>
     if order.network == ContainerNetwork::Own {
         loopback_up()?;
     }
-    send_message(&mut line.writer, &InitEvent::Prepared).map_err(InitError::Line)?;
-    match receive_message::<InitCommand>(&mut line.reader).map_err(InitError::Line)? {
+    send_message(&mut line.writer, &InitEvent::Prepared)?;
+    match receive_message::<InitCommand>(&mut line.reader)? {
         Some(InitCommand::Start) => {}
         Some(InitCommand::Signal { .. }) | None => return Ok(()),
     }
@@ -157,9 +154,7 @@ fn tend_application(app: Pid, line: &mut ParentSocket) -> Result<(), InitError> 
         .name("reaper".to_owned())
         .spawn(move || reap_children(app, &mut events))
         .at_step("starting the thread that reaps")?;
-    while let Some(command) =
-        receive_message::<InitCommand>(&mut line.reader).map_err(InitError::Line)?
-    {
+    while let Some(command) = receive_message::<InitCommand>(&mut line.reader)? {
         if let InitCommand::Signal { number } = command
             && let Some(signal) = Signal::from_named_raw(number)
         {

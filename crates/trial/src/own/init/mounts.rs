@@ -47,19 +47,13 @@ const FROZEN: [&str; 5] = [
 pub fn make_view(view: &FilesystemView, shm_bytes: u64) -> Result<(), InitError> {
     // Without this the mounts below would appear on the whole machine (systemd makes / shared). The
     // other way stays open: what the machine unmounts must not stay busy because of a trial.
-    mount_change(
-        "/",
-        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
-    )
-    .at_step("letting no mount out")?;
+    let inwards = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change("/", inwards).at_step("letting no mount out")?;
     // What stays is opened before anything is covered.
     let replacements = open_handles(view.replaced.iter().map(|(_, real)| real))?;
     let copies = open_handles(view.copied.iter().map(|(_, real)| real))?;
-    let kept: Vec<OwnedFd> = view
-        .kept
-        .iter()
-        .map(pinned_handle)
-        .collect::<Result<_, _>>()?;
+    let kept = view.kept.iter().map(pinned_handle);
+    let kept: Vec<OwnedFd> = kept.collect::<Result<_, _>>()?;
     mount_new("proc", "/proc", MountFlags::NOEXEC, None)?;
     for ((seen, _), real) in view.replaced.iter().zip(&replacements) {
         bind(real, seen)?;
@@ -174,10 +168,9 @@ fn mount_new(
 }
 
 fn own_memory_files(shm_bytes: u64) -> Result<(), InitError> {
-    let shm = format!("mode=1777,size={}", shm_bytes);
-    let shm = CString::new(shm)
-        .map_err(std::io::Error::from)
-        .at_step("writing the size of /dev/shm")?;
+    let shm = CString::new(format!("mode=1777,size={shm_bytes}"));
+    let shm = shm.map_err(std::io::Error::from);
+    let shm = shm.at_step("writing the size of /dev/shm")?;
     for (kind, onto, data) in [
         ("tmpfs", "/dev/shm", Some(shm.as_c_str())),
         ("mqueue", "/dev/mqueue", None),

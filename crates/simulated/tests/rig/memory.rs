@@ -7,6 +7,8 @@
 //! that kill without a warning, a machine with noise that lasts from start to start and voids
 //! misses more often than passes.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
