@@ -17,44 +17,31 @@ struct Grid {
     switch: (&'static str, &'static str),
 }
 
+const fn grid(name: &'static str, package: &'static str, test: &'static str) -> Grid {
+    Grid {
+        name,
+        package,
+        test,
+        switch: ("LOADLINE_GRID", "full"),
+    }
+}
+
 const GRIDS: &[Grid] = &[
+    grid("flags", "loadline-sizing", "real_jvm"),
+    grid("openj9", "loadline-sizing", "openj9"),
+    grid("options", "loadline-launcher", "grid"),
     Grid {
-        name: "flags",
-        package: "loadline-sizing",
-        test: "real_jvm",
-        switch: ("LOADLINE_GRID", "full"),
-    },
-    Grid {
-        name: "openj9",
-        package: "loadline-sizing",
-        test: "openj9",
-        switch: ("LOADLINE_GRID", "full"),
-    },
-    Grid {
-        name: "options",
-        package: "loadline-launcher",
-        test: "grid",
-        switch: ("LOADLINE_GRID", "full"),
-    },
-    Grid {
-        name: "words",
-        package: "loadline-launcher",
-        test: "words",
         switch: ("LOADLINE_VECTORS", "10000"),
+        ..grid("words", "loadline-launcher", "words")
     },
 ];
 
 /// Runs the named grids, or all. False when a grid differs or could not run.
 pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
-    if let Some(name) = names
-        .iter()
-        .find(|name| GRIDS.iter().all(|grid| grid.name != **name))
-    {
-        let known: Vec<&str> = GRIDS.iter().map(|grid| grid.name).collect();
-        eprintln!(
-            "xtask: no grid is called `{name}`; there are {}",
-            known.join(", ")
-        );
+    let known: Vec<&str> = GRIDS.iter().map(|grid| grid.name).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        let known = known.join(", ");
+        eprintln!("xtask: no grid is called `{name}`; there are {known}");
         return Ok(false);
     }
     let wanted = |grid: &&Grid| names.is_empty() || names.iter().any(|name| name == grid.name);
@@ -66,15 +53,8 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
         command
             .current_dir(root)
             .env(switch, value)
-            .args([
-                "test",
-                "--quiet",
-                "--package",
-                grid.package,
-                "--test",
-                grid.test,
-            ])
-            .args(["--", "--nocapture"]);
+            .args(["test", "--quiet", "--package", grid.package])
+            .args(["--test", grid.test, "--", "--nocapture"]);
         let output = process::output_of(&mut command)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let is_skipped = text.contains("SKIP ");

@@ -1,5 +1,7 @@
-//! Programs that chores run.
+//! Programs that chores run, and directories that they fill.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::error::Error;
@@ -39,6 +41,19 @@ pub fn output_of(command: &mut Command) -> Result<Output, Error> {
         program: command.get_program().to_string_lossy().into_owned(),
         source,
     })
+}
+
+pub fn remove(directory: &Path) -> Result<(), Error> {
+    match directory.exists() {
+        true => fs::remove_dir_all(directory).map_err(Error::file(directory)),
+        false => Ok(()),
+    }
+}
+
+/// Makes it, without what an earlier run left in it.
+pub fn empty(directory: &Path) -> Result<(), Error> {
+    remove(directory)?;
+    fs::create_dir_all(directory).map_err(Error::file(directory))
 }
 
 pub fn text(command: &Command) -> String {

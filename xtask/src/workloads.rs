@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::process::stdout_of;
+use crate::process::{remove, stdout_of};
 
 /// The time in every jar entry, so that equal sources give equal bytes.
 const JAR_TIME: &str = "2026-01-01T00:00:00Z";
@@ -19,8 +19,16 @@ const JAR_TIME: &str = "2026-01-01T00:00:00Z";
 struct Workload {
     name: &'static str,
     /// Files and directories that affect the build, relative to its directory.
-    sources: &'static [&'static str],
+    sources: &'static str,
     recipe: Recipe,
+}
+
+const fn workload(name: &'static str, sources: &'static str, recipe: Recipe) -> Workload {
+    Workload {
+        name,
+        sources,
+        recipe,
+    }
 }
 
 #[derive(Hash)]
@@ -30,13 +38,10 @@ enum Recipe {
     /// The same for Spring Boot; `NAME/` gets the extracted layout, with classes that a start-up
     /// cache can serve (it cannot serve classes from jars inside a jar).
     SpringBoot,
-    /// `javac` and `jar`, no network.
-    Javac {
-        main_class: &'static str,
-    },
-    Agent {
-        manifest: &'static str,
-    },
+    /// `javac` and `jar`, no network; the main class.
+    Javac(&'static str),
+    /// The same with a manifest.
+    Agent(&'static str),
     /// `mvn package`; a server comes out as a directory of `target`, and `NAME/` is a copy that
     /// every account may read.
     Server {
@@ -55,67 +60,34 @@ impl Workload {
 }
 
 const WORKLOADS: &[Workload] = &[
-    Workload {
-        name: "allocation",
-        sources: &[
-            "Allocation.java",
-            "Allocator.java",
-            "Latencies.java",
-            "PauseFile.java",
-        ],
-        recipe: Recipe::Javac {
-            main_class: "Allocation",
-        },
-    },
-    Workload {
-        name: "grpc",
-        sources: &["pom.xml", "src"],
-        recipe: Recipe::Maven,
-    },
-    Workload {
-        name: "hiccup",
-        sources: &["Hiccup.java", "MANIFEST.MF"],
-        recipe: Recipe::Agent {
-            manifest: "MANIFEST.MF",
-        },
-    },
-    Workload {
-        name: "leak",
-        sources: &["Leak.java"],
-        recipe: Recipe::Javac { main_class: "Leak" },
-    },
-    Workload {
-        name: "liberty",
-        sources: &["pom.xml", "src"],
-        recipe: Recipe::Server {
-            built: "liberty/wlp",
-            script: "bin/server",
-        },
-    },
-    Workload {
-        name: "ping",
-        sources: &["Ping.java"],
-        recipe: Recipe::Javac { main_class: "Ping" },
-    },
-    Workload {
-        name: "spring-web",
-        sources: &["pom.xml", "src"],
-        recipe: Recipe::SpringBoot,
-    },
-    Workload {
-        name: "tomcat",
-        sources: &["pom.xml", "src"],
-        recipe: Recipe::Maven,
-    },
-    Workload {
-        name: "tomcat-installed",
-        sources: &["pom.xml", "conf", "webapps"],
-        recipe: Recipe::Server {
-            built: "apache-tomcat-10.1.59",
-            script: "bin/catalina.sh",
-        },
-    },
+    workload(
+        "allocation",
+        "Allocation.java Allocator.java Latencies.java PauseFile.java",
+        Recipe::Javac("Allocation"),
+    ),
+    workload("grpc", "pom.xml src", Recipe::Maven),
+    workload(
+        "hiccup",
+        "Hiccup.java MANIFEST.MF",
+        Recipe::Agent("MANIFEST.MF"),
+    ),
+    workload("leak", "Leak.java", Recipe::Javac("Leak")),
+    workload("liberty", "pom.xml src", LIBERTY),
+    workload("ping", "Ping.java", Recipe::Javac("Ping")),
+    workload("spring-web", "pom.xml src", Recipe::SpringBoot),
+    workload("tomcat", "pom.xml src", Recipe::Maven),
+    workload("tomcat-installed", "pom.xml conf webapps", TOMCAT),
 ];
+
+const LIBERTY: Recipe = Recipe::Server {
+    built: "liberty/wlp",
+    script: "bin/server",
+};
+
+const TOMCAT: Recipe = Recipe::Server {
+    built: "apache-tomcat-10.1.59",
+    script: "bin/catalina.sh",
+};
 
 pub fn build(root: &Path) -> Result<(), Error> {
     let out = root.join("build/workloads");
@@ -153,27 +125,19 @@ fn build_one(root: &Path, out: &Path, workload: &Workload) -> Result<(), Error> 
             package(&home)?;
             install(&home.join("target").join(built), &out.join(workload.name))?;
         }
-        Recipe::Javac { main_class } => {
-            javac(
-                &home,
-                out,
-                workload,
-                &["--main-class", main_class],
-                &product,
-            )?;
+        Recipe::Javac(main_class) => {
+            let manifest = ["--main-class", main_class];
+            javac(&home, out, workload, &manifest, &product)?;
         }
-        Recipe::Agent { manifest } => {
+        Recipe::Agent(manifest) => {
             let manifest = home.join(manifest).display().to_string();
             javac(&home, out, workload, &["--manifest", &manifest], &product)?;
         }
     }
     // Last, so that a build that was cut short is done again.
     fs::write(&stamp, hash).map_err(Error::file(&stamp))?;
-    println!(
-        "workload {}: built in {:.0?}",
-        workload.name,
-        start.elapsed()
-    );
+    let time = start.elapsed();
+    println!("workload {}: built in {time:.0?}", workload.name);
     Ok(())
 }
 
@@ -188,9 +152,7 @@ fn package(home: &Path) -> Result<(), Error> {
 
 /// Copies a server; in a trial it runs under a separate account.
 fn install(built: &Path, to: &Path) -> Result<(), Error> {
-    if to.exists() {
-        fs::remove_dir_all(to).map_err(Error::file(to))?;
-    }
+    remove(to)?;
     stdout_of(Command::new("cp").arg("-R").arg(built).arg(to))?;
     stdout_of(Command::new("chmod").args(["-R", "a+rX"]).arg(to)).map(drop)
 }
@@ -204,9 +166,7 @@ fn maven(home: &Path, name: &str, jar: &Path) -> Result<(), Error> {
 
 /// Source: Spring Boot reference, "Efficient deployments": `-Djarmode=tools ... extract`.
 fn extract(jar: &Path, to: &Path) -> Result<(), Error> {
-    if to.exists() {
-        fs::remove_dir_all(to).map_err(Error::file(to))?;
-    }
+    remove(to)?;
     let mut command = Command::new("java");
     command.args(["-Djarmode=tools", "-jar"]).arg(jar);
     stdout_of(command.args(["extract", "--destination"]).arg(to)).map(drop)
@@ -220,36 +180,28 @@ fn javac(
     jar: &Path,
 ) -> Result<(), Error> {
     let classes = out.join(workload.name).join("classes");
-    if classes.exists() {
-        fs::remove_dir_all(&classes).map_err(Error::file(&classes))?;
-    }
+    remove(&classes)?;
     let mut command = Command::new("javac");
     command
         .args(["--release", "17", "-Xlint:all", "-Werror", "-d"])
         .arg(&classes);
-    let java = workload.sources.iter().filter(|s| s.ends_with(".java"));
+    let sources = workload.sources.split(' ');
+    let java = sources.filter(|s| s.ends_with(".java"));
     command.args(java.map(|source| home.join(source)));
     stdout_of(&mut command)?;
     let mut command = Command::new("jar");
     command
         .args(["--create", "--date", JAR_TIME])
         .args(manifest);
-    stdout_of(
-        command
-            .arg("--file")
-            .arg(jar)
-            .arg("-C")
-            .arg(&classes)
-            .arg("."),
-    )?;
-    Ok(())
+    command.arg("--file").arg(jar).arg("-C").arg(&classes);
+    stdout_of(command.arg(".")).map(drop)
 }
 
 /// Changes when a source or the recipe changes. A change of the Rust toolchain may change it too,
 /// which costs one rebuild.
 fn hash(home: &Path, workload: &Workload) -> Result<String, Error> {
     let mut files = Vec::new();
-    for source in workload.sources {
+    for source in workload.sources.split(' ') {
         files_below(&home.join(source), &mut files)?;
     }
     files.sort();
@@ -278,11 +230,7 @@ fn files_below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    const WORKLOAD: Workload = Workload {
-        name: "sample",
-        sources: &["pom.xml", "src"],
-        recipe: Recipe::Maven,
-    };
+    const WORKLOAD: Workload = workload("sample", "pom.xml src", Recipe::Maven);
 
     #[test]
     fn the_hash_changes_with_content_and_names_and_nothing_else() {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::layout::Controller;
 
 pub(crate) const DELEGATION_HINT: &str =
@@ -101,21 +103,23 @@ impl CgroupError {
                 "they cannot be killed (uninterruptible I/O, or another PID namespace); see `ps`"
                     .to_owned(),
             ),
-            Self::File { .. }
-            | Self::Malformed { .. }
-            | Self::OutOfRange { .. }
-            | Self::NotTaken { .. }
-            | Self::BadName { .. } => None,
+            _ => None,
         }
     }
 
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::File { source, .. } if is_gone(source))
     }
+
+    pub(crate) fn is_errno(&self, errno: Errno) -> bool {
+        matches!(self, Self::File { source, .. } if Errno::from_io_error(source) == Some(errno))
+    }
 }
 
 /// ENOENT: never was; ENODEV: the group was removed while its file was open.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NOENT | Errno::NODEV)
+    )
 }

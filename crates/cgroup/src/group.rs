@@ -12,6 +12,7 @@ use std::sync::Arc;
 use loadline_sizing::{Bytes, Cpus};
 use loadline_sys::O_PATH;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::CgroupError;
 use crate::file;
@@ -97,22 +98,24 @@ impl ControlGroup {
         for place in layout.hierarchies() {
             dirs.push((place.clone(), place.parent()?.join(name)));
         }
-        let index = |place: &CgroupHierarchy| dirs.iter().position(|(p, _)| p.mount == place.mount);
+        let others = layout.engine_only_mounts().iter();
         Ok(Self {
-            name: name.to_owned(),
-            controllers: layout
-                .controller_hierarchies()
+            others: others.map(|m| m.join(name)).collect(),
+            ..Self::from_dirs(name, layout, dirs)
+        })
+    }
+
+    fn from_dirs(name: &str, layout: &CgroupLayout, dirs: Vec<(CgroupHierarchy, PathBuf)>) -> Self {
+        let index = |place: &CgroupHierarchy| dirs.iter().position(|(p, _)| p.mount == place.mount);
+        let controllers = layout.controller_hierarchies();
+        Self {
+            controllers: controllers
                 .filter_map(|(c, place)| Some((c, index(place)?)))
                 .collect(),
             v2: layout.v2().and_then(index),
-            others: layout
-                .engine_only_mounts()
-                .iter()
-                .map(|m| m.join(name))
-                .collect(),
             dirs,
-            _held: Arc::default(),
-        })
+            ..Self::out_of_reach(name)
+        }
     }
 
     /// The group of a process of another container, as that container shows it: to be read only. It
@@ -130,17 +133,9 @@ impl ControlGroup {
             dirs.push((place.clone(), PathBuf::from(dir)));
             held.push(directory);
         }
-        let index = |place: &CgroupHierarchy| dirs.iter().position(|(p, _)| p.mount == place.mount);
         Ok(Self {
-            name: format!("of process {pid}"),
-            controllers: layout
-                .controller_hierarchies()
-                .filter_map(|(c, place)| Some((c, index(place)?)))
-                .collect(),
-            v2: layout.v2().and_then(index),
-            others: Vec::new(),
-            dirs,
             _held: held.into(),
+            ..Self::from_dirs(&format!("of process {pid}"), &layout, dirs)
         })
     }
 
@@ -195,17 +190,13 @@ impl ControlGroup {
     }
 
     pub(crate) fn first_dir(&self) -> &Path {
-        self.hierarchy_dirs()
-            .next()
-            .unwrap_or(Path::new(&self.name))
+        let mut dirs = self.hierarchy_dirs();
+        dirs.next().unwrap_or(Path::new(&self.name))
     }
 
     fn controllers_at(&self, index: usize) -> Vec<Controller> {
-        self.controllers
-            .iter()
-            .filter(|(_, i)| *i == index)
-            .map(|(c, _)| *c)
-            .collect()
+        let there = self.controllers.iter().filter(|(_, i)| *i == index);
+        there.map(|(c, _)| *c).collect()
     }
 
     /// The files into which a process writes `0` to join, before it executes the application. v1
@@ -262,26 +253,24 @@ fn enable_controllers(
 ) -> Result<(), CgroupError> {
     let control = parent.join("cgroup.subtree_control");
     let enabled = file::read(&control)?;
-    let missing: Vec<String> = controllers
+    let enabled: Vec<&str> = enabled.split_ascii_whitespace().collect();
+    let missing = controllers
         .iter()
-        .filter(|c| {
-            !enabled
-                .split_ascii_whitespace()
-                .any(|e| e == c.kernel_name())
-        })
-        .map(|c| format!("+{c}"))
-        .collect();
+        .filter(|c| !enabled.contains(&c.kernel_name()));
+    let missing: Vec<String> = missing.map(|c| format!("+{c}")).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let missing = missing.join(" ");
     let mut attempts = 0;
     loop {
-        match file::write_io(&control, &missing) {
+        match file::write(&control, &missing) {
             // "No internal processes": a group with processes cannot give controllers to
             // children. A process that forks while it is moved leaves a child behind.
-            Err(e) if is_busy(&e) && attempts < EVACUATION_ATTEMPTS => evacuate(place, parent)?,
-            other => return other.map_err(|e| CgroupError::for_file("write", &control, e)),
+            Err(e) if e.is_errno(Errno::BUSY) && attempts < EVACUATION_ATTEMPTS => {
+                evacuate(place, parent)?;
+            }
+            other => return other,
         }
         attempts += 1;
     }
@@ -289,10 +278,6 @@ fn enable_controllers(
 
 fn parent_of(dir: &Path) -> &Path {
     dir.parent().unwrap_or(dir)
-}
-
-pub(crate) fn is_busy(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error())
 }
 
 /// Moves the processes of loadline's own group into a child, so that it can have other children.
@@ -321,9 +306,8 @@ fn evacuate(place: &CgroupHierarchy, parent: &Path) -> Result<(), CgroupError> {
     }
     for pid in pids.lines() {
         match file::write(&supervisor.join("cgroup.procs"), pid) {
-            // ESRCH: it ended meanwhile.
-            Err(CgroupError::File { source, .. })
-                if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+            // It ended meanwhile.
+            Err(error) if error.is_errno(Errno::SRCH) => {}
             other => other?,
         }
     }

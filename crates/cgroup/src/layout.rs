@@ -113,21 +113,18 @@ struct NoParentReason {
 
 impl CgroupHierarchy {
     pub fn parent(&self) -> Result<&Path, CgroupError> {
-        self.parent
-            .as_deref()
-            .map_err(|refusal| CgroupError::NotPermitted {
-                path: self.own.clone(),
-                why: refusal.why.to_owned(),
-                hint: refusal.hint.to_owned(),
-            })
+        let refused = |refusal: &NoParentReason| CgroupError::NotPermitted {
+            path: self.own.clone(),
+            why: refusal.why.to_owned(),
+            hint: refusal.hint.to_owned(),
+        };
+        self.parent.as_deref().map_err(refused)
     }
 
     /// Every directory with limits that act on `dir`: from `dir` up to the mount, both included.
     pub fn ancestors(&self, dir: &Path) -> Vec<PathBuf> {
-        dir.ancestors()
-            .take_while(|d| d.starts_with(&self.mount))
-            .map(Path::to_owned)
-            .collect()
+        let below = dir.ancestors().take_while(|d| d.starts_with(&self.mount));
+        below.map(Path::to_owned).collect()
     }
 }
 
@@ -194,31 +191,23 @@ impl CgroupLayout {
                 continue;
             };
             if mount.hierarchy == Hierarchy::V2 {
-                let own = own_dir(
-                    &mount_point,
-                    mount,
-                    own.iter().find(|m| m.controllers.is_empty()),
-                );
+                let own = own.iter().find(|m| m.controllers.is_empty());
+                let own = own_dir(&mount_point, mount, own);
                 v2.get_or_insert((mount_point, own));
                 continue;
             }
-            let mut controllers = mount
-                .controllers
-                .iter()
-                .filter_map(|o| Controller::from_name(o))
-                .peekable();
-            if controllers.peek().is_none() {
-                others.push(mount_point);
-                continue;
-            }
-            for controller in controllers {
-                let own = own
-                    .iter()
-                    .find(|m| m.controllers.iter().any(|c| c == controller.kernel_name()));
+            let controllers = mount.controllers.iter();
+            let controllers = controllers.filter_map(|o| Controller::from_name(o));
+            let controllers: Vec<Controller> = controllers.collect();
+            for controller in &controllers {
+                let has_it = |c: &String| c == controller.kernel_name();
+                let own = own.iter().find(|m| m.controllers.iter().any(has_it));
                 let own = own_dir(&mount_point, mount, own);
-                places
-                    .entry(controller)
-                    .or_insert_with(|| place_v1(&mount_point, own, privilege));
+                let place = || place_v1(&mount_point, own, privilege);
+                places.entry(*controller).or_insert_with(place);
+            }
+            if controllers.is_empty() {
+                others.push(mount_point);
             }
         }
         let is_hybrid = !places.is_empty();
@@ -300,14 +289,11 @@ fn reroot_mount(mount_point: &str, root: &Path) -> Option<PathBuf> {
 /// hierarchy (or of the cgroup namespace), the mount may show only a part of that tree.
 fn own_dir(mount_point: &Path, mount: &HierarchyMount, own: Option<&CgroupMembership>) -> PathBuf {
     let path = own.map_or("/", |m| m.path.as_str());
-    let below = Path::new(path)
-        .strip_prefix(&mount.root)
-        .unwrap_or(Path::new(""));
-    let is_plain = below
-        .components()
-        .all(|c| matches!(c, std::path::Component::Normal(_)));
+    let below = Path::new(path).strip_prefix(&mount.root);
+    let below = below.unwrap_or(Path::new(""));
+    let is_plain = |c| matches!(c, std::path::Component::Normal(_));
     let mut dir = mount_point.to_owned();
-    if is_plain {
+    if below.components().all(is_plain) {
         dir.extend(below.components());
     }
     if dir.file_name().is_some_and(|name| name == SUPERVISOR) {
@@ -353,10 +339,7 @@ fn place_v2(
 }
 
 fn own_if_writable(own: &Path) -> Result<PathBuf, NoParentReason> {
-    require_writable(own).and_then(|own| {
-        require_writable(&own.join("cgroup.procs"))?;
-        Ok(own)
-    })
+    require_writable(&own.join("cgroup.procs")).and(require_writable(own))
 }
 
 fn writable_mount(mount: &Path) -> Result<PathBuf, NoParentReason> {
@@ -400,10 +383,8 @@ pub(crate) fn is_delegated(own: &Path) -> bool {
 fn offered_controllers(v2: &CgroupHierarchy) -> Result<Vec<Controller>, CgroupError> {
     let dir = v2.parent.as_deref().unwrap_or(&v2.own);
     let text = file::read_optional(&dir.join("cgroup.controllers"))?.unwrap_or_default();
-    Ok(text
-        .split_ascii_whitespace()
-        .filter_map(Controller::from_name)
-        .collect())
+    let names = text.split_ascii_whitespace();
+    Ok(names.filter_map(Controller::from_name).collect())
 }
 
 #[cfg(test)]

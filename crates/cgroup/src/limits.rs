@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_sizing::{Bytes, CpuSet, Cpus};
+use rustix::io::Errno;
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::group::{ControlGroup, is_busy};
+use crate::group::ControlGroup;
 use crate::layout::{CgroupVersion, Controller};
 
 /// Default v1 shares of a group (cgroup-v1: NICE_0 weight).
@@ -66,9 +67,8 @@ pub fn weight_from_shares(shares: u64) -> u64 {
 
 impl CgroupLimits {
     fn quota_us(&self) -> Option<u64> {
-        let period = micros(self.cpu_period);
-        self.cpu_quota
-            .map(|cpus| u64::from(cpus.as_millis()) * period / 1000)
+        let millis = u64::from(self.cpu_quota?.as_millis());
+        Some(millis * micros(self.cpu_period) / 1000)
     }
 
     /// Refuses what no kernel takes, before anything is written.
@@ -76,11 +76,8 @@ impl CgroupLimits {
         let period = self.cpu_period;
         let is_whole = period.subsec_nanos().is_multiple_of(1000);
         if !is_whole || period < Duration::from_millis(1) || period > Duration::from_secs(1) {
-            return out_of_range(
-                "cpu period",
-                format!("{period:?}"),
-                "it is 1 ms to 1 s, in whole microseconds",
-            );
+            let allowed = "it is 1 ms to 1 s, in whole microseconds";
+            return out_of_range("cpu period", format!("{period:?}"), allowed);
         }
         if let (Some(cpus), Some(quota)) = (self.cpu_quota, self.quota_us())
             && quota < 1000
@@ -94,36 +91,26 @@ impl CgroupLimits {
         if let Some(burst) = self.cpu_burst {
             let quota = self.quota_us().unwrap_or(0);
             if micros(burst) > quota {
-                return out_of_range(
-                    "cpu burst",
-                    format!("{burst:?}"),
-                    &format!("it is at most the quota, {quota} us a period"),
-                );
+                let allowed = format!("it is at most the quota, {quota} us a period");
+                return out_of_range("cpu burst", format!("{burst:?}"), &allowed);
             }
         }
         if let Some(shares) = self.cpu_shares
             && !(2..=262_144).contains(&shares)
         {
-            return out_of_range(
-                "cpu shares",
-                shares.to_string(),
-                "they are 2 to 262144, 1024 by default",
-            );
+            let allowed = "they are 2 to 262144, 1024 by default";
+            return out_of_range("cpu shares", shares.to_string(), allowed);
         }
         if let Some(cpus) = &self.cpuset
             && cpus.has_no_cpu()
         {
             return out_of_range("cpuset", "(empty)".to_owned(), "name at least one CPU");
         }
-        let page = page_size();
         if let Some(memory) = self.memory
-            && (memory.as_bytes() < page || memory.as_bytes() >= V1_UNLIMITED)
+            && !(page_size()..V1_UNLIMITED).contains(&memory.as_bytes())
         {
-            return out_of_range(
-                "memory",
-                memory.to_string(),
-                "it is at least one page; for no limit leave it out",
-            );
+            let allowed = "it is at least one page; for no limit leave it out";
+            return out_of_range("memory", memory.to_string(), allowed);
         }
         if self.pids == Some(0) {
             return out_of_range("pids", "0".to_owned(), "it is at least 1");
@@ -206,9 +193,8 @@ impl ControlGroup {
                 }
             }
             CgroupVersion::V2 => {
-                let quota = limits
-                    .quota_us()
-                    .map_or("max".to_owned(), |q| q.to_string());
+                let quota = limits.quota_us();
+                let quota = quota.map_or("max".to_owned(), |q| q.to_string());
                 write_checked(&dir.join("cpu.max"), &format!("{quota} {period}"))?;
             }
         }
@@ -220,26 +206,22 @@ impl ControlGroup {
 
     fn apply_shares(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.cpu_shares;
-        let Some((version, dir)) =
-            self.dir_for(Controller::Cpu, "the CPU shares", wanted.is_some())?
-        else {
+        let place = self.dir_for(Controller::Cpu, "the CPU shares", wanted.is_some())?;
+        let Some((version, dir)) = place else {
             return Ok(());
         };
         let shares = wanted.unwrap_or(DEFAULT_SHARES);
-        match version {
-            CgroupVersion::V1 => write_checked(&dir.join("cpu.shares"), &shares.to_string()),
-            CgroupVersion::V2 => write_checked(
-                &dir.join("cpu.weight"),
-                &weight_from_shares(shares).to_string(),
-            ),
-        }
+        let (name, value) = match version {
+            CgroupVersion::V1 => ("cpu.shares", shares),
+            CgroupVersion::V2 => ("cpu.weight", weight_from_shares(shares)),
+        };
+        write_checked(&dir.join(name), &value.to_string())
     }
 
     fn apply_cpuset(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.cpuset.as_ref();
-        let Some((version, dir)) =
-            self.dir_for(Controller::Cpuset, "the cpuset", wanted.is_some())?
-        else {
+        let place = self.dir_for(Controller::Cpuset, "the cpuset", wanted.is_some())?;
+        let Some((version, dir)) = place else {
             return Ok(());
         };
         let path = dir.join("cpuset.cpus");
@@ -253,31 +235,26 @@ impl ControlGroup {
             }
         };
         file::write(&path, &value)?;
-        compare_readback(&path, value.trim(), |wanted, got| {
+        let is_same = |wanted: &str, got: &str| {
             let parse = |text: &str| text.parse::<CpuSet>().ok();
             parse(wanted).is_some() && parse(wanted) == parse(got)
-        })?;
+        };
+        compare_readback(&path, value.trim(), is_same)?;
         match (wanted, version) {
             // v2 takes CPUs that the parent does not have, and ignores them.
-            (Some(_), CgroupVersion::V2) => compare_readback(
-                &dir.join("cpuset.cpus.effective"),
-                value.trim(),
-                |wanted, got| wanted.parse::<CpuSet>() == got.parse::<CpuSet>(),
-            ),
+            (Some(_), CgroupVersion::V2) => {
+                compare_readback(&dir.join("cpuset.cpus.effective"), value.trim(), is_same)
+            }
             _ => Ok(()),
         }
     }
 
     fn apply_memory(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
         let wanted = limits.memory;
-        let Some((version, dir)) =
-            self.dir_for(Controller::Memory, "the memory limit", wanted.is_some())?
-        else {
-            return Ok(());
-        };
-        match version {
-            CgroupVersion::V1 => apply_memory_v1(&dir, wanted),
-            CgroupVersion::V2 => apply_memory_v2(&dir, wanted),
+        match self.dir_for(Controller::Memory, "the memory limit", wanted.is_some())? {
+            Some((CgroupVersion::V1, dir)) => apply_memory_v1(&dir, wanted),
+            Some((CgroupVersion::V2, dir)) => apply_memory_v2(&dir, wanted),
+            None => Ok(()),
         }
     }
 
@@ -378,7 +355,7 @@ impl ControlGroup {
 fn unless_busy(written: Result<(), CgroupError>) -> Result<LimitChange, CgroupError> {
     match written {
         Ok(()) => Ok(LimitChange::Taken),
-        Err(CgroupError::File { source, .. }) if is_busy(&source) => Ok(LimitChange::Busy),
+        Err(error) if error.is_errno(Errno::BUSY) => Ok(LimitChange::Busy),
         Err(error) => Err(error),
     }
 }

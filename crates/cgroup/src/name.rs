@@ -64,12 +64,8 @@ impl GroupName {
         let stat = proc_root.join(self.pid.to_string()).join("stat");
         match file::read_optional(&stat) {
             Ok(text) => Ok(text.and_then(|t| stat_start_time(&t)) == Some(self.start_time)),
-            // ESRCH: it ended between open and read.
-            Err(CgroupError::File { source, .. })
-                if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) =>
-            {
-                Ok(false)
-            }
+            // It ended between open and read.
+            Err(error) if error.is_errno(rustix::io::Errno::SRCH) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -97,21 +93,17 @@ fn boot_id(proc_root: &Path) -> Result<String, CgroupError> {
 /// Number of the own PID namespace. Source: namespaces(7), `pid:[4026531836]`.
 fn pid_namespace(proc_root: &Path) -> Result<u64, CgroupError> {
     let path = proc_root.join("self/ns/pid");
-    let link = std::fs::read_link(&path).map_err(|source| CgroupError::File {
-        action: "read",
-        path: path.clone(),
-        source,
-    })?;
+    let link = std::fs::read_link(&path);
+    let link = link.map_err(|e| CgroupError::for_file("read", &path, e))?;
     let name = link.to_string_lossy();
     let number = name
         .strip_prefix("pid:[")
         .and_then(|rest| rest.strip_suffix(']'));
-    number
-        .and_then(|number| number.parse().ok())
-        .ok_or_else(|| CgroupError::Malformed {
-            path,
-            detail: name.chars().take(40).collect(),
-        })
+    let number = number.and_then(|number| number.parse().ok());
+    number.ok_or_else(|| CgroupError::Malformed {
+        path,
+        detail: name.chars().take(40).collect(),
+    })
 }
 
 fn is_boot(text: &str) -> bool {
@@ -159,9 +151,7 @@ impl FromStr for GroupName {
     type Err = CgroupError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || CgroupError::BadName {
-            name: text.to_owned(),
-        };
+        let error = || bad_name(text);
         check_name(text)?;
         let mut fields = text[PREFIX.len()..].splitn(5, '-');
         let mut next = || fields.next().filter(|f| !f.is_empty()).ok_or_else(error);

@@ -89,14 +89,11 @@ impl NoiseMeter {
         for group in groups {
             readers.push(group.open_reader()?);
         }
-        let processes: Vec<PathBuf> = processes
-            .iter()
-            .map(|pid| proc_root.join(pid.to_string()).join("stat"))
-            .collect();
+        let stat_file = |pid: &u32| proc_root.join(pid.to_string()).join("stat");
         let mut meter = Self {
+            processes: processes.iter().map(stat_file).collect(),
             proc_root,
             groups: readers,
-            processes,
             machine_usage: machine_usage_file(layout),
             outer: outer_stat_files(layout),
             start: NoiseReading::default(),
@@ -121,23 +118,19 @@ impl NoiseMeter {
         let wall = Duration::from_nanos(end.at_ns.saturating_sub(start.at_ns));
         let cpu = end.cpu.since(start.cpu);
         let served = refault_work(start, &end);
+        let foreign = foreign_time(start, &end).saturating_sub(served);
+        let swapped_in = end.swapped_in.zip(start.swapped_in);
+        let throttled_before = start.outer_throttled.unwrap_or_default();
+        let throttled = end.outer_throttled;
         Ok(Noise {
             wall,
             steal: time_share(cpu.steal, cpu.total_time()),
-            foreign_cpu: time_share(
-                foreign_time(start, &end).saturating_sub(served),
-                cpu.total_time(),
-            ),
+            foreign_cpu: time_share(foreign, cpu.total_time()),
             host_cpu_pressure: pressure_some(&start.host_pressure, &end.host_pressure, wall),
             contention: cpu_contention(start.groups.first(), end.groups.first(), served, wall),
-            swap_in_pages: end
-                .swapped_in
-                .zip(start.swapped_in)
-                .map(|(end, start)| end.saturating_sub(start)),
+            swap_in_pages: swapped_in.map(|(end, start)| end.saturating_sub(start)),
             clock_jump: self.clock_jump,
-            outer_throttled: end
-                .outer_throttled
-                .map(|t| t.saturating_sub(start.outer_throttled.unwrap_or_default())),
+            outer_throttled: throttled.map(|time| time.saturating_sub(throttled_before)),
         })
     }
 
@@ -201,8 +194,8 @@ fn outer_stat_files(layout: &CgroupLayout) -> Vec<(CgroupVersion, PathBuf)> {
     let Some(place) = layout.hierarchy_of(Controller::Cpu) else {
         return Vec::new();
     };
-    groups_around(place)
-        .into_iter()
+    let around = groups_around(place).into_iter();
+    around
         .map(|(dir, _)| (place.version, dir.join("cpu.stat")))
         .collect()
 }
@@ -271,12 +264,9 @@ fn cpu_contention(
 /// (sum of u)^2 / (sum of u^2) over the CPUs: 1 when one CPU did all, n when n shared it evenly.
 /// Without per-CPU usage (v2) it is 1, the cautious end: contention is never overestimated.
 fn cpus_used(start: &CpuSample, end: &CpuSample) -> f64 {
-    let used: Vec<f64> = start
-        .usage_percpu
-        .iter()
-        .zip(&end.usage_percpu)
-        .map(|(a, b)| b.saturating_sub(*a).as_secs_f64())
-        .collect();
+    let both = start.usage_percpu.iter().zip(&end.usage_percpu);
+    let used = both.map(|(a, b)| b.saturating_sub(*a).as_secs_f64());
+    let used: Vec<f64> = used.collect();
     let squares: f64 = used.iter().map(|u| u * u).sum();
     let sum: f64 = used.iter().sum();
     if squares > 0.0 {

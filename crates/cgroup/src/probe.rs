@@ -14,8 +14,8 @@ use loadline_sizing::{Bytes, Cpus};
 use crate::error::CgroupError;
 use crate::file;
 use crate::group::ControlGroup;
-use crate::host::{HostFacts, MachineMemory, OuterLimitScope, outer_limits};
-use crate::layout::{CgroupLayout, CgroupVersion, Controller};
+use crate::host::{HostFacts, MachineMemory, OuterLimit, OuterLimitScope, outer_limits};
+use crate::layout::{CgroupHierarchy, CgroupLayout, CgroupVersion, Controller};
 use crate::limits::CgroupLimits;
 use crate::name::GroupName;
 
@@ -99,10 +99,8 @@ pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
         .and_then(|name| ControlGroup::create_group(&layout, &name.to_string()));
     match group {
         Ok(group) => {
-            checks.push(PreflightCheck::works(
-                "make a group",
-                describe_place(&group),
-            ));
+            let place = describe_place(&group);
+            checks.push(PreflightCheck::works("make a group", place));
             checks.push(check_cpu_quota(&group));
             checks.push(check_cpuset(&group, proc_root));
             checks.push(check_memory_limit(&group));
@@ -111,9 +109,8 @@ pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
             checks.push(check_pressure(&group));
             checks.push(check_kill(&group));
             // Also where a check has left a child behind.
-            let removed = group
-                .kill_processes(DEADLINE)
-                .and_then(|_| group.remove_dirs(DEADLINE));
+            let killed = group.kill_processes(DEADLINE);
+            let removed = killed.and_then(|_| group.remove_dirs(DEADLINE));
             checks.push(match removed {
                 Ok(()) => PreflightCheck::works("remove a group", "nothing is left"),
                 Err(error) => PreflightCheck::from_error("remove a group", &error),
@@ -126,13 +123,11 @@ pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
 }
 
 fn check_cgroups(layout: &CgroupLayout) -> PreflightCheck {
-    let controllers: Vec<String> = layout
-        .controller_hierarchies()
-        .map(|(c, place)| match place.version {
-            CgroupVersion::V1 => format!("{c} (v1)"),
-            CgroupVersion::V2 => format!("{c} (v2)"),
-        })
-        .collect();
+    let name = |(c, place): (Controller, &CgroupHierarchy)| match place.version {
+        CgroupVersion::V1 => format!("{c} (v1)"),
+        CgroupVersion::V2 => format!("{c} (v2)"),
+    };
+    let controllers: Vec<String> = layout.controller_hierarchies().map(name).collect();
     let detail = format!("{}: {}", layout.mode(), controllers.join(", "));
     PreflightCheck::works("cgroups", detail)
 }
@@ -210,12 +205,11 @@ fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
             Ok(has_grown.then_some((cpu.nr_throttled.unwrap_or(0), cpu.nr_periods.unwrap_or(0))))
         })?;
         Ok(match seen {
-            Some((throttled, periods)) => PreflightCheck::works(
-                CPU_QUOTA,
-                format!(
-                    "20 ms in 100 ms: a busy child was throttled in {throttled} of {periods} periods"
-                ),
-            ),
+            Some((throttled, periods)) => {
+                let seen =
+                    format!("a busy child was throttled in {throttled} of {periods} periods");
+                PreflightCheck::works(CPU_QUOTA, format!("20 ms in 100 ms: {seen}"))
+            }
             None => never_throttled(reader.read()?.cpu.usage, begin.elapsed()),
         })
     };
@@ -269,18 +263,12 @@ fn check_memory_limit(group: &ControlGroup) -> PreflightCheck {
             InGroup::spawn_script(group, "exec dd if=/dev/zero of=/dev/null bs=64M count=1")?;
         let mut reader = group.open_reader()?;
         let kills = child.watch_until(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
+        let seen = "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it";
+        let unseen = "a child that used 64 MiB under 16 MiB was not seen to be killed";
+        let fix = "an OOM kill cannot be told from a crash here; Linux 4.13 and later count it";
         Ok(match kills {
-            Some(_) => PreflightCheck::works(
-                NAME,
-                "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it",
-            ),
-            None => PreflightCheck::broken(
-                NAME,
-                "a child that used 64 MiB under 16 MiB was not seen to be killed",
-            )
-            .with_fix(
-                "an OOM kill cannot be told from a crash here; Linux 4.13 and later count it",
-            ),
+            Some(_) => PreflightCheck::works(NAME, seen),
+            None => PreflightCheck::broken(NAME, unseen).with_fix(fix),
         })
     };
     check_outcome(NAME, try_it())
@@ -290,15 +278,13 @@ fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
     const NAME: &str = "no swap";
     let try_it = || {
         let swap = MachineMemory::read(proc_root)?.swap_total;
+        let has_file = |(version, dir): (CgroupVersion, &Path)| match version {
+            CgroupVersion::V1 => dir.join("memory.memsw.limit_in_bytes").exists(),
+            CgroupVersion::V2 => dir.join("memory.swap.max").exists(),
+        };
         let has_limit = group
             .controller_dir(Controller::Memory)
-            .is_some_and(|(version, dir)| {
-                let file = match version {
-                    CgroupVersion::V1 => "memory.memsw.limit_in_bytes",
-                    CgroupVersion::V2 => "memory.swap.max",
-                };
-                dir.join(file).exists()
-            });
+            .is_some_and(has_file);
         Ok(match (swap.as_bytes(), has_limit) {
             (0, _) => PreflightCheck::works(NAME, "this machine has no swap"),
             (_, true) => PreflightCheck::works(NAME, format!("{swap} of swap, forbidden to the group")),
@@ -321,21 +307,18 @@ fn check_task_limit(group: &ControlGroup) -> PreflightCheck {
         })?;
         // The shell is the one task; its fork fails, and the kernel counts that.
         let mut child = InGroup::spawn_script(group, "(sleep 60); sleep 60")?;
-        let events = group
-            .controller_dir(Controller::Pids)
-            .map(|(_, dir)| dir.join("pids.events"));
+        let events = group.controller_dir(Controller::Pids);
+        let events = events.map(|(_, dir)| dir.join("pids.events"));
         let refused = child.watch_until(|| {
             let text = events.as_deref().map(file::read_optional).transpose()?;
             let text = text.flatten().unwrap_or_default();
             let count = text.trim().strip_prefix("max ");
             Ok(count.and_then(|c| c.parse::<u64>().ok()).filter(|c| *c > 0))
         })?;
+        let unseen = "a child under a limit of 1 was not seen to be kept from forking";
         Ok(match refused {
             Some(_) => PreflightCheck::works(NAME, "a child could not fork under a limit of 1"),
-            None => PreflightCheck::broken(
-                NAME,
-                "a child under a limit of 1 was not seen to be kept from forking",
-            ),
+            None => PreflightCheck::broken(NAME, unseen),
         })
     };
     check_outcome(NAME, try_it())
@@ -345,13 +328,11 @@ fn check_pressure(group: &ControlGroup) -> PreflightCheck {
     const NAME: &str = "pressure (PSI)";
     let try_it = || {
         let pressure = group.read()?.pressure.unwrap_or_default();
+        let none = "no cpu.pressure in the group: waiting for other programs is seen less well";
+        let fix = "boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI";
         Ok(match pressure.cpu {
             Some(_) => PreflightCheck::works(NAME, "cpu, memory and io of the group"),
-            None => PreflightCheck::missing(
-                NAME,
-                "no cpu.pressure in the group: waiting for other programs is seen less well",
-            )
-            .with_fix("boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI"),
+            None => PreflightCheck::missing(NAME, none).with_fix(fix),
         })
     };
     check_outcome(NAME, try_it())
@@ -371,11 +352,9 @@ fn check_kill(group: &ControlGroup) -> PreflightCheck {
             Some(dir) if dir.join("cgroup.kill").exists() => "cgroup.kill",
             _ => "freezer or signals",
         };
+        let gone = format!("{killed} processes gone in {took} ms by {how}");
         Ok(match all_there {
-            Some(()) => PreflightCheck::works(
-                NAME,
-                format!("{killed} processes gone in {took} ms by {how}"),
-            ),
+            Some(()) => PreflightCheck::works(NAME, gone),
             None => PreflightCheck::broken(NAME, "children did not start in the group"),
         })
     };
@@ -385,26 +364,21 @@ fn check_kill(group: &ControlGroup) -> PreflightCheck {
 fn check_outer_limits(layout: &CgroupLayout) -> PreflightCheck {
     const NAME: &str = "outer limits";
     let try_it = || {
-        let limits: Vec<String> = outer_limits(layout)?
-            .iter()
-            .filter(|l| l.scope == OuterLimitScope::Trials)
-            .map(|l| {
-                let cpu = l.cpu.map(|c| format!(" CPU {c}"));
-                let memory = l.memory.map(|m| format!(" memory {m}"));
-                let pids = l.pids.map(|p| format!(" tasks {p}"));
-                let all = [cpu, memory, pids]
-                    .into_iter()
-                    .flatten()
-                    .collect::<String>();
-                format!("{}:{all}", l.dir.display())
-            })
-            .collect();
-        Ok(match limits.as_slice() {
-            [] => PreflightCheck::works(NAME, "no limit around trials"),
-            some => {
-                PreflightCheck::works(NAME, format!("trials must stay below {}", some.join("; ")))
-            }
-        })
+        let describe = |l: &OuterLimit| {
+            let cpu = l.cpu.map(|c| format!(" CPU {c}"));
+            let memory = l.memory.map(|m| format!(" memory {m}"));
+            let pids = l.pids.map(|p| format!(" tasks {p}"));
+            let all: String = [cpu, memory, pids].into_iter().flatten().collect();
+            format!("{}:{all}", l.dir.display())
+        };
+        let limits = outer_limits(layout)?;
+        let around = limits.iter().filter(|l| l.scope == OuterLimitScope::Trials);
+        let around: Vec<String> = around.map(describe).collect();
+        let detail = match around.is_empty() {
+            true => "no limit around trials".to_owned(),
+            false => format!("trials must stay below {}", around.join("; ")),
+        };
+        Ok(PreflightCheck::works(NAME, detail))
     };
     check_outcome(NAME, try_it())
 }

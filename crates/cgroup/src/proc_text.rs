@@ -14,11 +14,16 @@ pub(crate) fn stat_start_time(text: &str) -> Option<u64> {
 /// may hold spaces and parentheses.
 pub(crate) fn stat_field(text: &str, field: usize) -> Option<u64> {
     let after_name = &text[text.rfind(')')? + 1..];
-    after_name
-        .split_ascii_whitespace()
-        .nth(field.checked_sub(3)?)?
-        .parse()
-        .ok()
+    let mut fields = after_name.split_ascii_whitespace();
+    fields.nth(field.checked_sub(3)?)?.parse().ok()
+}
+
+pub(crate) fn keyed_value(text: &str, wanted: &str) -> Option<u64> {
+    let mut found = None;
+    visit_keyed_values(text, |key, value| {
+        found = (key == wanted).then_some(value).or(found)
+    });
+    found
 }
 
 /// `key value` lines (cpu.stat, memory.stat, vmstat): the value of each wanted key, in one pass.

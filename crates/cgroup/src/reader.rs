@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_sizing::Bytes;
+use rustix::io::Errno;
 
 use crate::error::CgroupError;
 use crate::group::ControlGroup;
@@ -22,32 +23,40 @@ const BUFFER: usize = 8 << 10;
 
 const MAX_BUFFER: usize = 1 << 20;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct StatFile {
     path: PathBuf,
-    file: File,
+    /// `None`: this kernel has no such file, or the group no such directory.
+    file: Option<File>,
 }
 
 impl StatFile {
-    fn open_stat(dir: &Path, name: &str) -> Result<Option<Self>, CgroupError> {
+    fn open_stat(dir: Option<&Path>, name: &str) -> Result<Self, CgroupError> {
+        let Some(dir) = dir else {
+            return Ok(Self::default());
+        };
         let path = dir.join(name);
-        match File::open(&path) {
-            Ok(file) => Ok(Some(Self { path, file })),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(CgroupError::for_file("open", &path, e)),
-        }
+        let file = match File::open(&path) {
+            Ok(file) => Some(file),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(CgroupError::for_file("open", &path, e)),
+        };
+        Ok(Self { path, file })
     }
 
     /// The whole text. `None` when the kernel does not offer it (PSI switched off: EOPNOTSUPP).
     fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> Result<Option<&'a str>, CgroupError> {
+        let Some(file) = &self.file else {
+            return Ok(None);
+        };
         let length = loop {
-            match self.file.read_at(buffer, 0) {
+            match file.read_at(buffer, 0) {
                 // The kernel makes the whole text in one go, so a read that does not fill the
                 // buffer has everything, and a second one to see the end would cost as much again.
                 Ok(n) if n < buffer.len() || n >= MAX_BUFFER => break n,
                 Ok(_) => buffer.resize(buffer.len() * 2, 0),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if is_unsupported(&e) => return Ok(None),
+                Err(e) if Errno::from_io_error(&e) == Some(Errno::OPNOTSUPP) => return Ok(None),
                 Err(e) => return Err(CgroupError::for_file("read", &self.path, e)),
             }
         };
@@ -59,61 +68,57 @@ impl StatFile {
     }
 }
 
-fn is_unsupported(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error())
-}
-
 #[derive(Debug)]
 pub struct CgroupReader {
     buffer: Vec<u8>,
     cpu_version: CgroupVersion,
-    cpu_stat: Option<StatFile>,
-    usage_percpu: Option<StatFile>,
-    usage: Option<StatFile>,
-    usage_user: Option<StatFile>,
-    usage_system: Option<StatFile>,
+    cpu_stat: StatFile,
+    usage_percpu: StatFile,
+    usage: StatFile,
+    usage_user: StatFile,
+    usage_system: StatFile,
     memory_version: CgroupVersion,
-    memory_usage: Option<StatFile>,
-    memory_peak: Option<StatFile>,
-    memory_stat: Option<StatFile>,
-    memory_kernel: Option<StatFile>,
-    memory_events: Option<StatFile>,
-    pids_current: Option<StatFile>,
-    cpu_pressure: Option<StatFile>,
-    memory_pressure: Option<StatFile>,
-    io_pressure: Option<StatFile>,
+    memory_usage: StatFile,
+    memory_peak: StatFile,
+    memory_stat: StatFile,
+    memory_kernel: StatFile,
+    memory_events: StatFile,
+    pids_current: StatFile,
+    cpu_pressure: StatFile,
+    memory_pressure: StatFile,
+    io_pressure: StatFile,
 }
 
 impl CgroupReader {
     pub(crate) fn open_files(group: &ControlGroup) -> Result<Self, CgroupError> {
         let v2 = group.v2_dir();
-        let in_v2 = |name| v2.map_or(Ok(None), |dir| StatFile::open_stat(dir, name));
+        let in_v2 = |name| StatFile::open_stat(v2, name);
         let (cpu_version, cpu) = match (group.controller_dir(Controller::Cpu), v2) {
             (Some((version, dir)), _) => (version, Some(dir)),
             // cpu.stat with the usage alone is there without any controller.
             (None, dir) => (CgroupVersion::V2, dir),
         };
-        let acct = group
-            .controller_dir(Controller::Cpuacct)
-            .map(|(_, dir)| dir);
-        let in_acct = |name| acct.map_or(Ok(None), |dir| StatFile::open_stat(dir, name));
+        let dir_of = |controller| group.controller_dir(controller).map(|(_, dir)| dir);
+        let in_acct = |name| StatFile::open_stat(dir_of(Controller::Cpuacct), name);
         let memory = group.controller_dir(Controller::Memory);
-        let memory_version = memory.map_or(CgroupVersion::V2, |(version, _)| version);
-        let in_memory = |v1, v2| match memory {
-            Some((CgroupVersion::V1, dir)) => StatFile::open_stat(dir, v1),
-            Some((CgroupVersion::V2, dir)) => StatFile::open_stat(dir, v2),
-            None => Ok(None),
+        let (memory_version, memory) = match memory {
+            Some((version, dir)) => (version, Some(dir)),
+            None => (CgroupVersion::V2, None),
         };
-        let pids = group.controller_dir(Controller::Pids).map(|(_, dir)| dir);
+        let in_memory = |v1, v2| match memory_version {
+            CgroupVersion::V1 => StatFile::open_stat(memory, v1),
+            CgroupVersion::V2 => StatFile::open_stat(memory, v2),
+        };
         // The local file does not count kills in sub-groups; it came with Linux 5.2.
-        let events = match in_memory("memory.oom_control", "memory.events.local")? {
-            None => in_memory("memory.oom_control", "memory.events")?,
-            local => local,
-        };
+        let mut events = in_memory("memory.oom_control", "memory.events.local")?;
+        if events.file.is_none() {
+            events = in_memory("memory.oom_control", "memory.events")?;
+        }
+        let kernel = memory.filter(|_| memory_version == CgroupVersion::V1);
         let this = Self {
             buffer: vec![0; BUFFER],
             cpu_version,
-            cpu_stat: cpu.map_or(Ok(None), |dir| StatFile::open_stat(dir, "cpu.stat"))?,
+            cpu_stat: StatFile::open_stat(cpu, "cpu.stat")?,
             usage_percpu: in_acct("cpuacct.usage_percpu")?,
             usage: in_acct("cpuacct.usage")?,
             usage_user: in_acct("cpuacct.usage_user")?,
@@ -122,24 +127,19 @@ impl CgroupReader {
             memory_usage: in_memory("memory.usage_in_bytes", "memory.current")?,
             memory_peak: in_memory("memory.max_usage_in_bytes", "memory.peak")?,
             memory_stat: in_memory("memory.stat", "memory.stat")?,
-            memory_kernel: match memory {
-                Some((CgroupVersion::V1, dir)) => {
-                    StatFile::open_stat(dir, "memory.kmem.usage_in_bytes")?
-                }
-                _ => None,
-            },
+            memory_kernel: StatFile::open_stat(kernel, "memory.kmem.usage_in_bytes")?,
             memory_events: events,
-            pids_current: pids.map_or(Ok(None), |dir| StatFile::open_stat(dir, "pids.current"))?,
+            pids_current: StatFile::open_stat(dir_of(Controller::Pids), "pids.current")?,
             cpu_pressure: in_v2("cpu.pressure")?,
             memory_pressure: in_v2("memory.pressure")?,
             io_pressure: in_v2("io.pressure")?,
         };
-        match group.hierarchy_dirs().find(|dir| dir.is_dir()) {
-            Some(_) => Ok(this),
-            None => Err(CgroupError::for_file(
+        match group.hierarchy_dirs().any(Path::is_dir) {
+            true => Ok(this),
+            false => Err(CgroupError::for_file(
                 "open",
                 group.first_dir(),
-                rustix::io::Errno::NOENT,
+                Errno::NOENT,
             )),
         }
     }
@@ -164,15 +164,15 @@ impl CgroupReader {
     /// further files (v1).
     pub fn read_cpu(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
         let buffer = &mut self.buffer;
-        if let Some(text) = read(&self.cpu_stat, buffer)? {
+        if let Some(text) = self.cpu_stat.read(buffer)? {
             match self.cpu_version {
                 CgroupVersion::V1 => sample::cpu_stat_v1(text, cpu),
                 CgroupVersion::V2 => sample::cpu_stat_v2(text, cpu),
             }
         }
-        if let Some(text) = read(&self.usage_percpu, buffer)? {
+        if let Some(text) = self.usage_percpu.read(buffer)? {
             sample::usage_percpu(text, cpu);
-        } else if let Some(usage) = read_u64(&self.usage, buffer)? {
+        } else if let Some(usage) = self.usage.read_u64(buffer)? {
             cpu.usage = Some(Duration::from_nanos(usage));
         }
         Ok(())
@@ -180,40 +180,41 @@ impl CgroupReader {
 
     /// User and system time from separate files (v1).
     fn read_cpu_modes(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
-        if let Some(user) = read_u64(&self.usage_user, &mut self.buffer)? {
-            cpu.user = Some(Duration::from_nanos(user));
-        }
-        if let Some(system) = read_u64(&self.usage_system, &mut self.buffer)? {
-            cpu.system = Some(Duration::from_nanos(system));
-        }
+        let buffer = &mut self.buffer;
+        let (user, system) = (
+            self.usage_user.read_u64(buffer)?,
+            self.usage_system.read_u64(buffer)?,
+        );
+        cpu.user = user.map(Duration::from_nanos).or(cpu.user);
+        cpu.system = system.map(Duration::from_nanos).or(cpu.system);
         Ok(())
     }
 
     pub fn read_memory(&mut self) -> Result<MemorySample, CgroupError> {
         let buffer = &mut self.buffer;
         let mut memory = MemorySample {
-            usage: read_u64(&self.memory_usage, buffer)?.map(Bytes::from_bytes),
-            peak: read_u64(&self.memory_peak, buffer)?.map(Bytes::from_bytes),
+            usage: self.memory_usage.read_u64(buffer)?.map(Bytes::from_bytes),
+            peak: self.memory_peak.read_u64(buffer)?.map(Bytes::from_bytes),
             ..MemorySample::default()
         };
-        if let Some(text) = read(&self.memory_stat, buffer)? {
+        if let Some(text) = self.memory_stat.read(buffer)? {
             match self.memory_version {
                 CgroupVersion::V1 => sample::memory_stat_v1(text, &mut memory),
                 CgroupVersion::V2 => sample::memory_stat_v2(text, &mut memory),
             }
         }
-        if let Some(kernel) = read_u64(&self.memory_kernel, buffer)? {
+        if let Some(kernel) = self.memory_kernel.read_u64(buffer)? {
             memory.kernel = Some(Bytes::from_bytes(kernel));
         }
-        memory.oom_kill = read(&self.memory_events, buffer)?.and_then(sample::oom_kill);
+        memory.oom_kill = self.memory_events.read(buffer)?.and_then(sample::oom_kill);
         Ok(memory)
     }
 
     /// The pressure totals. Not faster than every 20 ms, see [`PressureSample`].
     pub fn read_pressure(&mut self) -> Result<PressureSample, CgroupError> {
         let buffer = &mut self.buffer;
-        let mut one = |stat: &Option<StatFile>| -> Result<Option<Pressure>, CgroupError> {
-            Ok(read(stat, buffer)?.and_then(sample::parse_pressure))
+        let mut one = |stat: &StatFile| -> Result<Option<Pressure>, CgroupError> {
+            Ok(stat.read(buffer)?.and_then(sample::parse_pressure))
         };
         Ok(PressureSample {
             cpu: one(&self.cpu_pressure)?,
@@ -223,19 +224,8 @@ impl CgroupReader {
     }
 
     pub fn read_pids(&mut self) -> Result<Option<u64>, CgroupError> {
-        read_u64(&self.pids_current, &mut self.buffer)
+        self.pids_current.read_u64(&mut self.buffer)
     }
-}
-
-fn read<'a>(
-    stat: &Option<StatFile>,
-    buffer: &'a mut Vec<u8>,
-) -> Result<Option<&'a str>, CgroupError> {
-    stat.as_ref().map_or(Ok(None), |stat| stat.read(buffer))
-}
-
-fn read_u64(stat: &Option<StatFile>, buffer: &mut Vec<u8>) -> Result<Option<u64>, CgroupError> {
-    stat.as_ref().map_or(Ok(None), |stat| stat.read_u64(buffer))
 }
 
 /// CLOCK_MONOTONIC in ns.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::proc_text::visit_keyed_values;
+use crate::proc_text::{keyed_value, visit_keyed_values};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CgroupSample {
@@ -82,12 +82,8 @@ impl MemorySample {
     /// Unreclaimable memory: anonymous, shared and kernel memory. If the kernel does not report the
     /// last, it counts as zero.
     pub fn unreclaimable(&self) -> Option<Bytes> {
-        let kernel = self.kernel.unwrap_or_default();
-        Some(
-            self.anon?
-                .saturating_add(self.shmem?)
-                .saturating_add(kernel),
-        )
+        let pages = self.anon?.saturating_add(self.shmem?);
+        Some(pages.saturating_add(self.kernel.unwrap_or_default()))
     }
 
     pub fn droppable(&self) -> Option<Bytes> {
@@ -143,14 +139,13 @@ pub(crate) fn cpu_stat_v1(text: &str, cpu: &mut CpuSample) {
 /// v1 cpuacct.usage_percpu: nanoseconds on each CPU, one line. The sum is the usage.
 pub(crate) fn usage_percpu(text: &str, cpu: &mut CpuSample) {
     let parse = |v: &str| v.parse().ok().map(Duration::from_nanos);
-    cpu.usage_percpu.clear();
-    cpu.usage_percpu
-        .extend(text.split_ascii_whitespace().map_while(parse));
-    let sum = cpu
-        .usage_percpu
+    let each = &mut cpu.usage_percpu;
+    each.clear();
+    each.extend(text.split_ascii_whitespace().map_while(parse));
+    let sum = each
         .iter()
         .try_fold(Duration::ZERO, |sum, v| sum.checked_add(*v));
-    cpu.usage = sum.filter(|_| !cpu.usage_percpu.is_empty());
+    cpu.usage = sum.filter(|_| !each.is_empty());
 }
 
 /// v1 memory.stat. The `total_` keys include sub-groups, as memory.usage_in_bytes does.
@@ -197,13 +192,7 @@ pub(crate) fn memory_stat_v2(text: &str, memory: &mut MemorySample) {
 
 /// memory.oom_control (v1), memory.events and memory.events.local (v2): the count of kills.
 pub(crate) fn oom_kill(text: &str) -> Option<u64> {
-    let mut kills = None;
-    visit_keyed_values(text, |key, value| {
-        if key == "oom_kill" {
-            kills = Some(value);
-        }
-    });
-    kills
+    keyed_value(text, "oom_kill")
 }
 
 pub(crate) fn parse_pressure(text: &str) -> Option<Pressure> {

@@ -25,10 +25,8 @@ pub fn find_groups(
 ) -> Result<Vec<ControlGroup>, CgroupError> {
     let mut names = BTreeSet::new();
     let parents = layout.hierarchies().into_iter().map(|place| place.parent());
-    let others = layout
-        .engine_only_mounts()
-        .iter()
-        .map(|mount| Ok(mount.as_path()));
+    let others = layout.engine_only_mounts().iter();
+    let others = others.map(|mount| Ok(mount.as_path()));
     for parent in parents.chain(others) {
         let parent = parent?;
         let entries = match fs::read_dir(parent) {

@@ -43,9 +43,8 @@ fn hidden_root() -> Option<u32> {
 
 /// `map` has lines of `first inside, first outside, how many`.
 fn hidden_in(map: &str, overflow: &str) -> Option<u32> {
-    let has_root = map
-        .lines()
-        .any(|line| line.split_whitespace().next() == Some("0"));
+    let mut lines = map.lines();
+    let has_root = lines.any(|line| line.split_whitespace().next() == Some("0"));
     (!has_root).then(|| overflow.trim().parse().ok()).flatten()
 }
 

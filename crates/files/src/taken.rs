@@ -9,16 +9,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dev, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dev, Dir, FileType, Mode, Stat};
 use rustix::io::Errno;
+
+use crate::tree::DIRECTORY;
 
 /// Bytes of a block in what stat(2) says, on every disk.
 const BLOCK: u64 = 512;
-
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TreeUsage {
@@ -130,6 +127,8 @@ fn as_count(names: impl Into<u64>) -> u64 {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use rustix::fs::OFlags;
 
     use super::*;
 

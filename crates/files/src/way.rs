@@ -53,6 +53,9 @@ pub struct PathWalk {
     links: u32,
 }
 
+/// A name that is no link to follow, and what has it.
+type FoundName = Option<(OsString, PathEnd)>;
+
 #[derive(Debug)]
 enum PathStep {
     Root,
@@ -65,11 +68,7 @@ impl PathWalk {
         let mut way = Self::begin_walk(path, rules)?;
         while let Some(step) = way.ahead.pop_front() {
             if let Some((name, last)) = way.take_step(step)? {
-                match last {
-                    PathEnd::Free => return Err(way.refuse_name(&name, Errno::NOENT)),
-                    PathEnd::There(found, _) => way.enter_directory(found, &name)?,
-                    PathEnd::Kernel => way.enter_kernel(&name)?,
-                }
+                way.enter(&name, last)?;
             }
         }
         Ok(way)
@@ -90,11 +89,7 @@ impl PathWalk {
             if way.ahead.is_empty() {
                 return Ok((way, name, last));
             }
-            match last {
-                PathEnd::Free => return Err(way.refuse_name(&name, Errno::NOENT)),
-                PathEnd::There(found, _) => way.enter_directory(found, &name)?,
-                PathEnd::Kernel => way.enter_kernel(&name)?,
-            }
+            way.enter(&name, last)?;
         }
         Err(PathRefusal::from_system(path, Errno::ISDIR))
     }
@@ -120,25 +115,25 @@ impl PathWalk {
     }
 
     /// One step. Returns a name that is no link to follow, and its directory.
-    fn take_step(&mut self, step: PathStep) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
+    fn take_step(&mut self, step: PathStep) -> Result<FoundName, PathRefusal> {
+        let flags = LOOK | OFlags::DIRECTORY;
         match step {
             PathStep::Root => {
-                let root = openat(CWD, "/", LOOK | OFlags::DIRECTORY, Mode::empty());
+                let root = openat(CWD, "/", flags, Mode::empty());
                 self.at = root.map_err(|e| self.refuse_name(OsStr::new("/"), e))?;
                 self.path = PathBuf::from("/");
-                self.check_owners().map(|()| None)
             }
             PathStep::Up => {
-                let up = openat(&self.at, "..", LOOK | OFlags::DIRECTORY, Mode::empty());
+                let up = openat(&self.at, "..", flags, Mode::empty());
                 self.at = up.map_err(|e| self.refuse_name(OsStr::new(".."), e))?;
                 self.path.pop();
-                self.check_owners().map(|()| None)
             }
-            PathStep::Name(name) => self.look_up_name(name),
+            PathStep::Name(name) => return self.look_up_name(name),
         }
+        self.check_owners().map(|()| None)
     }
 
-    fn look_up_name(&mut self, name: OsString) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
+    fn look_up_name(&mut self, name: OsString) -> Result<FoundName, PathRefusal> {
         let open = || openat(&self.at, &name, LOOK, Mode::empty());
         let found = match (open(), self.rules.make) {
             (Err(Errno::NOENT), Some(mode)) => match mkdirat(&self.at, &name, mode) {
@@ -157,11 +152,7 @@ impl PathWalk {
         self.follow(name, &stat)
     }
 
-    fn follow(
-        &mut self,
-        name: OsString,
-        link: &Stat,
-    ) -> Result<Option<(OsString, PathEnd)>, PathRefusal> {
+    fn follow(&mut self, name: OsString, link: &Stat) -> Result<FoundName, PathRefusal> {
         let directory = fstat(&self.at).map_err(|e| self.refuse_name(&name, e))?;
         let target = readlinkat(&self.at, &name, Vec::new());
         let target = target.map_err(|e| self.refuse_name(&name, e))?;
@@ -185,7 +176,16 @@ impl PathWalk {
         Ok(None)
     }
 
-    fn enter_directory(&mut self, found: OwnedFd, name: &OsStr) -> Result<(), PathRefusal> {
+    fn enter(&mut self, name: &OsStr, last: PathEnd) -> Result<(), PathRefusal> {
+        let found = match last {
+            PathEnd::Free => Err(Errno::NOENT),
+            PathEnd::There(found, _) => Ok(found),
+            PathEnd::Kernel => {
+                let flags = LOOK.difference(OFlags::NOFOLLOW) | OFlags::DIRECTORY;
+                openat(&self.at, name, flags, Mode::empty())
+            }
+        };
+        let found = found.map_err(|e| self.refuse_name(name, e))?;
         let stat = fstat(&found).map_err(|e| self.refuse_name(name, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             return Err(self.refuse_name(name, Errno::NOTDIR));
@@ -193,13 +193,6 @@ impl PathWalk {
         self.at = found;
         self.path.push(name);
         self.check_owners()
-    }
-
-    fn enter_kernel(&mut self, name: &OsStr) -> Result<(), PathRefusal> {
-        let flags = LOOK.difference(OFlags::NOFOLLOW) | OFlags::DIRECTORY;
-        let found = openat(&self.at, name, flags, Mode::empty());
-        let found = found.map_err(|e| self.refuse_name(name, e))?;
-        self.enter_directory(found, name)
     }
 
     /// StrictModes: every directory of the way has a trusted owner, and no other user can replace
@@ -210,17 +203,13 @@ impl PathWalk {
             return Ok(());
         }
         let path = self.path.display();
-        let (why, hint) = if is_trusted(stat.st_uid) {
-            let why = format!(
-                "its permissions ({:03o}) let other users replace it or its contents",
-                stat.st_mode & 0o7777
-            );
+        let (user, mode) = (stat.st_uid, stat.st_mode & 0o7777);
+        let (why, hint) = if is_trusted(user) {
+            let why =
+                format!("its permissions ({mode:03o}) let other users replace it or its contents");
             (why, format!("chmod go-w {path}"))
         } else {
-            let why = format!(
-                "it belongs to user {}, who could replace it or its contents",
-                stat.st_uid
-            );
+            let why = format!("it belongs to user {user}, who could replace it or its contents");
             (why, "run loadline as that user".to_owned())
         };
         Err(PathRefusal::unsafe_place(&self.path, why, hint))

@@ -33,16 +33,12 @@ const END: &str = ".part";
 /// can change, a pipe that others planted, or what the system says; the old file then remains.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), PathRefusal> {
     let place = WriteTarget::find_target(path)?;
-    let written = match place.open_stream()? {
-        Some(mut file) => file.write_all(bytes),
-        None => {
-            let part = place
-                .directory
-                .write_pending(&place.name, READABLE, |file| file.write_all(bytes))?;
-            return part.put_in_place();
-        }
-    };
-    written.map_err(|e| place.refuse_write(e))
+    if let Some(mut file) = place.open_stream()? {
+        return file.write_all(bytes).map_err(|e| place.refuse_write(e));
+    }
+    let fill = |file: &mut File| file.write_all(bytes);
+    let part = place.directory.write_pending(&place.name, READABLE, fill)?;
+    part.put_in_place()
 }
 
 /// Opens a file that the user named, empty, for streaming; an existing file is replaced by a new
@@ -52,15 +48,11 @@ pub fn create(path: &Path) -> Result<File, PathRefusal> {
     if let Some(file) = place.open_stream()? {
         return Ok(file);
     }
-    let mut new = None;
     let part = place
         .directory
-        .write_pending(&place.name, READABLE, |file| {
-            new = Some(file.try_clone()?);
-            Ok(())
-        })?;
-    part.put_in_place()?;
-    new.ok_or_else(|| place.refuse_write(io::ErrorKind::Other.into()))
+        .write_pending(&place.name, READABLE, |_| Ok(()))?;
+    let file = part.held.try_clone().map_err(|e| place.refuse_write(e))?;
+    part.put_in_place().map(|()| file)
 }
 
 struct WriteTarget {
@@ -89,9 +81,8 @@ impl WriteTarget {
                 // At the end: standard output may be a file that already has something.
                 let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOCTTY | OFlags::CLOEXEC;
                 let file = openat(&self.directory, &self.name, flags, Mode::empty());
-                return file
-                    .map(|file| Some(file.into()))
-                    .map_err(|e| self.refuse_write(e.into()));
+                let file = file.map_err(|e| self.refuse_write(e.into()))?;
+                return Ok(Some(file.into()));
             }
         };
         match FileType::from_raw_mode(stat.st_mode) {
@@ -151,26 +142,18 @@ impl Directory {
             name: name.clone(),
             held,
         };
-        fill(&mut part.held)
-            .and_then(|()| part.held.sync_all())
-            .map_err(refuse)?;
-        Ok(part)
+        let filled = fill(&mut part.held).and_then(|()| part.held.sync_all());
+        filled.map_err(refuse).map(|()| part)
     }
-}
 
-impl Directory {
     fn create_locked(&self, mode: u32) -> io::Result<(String, File)> {
+        let mode = Mode::from_raw_mode(mode as RawMode);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let flags = flags | OFlags::CLOEXEC;
         loop {
             let random = RandomState::new().hash_one(0);
             let temporary = format!("{BEGIN}{random:016x}{END}");
-            let file = openat(
-                self,
-                &temporary,
-                flags,
-                Mode::from_raw_mode(mode as RawMode),
-            )?;
+            let file = openat(self, &temporary, flags, mode)?;
             // Where files cannot be locked, none is ever taken for a dead one's.
             let _ = flock(&file, FlockOperation::LockExclusive);
             // Another writer may have come before the lock, and taken it for one.

@@ -73,16 +73,11 @@ impl AttachError {
 /// Errors: When the process is no JVM that answers, or the command fails.
 pub fn run_jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
     let mut socket = connect_to_jvm(pid)?;
-    let path = || PathBuf::from(format!("attach socket of process {pid}"));
-    let file = |source| AttachError::File {
-        pid,
-        path: path(),
-        source,
-    };
     // Protocol 1: version, operation, always three arguments, each ended by NUL.
     let request = format!("1\0jcmd\0{}\0\0\0", command.replace('\0', " "));
-    socket.write_all(request.as_bytes()).map_err(file)?;
-    let reply = read_reply(&mut socket, REPLY_WAIT).map_err(file)?;
+    let asked = socket.write_all(request.as_bytes());
+    let reply = asked.and_then(|()| read_reply(&mut socket, REPLY_WAIT));
+    let reply = reply.map_err(file_error(pid, format!("attach socket of process {pid}")))?;
     let reply = String::from_utf8_lossy(&reply);
     let (code, body) = reply.split_once('\n').unwrap_or((&reply, ""));
     match code.trim() {
@@ -93,6 +88,11 @@ pub fn run_jcmd(pid: u32, command: &str) -> Result<String, AttachError> {
             reply: body.trim().to_owned(),
         }),
     }
+}
+
+fn file_error(pid: u32, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> AttachError {
+    let path = path.into();
+    move |source| AttachError::File { pid, path, source }
 }
 
 /// Reads to the end, with one time limit for everything: an occasional byte is no answer.
@@ -118,16 +118,10 @@ fn read_reply(socket: &mut UnixStream, within: Duration) -> io::Result<Vec<u8>> 
 /// them with that user's.
 fn connect_to_jvm(pid: u32) -> Result<UnixStream, AttachError> {
     let process = JvmProcess::for_pid(pid)?;
-    let open = |path: &str, directory: io::Result<OwnedFd>| match directory {
-        Ok(directory) => Ok(JvmDirectory {
-            path: PathBuf::from(format!("/proc/{pid}/{path}")),
-            directory,
-        }),
-        Err(source) => Err(AttachError::File {
-            pid,
-            path: PathBuf::from(format!("/proc/{pid}/{path}")),
-            source,
-        }),
+    let open = |path: &str, directory: io::Result<OwnedFd>| {
+        let path = PathBuf::from(format!("/proc/{pid}/{path}"));
+        let directory = directory.map_err(file_error(pid, &path))?;
+        Ok::<_, AttachError>(JvmDirectory { path, directory })
     };
     let here = open("cwd", process.working_directory())?;
     let tmp = open("root/tmp", process.temporary_directory())?;
@@ -138,11 +132,7 @@ fn connect_to_jvm(pid: u32) -> Result<UnixStream, AttachError> {
             Err(_) => open_attach_socket(&process, &here, &tmp),
         }
     });
-    connected.map_err(|source| AttachError::File {
-        pid,
-        path: here.path.clone(),
-        source,
-    })?
+    connected.map_err(file_error(pid, &here.path))?
 }
 
 fn open_attach_socket(
@@ -155,19 +145,11 @@ fn open_attach_socket(
         return Err(AttachError::NoHandler { pid });
     }
     // Where HotSpot looks first, then where it looks else.
-    let trigger = here
-        .create_trigger_file(process)
-        .or_else(|_| tmp.create_trigger_file(process));
-    let _trigger = trigger.map_err(|source| AttachError::File {
-        pid,
-        path: tmp.path.clone(),
-        source,
-    })?;
-    process.send_sigquit().map_err(|source| AttachError::File {
-        pid,
-        path: PathBuf::from(format!("/proc/{pid}")),
-        source,
-    })?;
+    let trigger = here.create_trigger_file(process);
+    let trigger = trigger.or_else(|_| tmp.create_trigger_file(process));
+    let _trigger = trigger.map_err(file_error(pid, &tmp.path))?;
+    let signalled = process.send_sigquit();
+    signalled.map_err(file_error(pid, format!("/proc/{pid}")))?;
     let begin = Instant::now();
     let mut pause = Duration::from_millis(5);
     loop {
@@ -199,12 +181,8 @@ impl JvmDirectory {
             return Err(io::Error::other("it is no socket of the JVM's user"));
         }
         // Not blocking: a listener that takes no connection would hold this one for ever.
-        let socket = socket_with(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            NONBLOCKING_SOCKET,
-            None,
-        )?;
+        let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+        let socket = socket_with(family, kind, NONBLOCKING_SOCKET, None)?;
         // By descriptor: the name may stand for another file by now.
         let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         rustix::net::connect(&socket, &address)?;

@@ -15,22 +15,23 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 
 const MOST_NAMES: usize = 1 << 16;
 
+const LINKED: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGICLINKS);
+const UNLINKED: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+const LIST: OFlags = OFlags::RDONLY
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::DIRECTORY);
+
 /// Opens a regular file by a path below the directory; no link is followed, not even on the way.
 /// Errors: A file that is not there, has a link on its way or is no regular file.
 pub fn open_beneath(directory: impl AsFd, name: &Path) -> io::Result<File> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    open_by(directory, name, resolve)
+    open_by(directory, name, UNLINKED)
 }
 
 /// The same, where links are the rule: they lead where they lead for a process that has the
 /// directory as its root.
 /// Errors: A file that is not there or is no regular file.
 pub fn open_in_root(root: impl AsFd, name: &Path) -> io::Result<File> {
-    open_by(
-        root,
-        name,
-        ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
-    )
+    open_by(root, name, LINKED)
 }
 
 /// Opens the one file of a directory below the directory, and says its name; no link is followed.
@@ -41,9 +42,7 @@ pub fn open_only(
     name: &Path,
     known: &[OsString],
 ) -> io::Result<(OsString, File)> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let inner = openat2(directory, name, flags, Mode::empty(), resolve)?;
+    let inner = openat2(directory, name, LIST, Mode::empty(), UNLINKED)?;
     let mut names = Vec::new();
     // Two are too many already, so it ends however many there are.
     for entry in Dir::read_from(&inner)? {
@@ -75,9 +74,8 @@ pub fn open_regular_file(path: &Path) -> io::Result<File> {
 /// Whether something has this path below the directory; links on the way lead as in
 /// [`open_in_root`], and nothing is opened.
 pub fn is_in_root(root: impl AsFd, name: &Path) -> bool {
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let flags = O_PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat2(root, name, flags, Mode::empty(), resolve).is_ok()
+    openat2(root, name, flags, Mode::empty(), LINKED).is_ok()
 }
 
 /// Names and kinds in a directory, where links lead where they lead for a process that has the
@@ -86,9 +84,7 @@ pub fn is_in_root(root: impl AsFd, name: &Path) -> bool {
 /// # Errors
 /// A directory that is not there.
 pub fn list_in_root(root: impl AsFd, name: &Path) -> io::Result<Vec<(OsString, FileType)>> {
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    let inner = openat2(root, name, flags, Mode::empty(), resolve)?;
+    let inner = openat2(root, name, LIST, Mode::empty(), LINKED)?;
     let mut entries = Vec::new();
     for entry in Dir::read_from(&inner)?.take(MOST_NAMES) {
         let entry = entry?;
@@ -106,11 +102,11 @@ fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Resu
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |flags| {
         let file = File::from(openat2(&directory, name, flags, Mode::empty(), resolve)?);
-        let is_file = file.metadata()?.is_file();
         let text = "it is no regular file";
-        is_file
-            .then_some(file)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, text))
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+        }
     };
     open(look).and_then(|_| open(flags))
 }

@@ -89,14 +89,6 @@ impl NmtSummary {
             self.classes = self.classes.or(Some(classes));
         }
     }
-
-    pub fn committed_of(&self, name: &str) -> Bytes {
-        let category = self
-            .categories
-            .iter()
-            .find(|category| category.name == name);
-        category.map_or(Bytes::default(), |category| category.committed)
-    }
 }
 
 /// `-                 Java Heap (reserved=50331648, committed=50331648)`.
@@ -121,32 +113,21 @@ fn parse_allocated(line: &str) -> Option<(&str, Bytes, Bytes)> {
     if !matches!(kind, "malloc" | "arena") || figures.contains(" type=") {
         return None;
     }
-    let figure = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_alphanumeric());
-        parse_scaled_size(&text[..end.unwrap_or(text.len())])
-    };
-    let now = figure(figures)?;
-    let peak = figures
-        .split_once("peak=")
-        .and_then(|(_, text)| figure(text))
-        .unwrap_or(now);
-    Some((kind, now, peak))
+    let now = parse_scaled_size(figures)?;
+    let peak = figures.split_once("peak=");
+    let peak = peak.and_then(|(_, text)| parse_scaled_size(text));
+    Some((kind, now, peak.unwrap_or(now)))
 }
 
 /// `reserved=1713752KB, committed=336232KB`, more may follow.
 fn reserved_and_committed(text: &str) -> Option<(Bytes, Bytes)> {
-    let figure = |name: &str| {
-        let (_, rest) = text.split_once(name)?;
-        let end = rest
-            .find(|c: char| !c.is_ascii_alphanumeric())
-            .unwrap_or(rest.len());
-        parse_scaled_size(&rest[..end])
-    };
+    let figure = |name: &str| parse_scaled_size(text.split_once(name)?.1);
     Some((figure("reserved=")?, figure("committed=")?))
 }
 
-/// `336232KB`, `336MB`, `1GB`; without a unit bytes.
+/// `336232KB`, `336MB`, `1GB`; without a unit bytes. More may follow.
 fn parse_scaled_size(text: &str) -> Option<Bytes> {
+    let text = text.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().ok()?;
     match &text[digits.len()..] {
@@ -160,13 +141,10 @@ fn parse_scaled_size(text: &str) -> Option<Bytes> {
 
 /// The number after one of these words: `(threads #13)`.
 fn count_after(line: &str, words: &[&str]) -> Option<u64> {
-    let rest = words
-        .iter()
-        .find_map(|word| line.trim_start().strip_prefix(word))?;
-    let end = rest
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(rest.len());
-    rest[..end].parse().ok()
+    let mut words = words.iter();
+    let rest = words.find_map(|word| line.trim_start().strip_prefix(word))?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
 }
 
 #[cfg(test)]
@@ -177,6 +155,11 @@ mod tests {
     const JDK_17: &str = include_str!("../tests/data/nmt/17-bytes.txt");
     const JDK_25: &str = include_str!("../tests/data/nmt/25-bytes.txt");
     const JDK_25_KB: &str = include_str!("../tests/data/nmt/25-kb.txt");
+
+    fn committed(summary: &NmtSummary, name: &str) -> Bytes {
+        let mut categories = summary.categories.iter();
+        categories.find(|c| c.name == name).unwrap().committed
+    }
 
     #[test]
     fn categories_add_up_to_the_total() {
@@ -192,9 +175,8 @@ mod tests {
                 summary.committed.as_bytes().abs_diff(sum) < 64 << 10,
                 "{sum} {summary:?}"
             );
-            assert_eq!(summary.committed_of("Java Heap"), Bytes::from_mib(48));
-            assert!(summary.committed_of("Metaspace") > Bytes::from_kib(100));
-            assert_eq!(summary.committed_of("No such category"), Bytes::default());
+            assert_eq!(committed(&summary, "Java Heap"), Bytes::from_mib(48));
+            assert!(committed(&summary, "Metaspace") > Bytes::from_kib(100));
             assert!(summary.threads > Some(8), "{:?}", summary.threads);
             assert!(summary.classes > Some(300), "{:?}", summary.classes);
         }
@@ -203,7 +185,7 @@ mod tests {
     #[test]
     fn the_default_scale_is_read_too() {
         let summary = NmtSummary::from_nmt_report(JDK_25_KB).unwrap();
-        assert_eq!(summary.committed_of("Java Heap"), Bytes::from_mib(48));
+        assert_eq!(committed(&summary, "Java Heap"), Bytes::from_mib(48));
     }
 
     #[test]

@@ -107,7 +107,9 @@ fn commands_are_answered_without_a_jdk_tool() {
         let jvm = Running::start(&jdk, &[], &directory);
         let text = until(|| attach::run_jcmd(jvm.pid(), "VM.native_memory summary scale=B"));
         let summary = nmt::NmtSummary::from_nmt_report(&text).expect(&text);
-        assert_eq!(summary.committed_of("Java Heap").as_mib(), 48.0, "{jdk:?}");
+        let mut categories = summary.categories.iter();
+        let heap = categories.find(|c| c.name == "Java Heap").expect(&text);
+        assert_eq!(heap.committed.as_mib(), 48.0, "{jdk:?}");
         let version = attach::run_jcmd(jvm.pid(), "VM.version").expect("it has answered before");
         assert!(
             version.contains(&jdk.version.feature.to_string()),

@@ -28,15 +28,12 @@ pub fn small(project: &Project) -> Vec<Finding> {
         let most = own.map_or(MOST, |(_, most)| *most);
         for circle in Crate::new(modules).circles() {
             if circle.len() > most {
-                findings.push(Finding {
-                    path: circle[0].to_owned(),
-                    line: 0,
-                    message: format!(
-                        "stands in a circle of {} files, more than {most}; move what ties them into a file below: {}",
-                        circle.len(),
-                        circle[1..].join(" ")
-                    ),
-                });
+                let message = format!(
+                    "stands in a circle of {} files, more than {most}; move what ties them into a file below: {}",
+                    circle.len(),
+                    circle[1..].join(" ")
+                );
+                findings.push(Finding::new(circle[0], 0, message));
             }
         }
     }

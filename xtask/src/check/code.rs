@@ -19,18 +19,8 @@ const CATCH_ALL: &[&str] = &["util", "utils", "common", "misc", "helper", "helpe
 
 const PURE: &[&str] = &["analysis", "sizing", "report"];
 
-const IMPURE: &[&str] = &[
-    "std::fs",
-    "std::net",
-    "std::process",
-    "std::env::",
-    "std::thread",
-    "fs::",
-    "File::open",
-    "Instant::now",
-    "SystemTime",
-    "TcpStream",
-];
+const IMPURE: &str = "std::fs|std::net|std::process|std::env::|std::thread|fs::|File::open|\
+    Instant::now|SystemTime|TcpStream";
 
 /// Only `cli` prints. The launcher is a separate program: its run function has to say why it cannot
 /// start, and what it would start when it is asked.
@@ -40,14 +30,7 @@ pub fn prints(project: &Project) -> Vec<Finding> {
     find(
         project,
         |file| !allowed(&file.path),
-        &[
-            "print!(",
-            "println!(",
-            "eprint!(",
-            "eprintln!(",
-            "io::stdout()",
-            "io::stderr()",
-        ],
+        "print!(|println!(|eprint!(|eprintln!(|io::stdout()|io::stderr()",
         "prints; return the value or take a writer, only crate cli prints",
     )
 }
@@ -58,13 +41,13 @@ pub fn panicking_prints(project: &Project) -> Vec<Finding> {
     let mut findings = find(
         project,
         |file| file.path.starts_with("crates/cli/"),
-        &["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!("],
+        "print!(|println!(|eprint!(|eprintln!(|dbg!(",
         "panics where nobody reads it; use say!, talk! or say::print_data",
     );
     findings.extend(find(
         project,
         |file| file.path.starts_with("crates/cli/") && file.path != "crates/cli/src/say.rs",
-        &["io::stderr().write", "io::stderr().lock", "stderr().lock("],
+        "io::stderr().write|io::stderr().lock|stderr().lock(",
         "writes to stderr; only crates/cli/src/say.rs does",
     ));
     findings
@@ -75,7 +58,7 @@ pub fn exits(project: &Project) -> Vec<Finding> {
     find(
         project,
         |file| !file.path.ends_with("src/main.rs"),
-        &["process::exit(", "process::abort("],
+        "process::exit(|process::abort(",
         "ends the process; return an error to main",
     )
 }
@@ -85,7 +68,7 @@ pub fn threads(project: &Project) -> Vec<Finding> {
     find(
         project,
         |_| true,
-        &["thread::spawn(", "scope.spawn("],
+        "thread::spawn(|scope.spawn(",
         "panics where no thread can be had; use thread::Builder",
     )
 }
@@ -104,27 +87,18 @@ pub fn cgroup_writes(project: &Project) -> Vec<Finding> {
         |file| {
             !owns(&file.path) && (file.path.starts_with("crates/launcher/") || names_mount(file))
         },
-        &[
-            "fs::write(",
-            "File::create",
-            "write(true)",
-            "append(true)",
-            "create_dir",
-        ],
+        "fs::write(|File::create|write(true)|append(true)|create_dir",
         "writes in a file that names the cgroup mount; go through crate cgroup",
     )
 }
 
 pub fn purity(project: &Project) -> Vec<Finding> {
-    find(
-        project,
-        |file| {
-            PURE.iter()
-                .any(|name| file.path.starts_with(&format!("crates/{name}/src/")))
-        },
-        IMPURE,
-        "does I/O or reads a clock; pass the value in",
-    )
+    let is_pure = |file: &File| {
+        let mut pure = PURE.iter();
+        pure.any(|name| file.path.starts_with(&format!("crates/{name}/src/")))
+    };
+    let message = "does I/O or reads a clock; pass the value in";
+    find(project, is_pure, IMPURE, message)
 }
 
 /// Unsafe code is in one crate, and in one file of the launcher, which may depend on no crate.
@@ -134,45 +108,30 @@ pub fn unsafe_code(project: &Project) -> Vec<Finding> {
     find(
         project,
         |file| !allowed(&file.path),
-        &["unsafe {", "unsafe fn", "unsafe impl"],
+        "unsafe {|unsafe fn|unsafe impl",
         "unsafe code; put a safe function into crate sys",
     )
 }
 
 pub fn module_names(project: &Project) -> Vec<Finding> {
-    let rust = project
-        .tree
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".rs"));
-    rust.filter(|file| {
-        file.path
-            .split('/')
-            .any(|part| CATCH_ALL.contains(&part.trim_end_matches(".rs")))
-    })
-    .map(|file| {
-        finding(
-            file,
-            0,
-            "a catch-all module; name it after the thing it owns",
-        )
-    })
-    .collect()
+    let is_catch_all = |file: &&File| {
+        let mut parts = file.path.split('/');
+        let is_rust = file.path.ends_with(".rs");
+        is_rust && parts.any(|part| CATCH_ALL.contains(&part.trim_end_matches(".rs")))
+    };
+    let message = "a catch-all module; name it after the thing it owns";
+    let found = project.tree.files.iter().filter(is_catch_all);
+    found
+        .map(|file| Finding::new(&file.path, 0, message))
+        .collect()
 }
 
 pub fn module_docs(project: &Project) -> Vec<Finding> {
-    let silent = project
-        .tree
-        .shipped()
-        .filter(|file| !file.text.starts_with("//!"));
+    let files = project.tree.shipped();
+    let silent = files.filter(|file| !file.text.starts_with("//!"));
+    let message = "begins without `//!`: say what it owns and what it never does";
     silent
-        .map(|file| {
-            finding(
-                file,
-                1,
-                "begins without `//!`: say what it owns and what it never does",
-            )
-        })
+        .map(|file| Finding::new(&file.path, 1, message))
         .collect()
 }
 
@@ -183,7 +142,7 @@ pub fn file_length(project: &Project) -> Vec<Finding> {
         if lines > MAX_LINES && !LONG_FOR_NOW.contains(&file.path.as_str()) {
             let message =
                 format!("{lines} lines without its tests, more than {MAX_LINES}; split it");
-            findings.push(finding(file, 0, &message));
+            findings.push(Finding::new(&file.path, 0, message));
         }
     }
     findings
@@ -192,14 +151,15 @@ pub fn file_length(project: &Project) -> Vec<Finding> {
 fn find(
     project: &Project,
     applies: impl Fn(&File) -> bool,
-    words: &[&str],
+    words: &str,
     message: &str,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in project.tree.shipped().filter(|file| applies(file)) {
         for (number, line) in file.code() {
-            if let Some(word) = words.iter().find(|word| contains_word(line, word)) {
-                findings.push(finding(file, number, &format!("`{word}` {message}")));
+            if let Some(word) = words.split('|').find(|word| contains_word(line, word)) {
+                let message = format!("`{word}` {message}");
+                findings.push(Finding::new(&file.path, number, message));
             }
         }
     }
@@ -211,14 +171,6 @@ fn contains_word(line: &str, word: &str) -> bool {
         let before = line[..at].chars().next_back();
         !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
     })
-}
-
-fn finding(file: &File, line: usize, message: &str) -> Finding {
-    Finding {
-        path: file.path.clone(),
-        line,
-        message: message.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -17,11 +17,9 @@ pub fn machine_paths(project: &Project) -> Vec<Finding> {
             let Some(word) = words.iter().find(|word| names_path(line, word)) else {
                 continue;
             };
-            findings.push(Finding {
-                path: file.path.clone(),
-                line: index + 1,
-                message: format!("`{word}` is a path of a developer's machine; use a relative one"),
-            });
+            let message =
+                format!("`{word}` is a path of a developer's machine; use a relative one");
+            findings.push(Finding::new(&file.path, index + 1, message));
         }
     }
     findings
@@ -56,19 +54,10 @@ fn names_path(line: &str, word: &str) -> bool {
 }
 
 pub fn links(project: &Project) -> Vec<Finding> {
-    let known: BTreeSet<&str> = project
-        .tree
-        .files
-        .iter()
-        .map(|file| file.path.as_str())
-        .collect();
+    let files = &project.tree.files;
+    let known: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut findings = Vec::new();
-    for file in project
-        .tree
-        .files
-        .iter()
-        .filter(|file| file.path.ends_with(".md"))
-    {
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         for (index, line) in file.text.lines().enumerate() {
             for target in targets(line) {
                 let path = resolve(&file.path, target);
@@ -77,11 +66,8 @@ pub fn links(project: &Project) -> Vec<Finding> {
                     .iter()
                     .any(|name| name.starts_with(&format!("{path}/")));
                 if !is_file && !is_directory && !project.tree.root.join(&path).is_file() {
-                    findings.push(Finding {
-                        path: file.path.clone(),
-                        line: index + 1,
-                        message: format!("the link to `{target}` leads nowhere"),
-                    });
+                    let message = format!("the link to `{target}` leads nowhere");
+                    findings.push(Finding::new(&file.path, index + 1, message));
                 }
             }
         }

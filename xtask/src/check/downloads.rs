@@ -6,14 +6,7 @@ use super::{Finding, Project};
 use crate::check::tree::Tree;
 
 /// Commands that fetch bytes from a changeable address.
-const BARE: [&str; 6] = [
-    "curl ",
-    "wget ",
-    "pip install",
-    "npm install",
-    "npm ci",
-    "npx ",
-];
+const BARE: &str = "curl |wget |pip install|npm install|npm ci|npx ";
 
 const PINS: [&str; 3] = ["wheels.txt", "npm.txt", "locust.txt"];
 
@@ -33,11 +26,8 @@ fn unpinned_actions(tree: &Tree) -> Vec<Finding> {
             let version = used.map(|used| used.split(' ').next().unwrap_or_default());
             let commit = version.and_then(|version| version.rsplit_once('@'));
             if version.is_some() && !commit.is_some_and(|(_, commit)| is_commit(commit)) {
-                findings.push(Finding {
-                    path: file.path.clone(),
-                    line: index + 1,
-                    message: "the tag of an action can be moved: name its commit".to_owned(),
-                });
+                let message = "the tag of an action can be moved: name its commit";
+                findings.push(Finding::new(&file.path, index + 1, message));
             }
         }
     }
@@ -58,19 +48,16 @@ fn unpinned(tree: &Tree) -> Vec<Finding> {
                 !(code.contains("==") && code.contains("--hash=sha256:")
                     || code.contains('@') && code.contains(" sha256:"))
             } else {
-                BARE.iter().any(|word| code.contains(word))
+                BARE.split('|').any(|word| code.contains(word))
                     || code.contains("pip")
                         && code.contains(" download ")
                         && !code.contains("--require-hashes")
                     || code.contains("npm pack") && !code.contains("sha256sum --check")
             };
             if loose {
-                findings.push(Finding {
-                    path: file.path.clone(),
-                    // Continued lines count once: the number is near, not exact.
-                    line: index + 1,
-                    message: "an unpinned download: name version and SHA-256 in scripts/wheels.txt or npm.txt, or take it from a package registry".to_owned(),
-                });
+                let message = "an unpinned download: name version and SHA-256 in scripts/wheels.txt or npm.txt, or take it from a package registry";
+                // Continued lines count once: the number is near, not exact.
+                findings.push(Finding::new(&file.path, index + 1, message));
             }
         }
     }

@@ -8,7 +8,7 @@ mod code;
 pub mod documents;
 mod downloads;
 mod names;
-mod packages;
+pub mod packages;
 mod source;
 mod tree;
 mod words;
@@ -25,6 +25,16 @@ pub struct Finding {
     pub path: String,
     pub line: usize,
     pub message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            message: message.into(),
+        }
+    }
 }
 
 impl fmt::Display for Finding {

@@ -42,34 +42,18 @@ pub fn explain(project: &Project) -> Vec<Finding> {
                 .filter(|(name, places)| counts(name, places.len()));
             let count: usize = counted.map(|(_, places)| places.len()).sum();
             if count * 100 > all * most {
-                findings.push(Finding {
-                    path: "crates".to_owned(),
-                    line: 0,
-                    message: format!("{count} of {all} {what}, more than {most} %"),
-                });
+                let message = format!("{count} of {all} {what}, more than {most} %");
+                findings.push(Finding::new("crates", 0, message));
             }
         };
     let is_one_word = |name: &str, _| name.chars().filter(|c| c.is_ascii_uppercase()).count() == 1;
-    limit(
-        "types have a name of one word",
-        ONE_WORD_TYPES,
-        &types,
-        is_one_word,
-    );
-    let is_shared = |_: &str, count| count > 1;
-    limit(
-        "types share their name with another",
-        SHARED_TYPES,
-        &types,
-        is_shared,
-    );
+    let what = "types have a name of one word";
+    limit(what, ONE_WORD_TYPES, &types, is_one_word);
+    let what = "types share their name with another";
+    limit(what, SHARED_TYPES, &types, |_, count| count > 1);
     let is_one_word = |name: &str, _| !name.contains('_');
-    limit(
-        "functions have a name of one word",
-        ONE_WORD_FUNCTIONS,
-        &functions,
-        is_one_word,
-    );
+    let what = "functions have a name of one word";
+    limit(what, ONE_WORD_FUNCTIONS, &functions, is_one_word);
     findings
 }
 
@@ -80,16 +64,12 @@ pub fn repeated(project: &Project) -> Vec<Finding> {
         if places.len() <= DEFINITIONS || OF_TRAITS.contains(&name) {
             continue;
         }
-        for (path, line) in &places {
-            findings.push(Finding {
-                path: (*path).to_owned(),
-                line: *line,
-                message: format!(
-                    "`{name}` has {} definitions, more than {DEFINITIONS}; name what this one does",
-                    places.len()
-                ),
-            });
-        }
+        let message = format!(
+            "`{name}` has {} definitions, more than {DEFINITIONS}; name what this one does",
+            places.len()
+        );
+        let all = places.iter();
+        findings.extend(all.map(|(path, line)| Finding::new(path, *line, message.as_str())));
     }
     findings
 }

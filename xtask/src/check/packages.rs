@@ -28,21 +28,8 @@ const CLUSTER: (&str, &str, usize) = ("loadline-kubernetes", "loadline-cli", 130
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-const LICENCES: &[&str] = &[
-    "0BSD",
-    "Apache-2.0",
-    "Apache-2.0 WITH LLVM-exception",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MIT-0",
-    "Unicode-3.0",
-    "Unlicense",
-    "Zlib",
-];
+const LICENCES: &str = "0BSD, Apache-2.0, Apache-2.0 WITH LLVM-exception, BSD-2-Clause, \
+    BSD-3-Clause, BSL-1.0, CC0-1.0, ISC, MIT, MIT-0, Unicode-3.0, Unlicense, Zlib";
 
 const TREES: &[(&str, &[&str])] = &[
     ("loadline-sizing", &[]),
@@ -51,24 +38,25 @@ const TREES: &[(&str, &[&str])] = &[
 
 #[derive(Default)]
 pub struct Package {
-    name: String,
-    version: String,
+    pub name: String,
+    pub version: String,
     source: Option<String>,
-    licence: Option<String>,
-    dependencies: Vec<String>,
+    pub licence: Option<String>,
+    pub dependencies: Vec<String>,
     built_with: Vec<String>,
 }
 
 #[derive(Default)]
-pub struct Packages(BTreeMap<String, Package>);
+pub struct Packages(pub BTreeMap<String, Package>);
 
 impl Packages {
     pub fn read(root: &Path) -> Result<Self, Error> {
-        let mut cargo = Command::new("cargo");
-        cargo
-            .args(["metadata", "--format-version=1", "--locked"])
-            .current_dir(root);
-        let text = stdout_of(&mut cargo)?;
+        Self::from_cargo(Command::new("cargo").current_dir(root), &[])
+    }
+
+    pub fn from_cargo(cargo: &mut Command, more: &[&str]) -> Result<Self, Error> {
+        cargo.args(["metadata", "--format-version=1", "--locked"]);
+        let text = stdout_of(cargo.args(more))?;
         let metadata: Value = serde_json::from_str(&text).map_err(|error| Error::Output {
             command: "cargo metadata".to_owned(),
             detail: error.to_string(),
@@ -76,21 +64,18 @@ impl Packages {
         Ok(Self::from_metadata(&metadata))
     }
 
-    fn from_metadata(metadata: &Value) -> Self {
+    pub fn from_metadata(metadata: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let mut packages = BTreeMap::new();
         for package in items(&metadata["packages"]) {
-            packages.insert(
-                text(&package["id"]).unwrap_or_default(),
-                Package {
-                    name: text(&package["name"]).unwrap_or_default(),
-                    version: text(&package["version"]).unwrap_or_default(),
-                    source: text(&package["source"]),
-                    licence: text(&package["license"]),
-                    dependencies: Vec::new(),
-                    built_with: Vec::new(),
-                },
-            );
+            let told = Package {
+                name: text(&package["name"]).unwrap_or_default(),
+                version: text(&package["version"]).unwrap_or_default(),
+                source: text(&package["source"]),
+                licence: text(&package["license"]),
+                ..Package::default()
+            };
+            packages.insert(text(&package["id"]).unwrap_or_default(), told);
         }
         for node in items(&metadata["resolve"]["nodes"]) {
             let of = |wanted: Option<&str>| {
@@ -113,30 +98,20 @@ impl Packages {
 
     /// Names of all that a package links, itself not counted; `None` when it does not exist.
     fn tree(&self, name: &str) -> Option<BTreeSet<&str>> {
-        self.reached(name, |package| package.dependencies.iter().collect())
+        self.reached(name, |package| package.dependencies.clone())
     }
 
     fn needs(&self, name: &str) -> BTreeSet<&str> {
-        let all = self.reached(name, |package| {
-            package
-                .dependencies
-                .iter()
-                .chain(&package.built_with)
-                .collect()
-        });
-        all.unwrap_or_default()
+        let both = |package: &Package| [&package.dependencies[..], &package.built_with].concat();
+        self.reached(name, both).unwrap_or_default()
     }
 
-    fn reached(
-        &self,
-        name: &str,
-        next: impl Fn(&Package) -> Vec<&String>,
-    ) -> Option<BTreeSet<&str>> {
+    fn reached(&self, name: &str, next: fn(&Package) -> Vec<String>) -> Option<BTreeSet<&str>> {
         let mut waiting = vec![self.0.values().find(|package| package.name == name)?];
         let mut names = BTreeSet::new();
         while let Some(package) = waiting.pop() {
             for id in next(package) {
-                if let Some(next) = self.0.get(id)
+                if let Some(next) = self.0.get(&id)
                     && names.insert(next.name.as_str())
                 {
                     waiting.push(next);
@@ -153,11 +128,9 @@ pub fn trees(project: &Project) -> Vec<Finding> {
         let folder = name.trim_start_matches("loadline-");
         for extra in project.packages.tree(name).unwrap_or_default() {
             if !allowed.contains(&extra) {
-                findings.push(Finding {
-                    path: format!("crates/{folder}/Cargo.toml"),
-                    line: 0,
-                    message: format!("{name} links {extra}; it may link only {allowed:?}"),
-                });
+                let message = format!("{name} links {extra}; it may link only {allowed:?}");
+                let path = format!("crates/{folder}/Cargo.toml");
+                findings.push(Finding::new(&path, 0, message));
             }
         }
     }
@@ -197,11 +170,9 @@ pub fn sources(project: &Project) -> Vec<Finding> {
     foreign
         .filter(|package| package.source.as_deref() != Some(CRATES_IO))
         .map(|package| {
-            let source = package.source.as_deref().unwrap_or_default();
-            lock(format!(
-                "{} {} comes from {source}",
-                package.name, package.version
-            ))
+            let (name, source) = (&package.name, package.source.as_deref());
+            let source = source.unwrap_or_default();
+            lock(format!("{name} {} comes from {source}", package.version))
         })
         .collect()
 }
@@ -241,15 +212,11 @@ fn any_allowed(choice: &str) -> bool {
 }
 
 fn one_allowed(licence: &str) -> bool {
-    LICENCES.contains(&licence.trim())
+    LICENCES.split(", ").any(|known| known == licence.trim())
 }
 
 fn lock(message: String) -> Finding {
-    Finding {
-        path: "Cargo.lock".to_owned(),
-        line: 0,
-        message,
-    }
+    Finding::new("Cargo.lock", 0, message)
 }
 
 fn items(value: &Value) -> impl Iterator<Item = &Value> {

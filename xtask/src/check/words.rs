@@ -44,7 +44,7 @@ pub fn questions(project: &Project) -> Vec<Finding> {
         .collect();
     pages(project)
         .filter(|page| page.path != SUMMARY && !asked.contains(&page.path))
-        .map(|page| finding(SUMMARY, format!("list {} with its question", page.path)))
+        .map(|page| Finding::new(SUMMARY, 0, format!("list {} with its question", page.path)))
         .collect()
 }
 
@@ -56,7 +56,7 @@ pub fn lengths(project: &Project) -> Vec<Finding> {
         .map(|page| (page.path.as_str(), words(page)));
     let all = pages(project).map(words).sum();
     let all = Some(("docs", all)).filter(|_| all > WORDS_OF_DOCS);
-    let say = |(path, words)| finding(path, format!("{words} words are too many"));
+    let say = |(path, words)| Finding::new(path, 0, format!("{words} words are too many"));
     long.chain(all).map(say).collect()
 }
 
@@ -74,10 +74,8 @@ pub fn phrases(project: &Project) -> Vec<Finding> {
     let is_much = found * 10_000 > PHRASES_ALLOWED * words;
     let worst = counts.iter().max().filter(|_| is_much);
     let message = format!("{found} house phrases in {words} words of documents, most of them here");
-    worst
-        .map(|(_, path)| finding(path, message))
-        .into_iter()
-        .collect()
+    let worst = worst.map(|(_, path)| Finding::new(path, 0, message));
+    worst.into_iter().collect()
 }
 
 /// The words outside of commands, lower case and without punctuation.
@@ -102,22 +100,9 @@ fn hits(words: &[String]) -> usize {
             word.is_some_and(|word| part.split('|').any(|choice| choice == word))
         })
     };
-    let found = |at: usize| {
-        PHRASES
-            .split("; ")
-            .filter(|phrase| fits(phrase, at))
-            .count()
-    };
+    let phrases = || PHRASES.split("; ");
+    let found = |at: usize| phrases().filter(|phrase| fits(phrase, at)).count();
     (0..words.len()).map(found).sum()
-}
-
-fn finding(path: &str, message: String) -> Finding {
-    let (path, line) = (path.to_owned(), 0);
-    Finding {
-        path,
-        line,
-        message,
-    }
 }
 
 #[cfg(test)]

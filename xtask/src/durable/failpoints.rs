@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use super::random::Random;
-use super::{Programs, missing};
+use super::{Programs, count_and_seed, locked, missing, share_among};
 use crate::error::Error;
 use crate::test::output::Counts;
 use lab::{Lab, SCENARIOS, Scenario};
@@ -126,34 +126,22 @@ pub fn step(root: &Path) -> Result<Counts, Error> {
     if let Some(reason) = programs.refused()? {
         return Ok(Counts::one_skipped("failpoints", &reason));
     }
-    let wrong = of(&programs, Some(SAMPLE), 0)?;
-    if wrong.is_empty() {
-        return Ok(Counts::one_passed());
-    }
-    let mut counts = Counts::default();
-    for wrong in wrong {
-        counts.add(Counts::one_failed(&format!("failpoints: {wrong}")));
-    }
-    Ok(counts)
+    let wrong = of(&programs, Some(SAMPLE), 0)?.into_iter();
+    let failed = wrong.map(|wrong| Counts::one_failed(&format!("failpoints: {wrong}")));
+    let sum = |mut all: Counts, one| {
+        all.add(one);
+        all
+    };
+    Ok(failed.reduce(sum).unwrap_or_else(Counts::one_passed))
 }
 
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
-    let number = |place: usize| -> Result<Option<u64>, Error> {
-        let parse = |text: &String| text.parse().map_err(|_| usage(text));
-        arguments.get(place).map(parse).transpose()
-    };
-    let (count, seed) = (number(0)?, number(1)?.unwrap_or(0));
+    let (count, seed) = count_and_seed("failpoints", arguments)?;
     if let Some(reason) = missing() {
         println!("SKIP failpoints: {reason}");
         return Ok(false);
     }
-    let count = count.and_then(|count| usize::try_from(count).ok());
     Ok(of(&Programs::build(root)?, count, seed)?.is_empty())
-}
-
-fn usage(text: &str) -> Error {
-    let hint = "cargo xtask failpoints [COUNT [SEED]]";
-    Error::Usage(format!("`{text}` is no number\nhint: {hint}"))
 }
 
 /// Violations after a fault, in the order found.
@@ -212,39 +200,17 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
     }
     faults.append(&mut known);
     let total = faults.len();
-    let queue = Mutex::new(faults);
     let outcomes = Mutex::new(Vec::new());
-    let failed = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for worker in 0..WORKERS {
-            let (lab, queue, outcomes, failed) = (&lab, &queue, &outcomes, &failed);
-            scope.spawn(move || {
-                // A `while let` would hold the lock until the fault has been looked at.
-                loop {
-                    let Some(fault) = locked(queue).pop() else {
-                        return;
-                    };
-                    match lab.outcome(worker, &fault) {
-                        Ok(outcome) => {
-                            findings(&fault, &outcome).for_each(|wrong| println!("WRONG {wrong}"));
-                            let mut outcomes = locked(outcomes);
-                            outcomes.push((fault, outcome));
-                            if outcomes.len().is_multiple_of(500) {
-                                println!("{} of {total} faults", outcomes.len());
-                            }
-                        }
-                        Err(error) => {
-                            locked(failed).get_or_insert(error);
-                            return;
-                        }
-                    }
-                }
-            });
+    share_among(WORKERS, faults, |worker, fault| {
+        let outcome = lab.outcome(worker, &fault)?;
+        findings(&fault, &outcome).for_each(|wrong| println!("WRONG {wrong}"));
+        let mut outcomes = locked(&outcomes);
+        outcomes.push((fault, outcome));
+        if outcomes.len().is_multiple_of(500) {
+            println!("{} of {total} faults", outcomes.len());
         }
-    });
-    if let Some(error) = failed.into_inner().unwrap_or_default() {
-        return Err(error);
-    }
+        Ok(())
+    })?;
     let outcomes = outcomes.into_inner().unwrap_or_default();
     let left = lab.left()?;
     left.iter().for_each(|group| println!("LEFT {group}"));
@@ -259,12 +225,6 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
         fs::remove_dir_all(&lab.base).map_err(Error::file(&lab.base))?;
     }
     Ok(wrong)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn findings(fault: &Fault, outcome: &Outcome) -> impl Iterator<Item = String> {

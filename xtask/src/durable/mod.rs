@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -69,14 +70,9 @@ impl Programs {
         cargo
             .args(["build", "--locked", "--bins", "--examples"])
             .args(["--profile", profile])
-            .args([
-                "-p",
-                "loadline-cli",
-                "-p",
-                "loadline-zoo",
-                "-p",
-                "loadline-runner",
-            ])
+            .args(
+                ["loadline-cli", "loadline-zoo", "loadline-runner"].map(|name| format!("-p{name}")),
+            )
             .current_dir(root);
         stdout_of(&mut cargo)?;
         Self::built()
@@ -89,6 +85,15 @@ impl Programs {
         let command = ["--", zoo.as_str(), "serve", "heap_mib=8"];
         let all = words.iter().chain(&QUICK).chain(&command);
         all.map(|word| (*word).to_owned()).collect()
+    }
+
+    /// Why trials cannot run on this machine, if they cannot: no cgroups, as a rule.
+    fn refused(&self) -> Result<Option<String>, Error> {
+        let mut command = Command::new(&self.loadline);
+        let cleaned = output_of(command.args(["clean", "--state", "/nonexistent"]))?;
+        let said = String::from_utf8_lossy(&cleaned.stderr);
+        let is_refused = cleaned.status.code() == Some(3);
+        Ok(is_refused.then(|| said.trim().replace('\n', "; ")))
     }
 
     /// The finished trials in a state directory, and its problems. Opens it as commands do.
@@ -154,25 +159,50 @@ pub fn missing() -> Option<String> {
     (!has_cc).then(|| "no C compiler".to_owned())
 }
 
-impl Programs {
-    /// Why trials cannot run on this machine, if they cannot: no cgroups, as a rule.
-    pub fn refused(&self) -> Result<Option<String>, Error> {
-        let mut command = Command::new(&self.loadline);
-        let cleaned = output_of(command.args(["clean", "--state", "/nonexistent"]))?;
-        let said = String::from_utf8_lossy(&cleaned.stderr);
-        let is_refused = cleaned.status.code() == Some(3);
-        Ok(is_refused.then(|| said.trim().replace('\n', "; ")))
-    }
-}
-
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let mut command = Command::new("cp");
     stdout_of(command.arg("-a").arg(from).arg(to)).map(drop)
 }
 
-fn empty(path: &Path) -> Result<(), Error> {
-    if path.exists() {
-        fs::remove_dir_all(path).map_err(Error::file(path))?;
-    }
-    fs::create_dir_all(path).map_err(Error::file(path))
+/// `[COUNT [SEED]]` behind a chore.
+fn count_and_seed(chore: &str, arguments: &[String]) -> Result<(Option<usize>, u64), Error> {
+    let number = |place: usize| -> Result<Option<u64>, Error> {
+        let usage = format!("cargo xtask {chore} [COUNT [SEED]]");
+        let refuse = |text: &String| Error::Usage(format!("`{text}` is no number\nhint: {usage}"));
+        let parse = |text: &String| text.parse().map_err(|_| refuse(text));
+        arguments.get(place).map(parse).transpose()
+    };
+    let count = number(0)?.and_then(|count| usize::try_from(count).ok());
+    Ok((count, number(1)?.unwrap_or(0)))
+}
+
+/// Gives the items to so many threads; a thread ends at its first error.
+fn share_among<T: Send>(
+    workers: usize,
+    items: Vec<T>,
+    task: impl Fn(usize, T) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let (queue, failed) = (Mutex::new(items), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for worker in 0..workers {
+            let (queue, failed, task) = (&queue, &failed, &task);
+            scope.spawn(move || {
+                // A `while let` would hold the lock until the item has been looked at.
+                loop {
+                    let Some(item) = locked(queue).pop() else {
+                        return;
+                    };
+                    if let Err(error) = task(worker, item) {
+                        locked(failed).get_or_insert(error);
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap_or_default().map_or(Ok(()), Err)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,14 +11,13 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::random::Random;
-use super::{Programs, empty, missing};
+use super::{Programs, count_and_seed, missing, share_among};
 use crate::error::Error;
-use crate::process::{output_of, stdout_of};
+use crate::process::{empty, output_of, stdout_of};
 
 const POINTS: usize = 10_000;
 
@@ -64,14 +63,8 @@ struct Crash {
 
 /// Records a log, or reuses an earlier one, and checks this many crash points.
 pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
-    let number = |place: usize| -> Result<Option<u64>, Error> {
-        let usage = "cargo xtask power-loss [COUNT [SEED]]";
-        let refuse = |text: &String| Error::Usage(format!("`{text}` is no number\nhint: {usage}"));
-        let parse = |text: &String| text.parse().map_err(|_| refuse(text));
-        arguments.get(place).map(parse).transpose()
-    };
-    let count = number(0)?.and_then(|count| usize::try_from(count).ok());
-    let (count, seed) = (count.unwrap_or(POINTS), number(1)?.unwrap_or(0));
+    let (count, seed) = count_and_seed("power-loss", arguments)?;
+    let count = count.unwrap_or(POINTS);
     if let Some(reason) = missing() {
         println!("SKIP power-loss: {reason}");
         return Ok(false);
@@ -89,19 +82,14 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
         return Ok(false);
     };
     let recorded = begin.elapsed().as_secs();
-    let writes = entries
-        .iter()
-        .filter(|e| matches!(e, Entry::Write { .. }))
-        .count();
+    let is_write = |e: &&Entry| matches!(e, Entry::Write { .. });
+    let writes = entries.iter().filter(is_write).count();
     let flushes = entries.iter().filter(|e| is_flush(e)).count();
     println!("{writes} writes, {flushes} flushes, recorded in {recorded} s");
     let crashes = crashes(&entries, count, seed);
     let wrong = looked_at(&programs, &base, &entries, &crashes)?;
-    let finished = crashes
-        .iter()
-        .map(|crash| crash.finished)
-        .max()
-        .unwrap_or(0);
+    let finished = crashes.iter().map(|crash| crash.finished).max();
+    let finished = finished.unwrap_or(0);
     println!(
         "{} crash points, seed {seed}, up to {finished} finished trials: {wrong} wrong, {} s",
         crashes.len(),
@@ -180,11 +168,8 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
             continue;
         }
         // Discarded blocks are free already, and otherwise read as before.
-        let length = if flags & DISCARD == 0 {
-            sectors * SECTOR as u64
-        } else {
-            0
-        };
+        let is_written = u64::from(flags & DISCARD == 0);
+        let length = is_written * sectors * SECTOR as u64;
         entries.push(Entry::Write {
             at: usize::try_from(sector)
                 .unwrap_or(usize::MAX)
@@ -282,38 +267,23 @@ fn looked_at(
     crashes: &[Crash],
 ) -> Result<usize, Error> {
     let (wrong, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let failed = Mutex::new(None);
     let part = crashes.len().div_ceil(WORKERS).max(1);
-    std::thread::scope(|scope| {
-        for (worker, crashes) in crashes.chunks(part).enumerate() {
-            let (wrong, done, failed) = (&wrong, &done, &failed);
-            scope.spawn(move || {
-                let mut replay = Replay::new(base, worker, entries);
-                for crash in crashes {
-                    match replay.look(programs, crash) {
-                        Ok(None) => {}
-                        Ok(Some(why)) => {
-                            wrong.fetch_add(1, Ordering::Relaxed);
-                            println!("WRONG {crash:?}: {why}");
-                        }
-                        Err(error) => {
-                            let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
-                            failed.get_or_insert(error);
-                            return;
-                        }
-                    }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    if done.is_multiple_of(1000) {
-                        println!("{done} crash points");
-                    }
-                }
-            });
+    let parts = crashes.chunks(part).collect();
+    share_among(WORKERS, parts, |worker, crashes: &[Crash]| {
+        let mut replay = Replay::new(base, worker, entries);
+        for crash in crashes {
+            if let Some(why) = replay.look(programs, crash)? {
+                wrong.fetch_add(1, Ordering::Relaxed);
+                println!("WRONG {crash:?}: {why}");
+            }
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if done.is_multiple_of(1000) {
+                println!("{done} crash points");
+            }
         }
-    });
-    match failed.into_inner().unwrap_or_default() {
-        Some(error) => Err(error),
-        None => Ok(wrong.into_inner()),
-    }
+        Ok(())
+    })?;
+    Ok(wrong.into_inner())
 }
 
 /// A disk that goes forward through the log.

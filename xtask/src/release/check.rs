@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -63,40 +63,20 @@ fn programs(release: &Release, programs: &Programs) -> Result<String, Error> {
             false => wrong(text(&command), format!("no `{expected}` in: {said}")),
         }
     };
-    let tree = release.empty("unpacked")?;
-    let archive = release
-        .out
-        .join(format!("{}.tar.gz", release.name(programs.architecture)));
-    stdout_of(
-        release
-            .command("tar")
-            .arg("-xzf")
-            .arg(archive)
-            .arg("-C")
-            .arg(&tree),
-    )?;
-    let tree = tree.join(release.name(programs.architecture));
+    let archive = format!("{}.tar.gz", release.name(programs.architecture));
+    let mut tar = release.command("tar");
+    tar.arg("-xzf").arg(release.out.join(archive)).arg("-C");
+    stdout_of(tar.arg(release.empty("unpacked")?))?;
+    let tree = unpacked(release, programs);
     let (loadline, launcher) = (tree.join("loadline"), tree.join("loadline-launch"));
-    let version = run(
-        &loadline,
-        &["--version"],
-        &format!("loadline {}", release.version),
-    )?;
-    run(
-        &launcher,
-        &["--version"],
-        &version.replace("loadline", "loadline-launch"),
-    )?;
-    run(
-        &loadline,
-        &["predict", "--memory=512Mi", "--cpu=1", "--jdk=17"],
-        "heap",
-    )?;
-    run(
-        &launcher,
-        &["calc", "--memory=1Gi", "--cpus=2", "--jdk=17"],
-        "-Xmx",
-    )?;
+    let own = format!("loadline {}", release.version);
+    let version = run(&loadline, &["--version"], &own)?;
+    let own = version.replace("loadline", "loadline-launch");
+    run(&launcher, &["--version"], &own)?;
+    let predict = ["predict", "--memory=512Mi", "--cpu=1", "--jdk=17"];
+    run(&loadline, &predict, "heap")?;
+    let calculate = ["calc", "--memory=1Gi", "--cpus=2", "--jdk=17"];
+    run(&launcher, &calculate, "-Xmx")?;
     let mut doctor = programs.architecture.runs(&loadline)?;
     let doctor = output_of(doctor.arg("doctor"))?;
     // 3: a machine that cannot measure, which it says.
@@ -108,36 +88,30 @@ fn programs(release: &Release, programs: &Programs) -> Result<String, Error> {
             is_bare(release, program)?;
         }
     }
-    let size = |path: &Path| {
-        fs::metadata(path)
-            .map(|file| file.len() >> 10)
-            .unwrap_or_default()
-    };
-    Ok(format!(
-        "{}, {} KiB and {} KiB",
-        version.trim(),
-        size(&loadline),
-        size(&launcher)
-    ))
+    let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len() >> 10);
+    let (version, sizes) = (version.trim(), [size(&loadline), size(&launcher)]);
+    Ok(format!("{version}, {} KiB and {} KiB", sizes[0], sizes[1]))
+}
+
+/// Where [`programs`] has unpacked the archive.
+fn unpacked(release: &Release, programs: &Programs) -> PathBuf {
+    let name = release.name(programs.architecture);
+    release.work.join("unpacked").join(name)
 }
 
 fn is_bare(release: &Release, program: &Path) -> Result<(), Error> {
     let headers = stdout_of(release.command("readelf").arg("-lW").arg(program))?;
+    let name = program.display().to_string();
     if headers.contains("INTERP") {
-        return wrong(
-            program.display().to_string(),
-            "it needs a loader: it is not static",
-        );
+        return wrong(name, "it needs a loader: it is not static");
     }
     let bytes = fs::read(program).map_err(Error::file(program))?;
     let root = release.root.display().to_string();
-    if bytes
-        .windows(root.len())
-        .any(|window| window == root.as_bytes())
-    {
-        return wrong(program.display().to_string(), format!("it names {root}"));
+    let mut windows = bytes.windows(root.len());
+    match windows.any(|window| window == root.as_bytes()) {
+        true => wrong(name, format!("it names {root}")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// It installs into a prefix, removes all files again, and refuses an archive with other bytes.
@@ -146,15 +120,9 @@ fn script(release: &Release, programs: &Programs) -> Result<String, Error> {
     let machine = programs.architecture.name();
     let script = |from: &Path, more: &[&str]| {
         let mut script = release.command("sh");
-        script
-            .arg(release.out.join("install.sh"))
-            .arg("--to")
-            .arg(&prefix);
-        script
-            .args(["--machine", machine])
-            .arg("--from")
-            .arg(from)
-            .args(more);
+        script.arg(release.out.join("install.sh")).arg("--to");
+        script.arg(&prefix).args(["--machine", machine, "--from"]);
+        script.arg(from).args(more);
         script
     };
     stdout_of(&mut script(&release.out, &[]))?;
@@ -183,10 +151,7 @@ fn script(release: &Release, programs: &Programs) -> Result<String, Error> {
 }
 
 fn pages(release: &Release, programs: &Programs) -> Result<String, Error> {
-    let tree = release
-        .work
-        .join("unpacked")
-        .join(release.name(programs.architecture));
+    let tree = unpacked(release, programs);
     let mut help = programs.architecture.runs(&programs.loadline)?;
     let help = stdout_of(help.arg("--help"))?;
     let commands: Vec<&str> = help
@@ -198,17 +163,13 @@ fn pages(release: &Release, programs: &Programs) -> Result<String, Error> {
         .filter(|name| *name != "help")
         .collect();
     let completions = tree.join("completions");
-    let mut wanted: BTreeSet<String> = commands
-        .iter()
-        .map(|name| format!("loadline-{name}.1"))
-        .collect();
+    let pages = commands.iter().map(|name| format!("loadline-{name}.1"));
+    let mut wanted: BTreeSet<String> = pages.collect();
     wanted.extend(["loadline.1".to_owned(), "loadline-launch.1".to_owned()]);
     let there: BTreeSet<String> = files(&tree.join("man"))?.into_iter().collect();
     if commands.len() < 20 || there != wanted {
-        return wrong(
-            "man pages",
-            format!("{there:?} are not those of {commands:?}"),
-        );
+        let detail = format!("{there:?} are not those of {commands:?}");
+        return wrong("man pages", detail);
     }
     for name in ["loadline.bash", "_loadline", "loadline.fish"] {
         let path = completions.join(name);
@@ -231,11 +192,7 @@ fn pages(release: &Release, programs: &Programs) -> Result<String, Error> {
 }
 
 fn sbom(release: &Release, programs: &Programs) -> Result<String, Error> {
-    let tree = release
-        .work
-        .join("unpacked")
-        .join(release.name(programs.architecture));
-    let path = tree.join("sbom.cdx.json");
+    let path = unpacked(release, programs).join("sbom.cdx.json");
     let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
     let list: Value = serde_json::from_str(&text).unwrap_or_default();
     let components = list["components"].as_array().cloned().unwrap_or_default();
@@ -246,13 +203,11 @@ fn sbom(release: &Release, programs: &Programs) -> Result<String, Error> {
             return wrong("sbom.cdx.json", format!("{name} is not there with its sum"));
         }
     }
-    if let Some(name) = ["proptest", "cc", "loadline-simulated"]
-        .iter()
-        .find(|name| of(name).is_some())
-    {
-        return wrong("sbom.cdx.json", format!("{name} is not in the programs"));
+    let foreign = ["proptest", "cc", "loadline-simulated"];
+    match foreign.iter().find(|name| of(name).is_some()) {
+        Some(name) => wrong("sbom.cdx.json", format!("{name} is not in the programs")),
+        None => Ok(format!("{} crates", components.len())),
     }
-    Ok(format!("{} crates", components.len()))
 }
 
 /// Debian's own tool puts it into an empty system and takes it out.
@@ -267,29 +222,18 @@ fn deb(release: &Release, programs: &Programs) -> Result<String, Error> {
         fs::write(database.join(file), "").map_err(Error::file(file))?;
     }
     let before = files(&root)?;
-    let name = format!(
-        "loadline_{}_{}.deb",
-        release.version,
-        programs.architecture.short()
-    );
-    let dpkg = |words: &[&str], last: &Path| {
+    let architecture = programs.architecture.short();
+    let name = format!("loadline_{}_{architecture}.deb", release.version);
+    let dpkg = |word: &str, last: &Path| {
         let mut dpkg = release.command("dpkg");
-        dpkg.arg(format!("--root={}", root.display()))
-            .args([
-                "--force-not-root",
-                "--force-bad-path",
-                "--force-architecture",
-            ])
-            .args(words);
-        stdout_of(dpkg.arg(last))
+        dpkg.arg(format!("--root={}", root.display()));
+        dpkg.args(["--force-not-root", "--force-bad-path"]);
+        stdout_of(dpkg.args(["--force-architecture", word]).arg(last))
     };
-    dpkg(&["--install"], &release.out.join(name))?;
-    let seen = arrived(
-        programs,
-        &root,
-        "usr/share/zsh/vendor-completions/_loadline",
-    )?;
-    dpkg(&["--purge"], Path::new("loadline"))?;
+    dpkg("--install", &release.out.join(name))?;
+    let zsh = "usr/share/zsh/vendor-completions/_loadline";
+    let seen = arrived(programs, &root, zsh)?;
+    dpkg("--purge", Path::new("loadline"))?;
     gone(&root, &before)?;
     Ok(seen)
 }
@@ -302,16 +246,11 @@ fn rpm(release: &Release, programs: &Programs) -> Result<String, Error> {
     let rpm = |words: &[&str], last: &Path| {
         let mut rpm = release.command("rpm");
         // Where Fedora keeps it; Debian's rpm would keep it in root's home.
-        rpm.arg("--root")
-            .arg(&root)
-            .args(["--dbpath", "/var/lib/rpm"])
-            .args(words);
-        stdout_of(rpm.arg(last))
+        rpm.arg("--root").arg(&root).arg("--dbpath=/var/lib/rpm");
+        stdout_of(rpm.args(words).arg(last))
     };
-    rpm(
-        &["--install", "--ignorearch", "--ignoreos"],
-        &release.out.join(name),
-    )?;
+    let install = ["--install", "--ignorearch", "--ignoreos"];
+    rpm(&install, &release.out.join(name))?;
     let seen = arrived(programs, &root, "usr/share/zsh/site-functions/_loadline")?;
     rpm(&["--erase"], Path::new("loadline"))?;
     gone(&root, &before)?;
@@ -321,10 +260,8 @@ fn rpm(release: &Release, programs: &Programs) -> Result<String, Error> {
 /// Programs that start, man pages and completions lie in the system.
 fn arrived(programs: &Programs, root: &Path, zsh: &str) -> Result<String, Error> {
     for program in ["loadline", "loadline-launch"] {
-        let mut command = programs
-            .architecture
-            .runs(&root.join("usr/bin").join(program))?;
-        stdout_of(command.arg("--version"))?;
+        let program = root.join("usr/bin").join(program);
+        stdout_of(programs.architecture.runs(&program)?.arg("--version"))?;
     }
     let all = files(root)?;
     let wanted = [
@@ -335,10 +272,8 @@ fn arrived(programs: &Programs, root: &Path, zsh: &str) -> Result<String, Error>
         "usr/share/fish/vendor_completions.d/loadline.fish",
         "usr/share/doc/loadline/LICENSE",
     ];
-    match wanted
-        .iter()
-        .find(|name| !all.iter().any(|file| file == *name))
-    {
+    let is_lost = |name: &&&str| !all.iter().any(|file| file == **name);
+    match wanted.iter().find(is_lost) {
         Some(lost) => wrong("the installed package", format!("no {lost}")),
         None => {
             let ours = all.iter().filter(|file| file.starts_with("usr/")).count();

@@ -53,18 +53,11 @@ pub fn save(release: &Release, programs: &Programs) -> Result<(), Error> {
     copy(&programs.launcher, &context.join("loadline-launch"))?;
     for image in IMAGES {
         let mut build = release.command("podman");
+        let architecture = programs.architecture.short();
         build
-            .args([
-                "build",
-                "--quiet",
-                "--file=Dockerfile",
-                "--timestamp",
-                &release.epoch,
-            ])
-            .arg(format!(
-                "--platform=linux/{}",
-                programs.architecture.short()
-            ))
+            .args(["build", "--quiet", "--file=Dockerfile"])
+            .arg(format!("--timestamp={}", release.epoch))
+            .arg(format!("--platform=linux/{architecture}"))
             .arg(format!("--tag={}", image.tagged(release)))
             .args(image.stage.map(|stage| format!("--target={stage}")));
         stdout_of(build.arg(&context))?;

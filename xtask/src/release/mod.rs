@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Error;
-use crate::process::stdout_of;
+use crate::process::{empty, stdout_of};
 use programs::{Architecture, Programs};
 
 pub struct Release {
@@ -48,12 +48,8 @@ impl Release {
             address,
         };
         may_be_emptied(out, &root.join("build"))?;
-        for directory in [&release.out, &release.work] {
-            if directory.exists() {
-                fs::remove_dir_all(directory).map_err(Error::file(directory))?;
-            }
-            fs::create_dir_all(directory).map_err(Error::file(directory))?;
-        }
+        empty(&release.out)?;
+        empty(&release.work)?;
         Ok(release)
     }
 
@@ -63,11 +59,7 @@ impl Release {
 
     fn empty(&self, name: &str) -> Result<PathBuf, Error> {
         let directory = self.work.join(name);
-        if directory.exists() {
-            fs::remove_dir_all(&directory).map_err(Error::file(&directory))?;
-        }
-        fs::create_dir_all(&directory).map_err(Error::file(&directory))?;
-        Ok(directory)
+        empty(&directory).map(|()| directory)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -146,14 +138,11 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     release.make(&all)?;
     let mut is_right = true;
     for (name, outcome) in check::all(&release, &all) {
-        let said = outcome
-            .as_ref()
-            .map_or_else(ToString::to_string, String::clone);
-        println!(
-            "{} {name}: {said}",
-            if outcome.is_ok() { "ok  " } else { "FAIL" }
-        );
         is_right &= outcome.is_ok();
+        match outcome {
+            Ok(said) => println!("ok   {name}: {said}"),
+            Err(error) => println!("FAIL {name}: {error}"),
+        }
     }
     fs::remove_dir_all(&release.work).map_err(Error::file(&release.work))?;
     println!("{}", out.display());

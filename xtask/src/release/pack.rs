@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::programs::{Architecture, Programs};
-use super::{Release, sbom};
+use super::{Release, reproduce, sbom};
 use crate::error::Error;
 use crate::process::stdout_of;
 
@@ -77,50 +77,27 @@ fn as_page(help: &str, variables: &str) -> String {
 pub fn tree(release: &Release, programs: &Programs) -> Result<PathBuf, Error> {
     let tree = release.empty("tree")?;
     let mut install = release.command("sh");
-    install
-        .args(["packaging/install.sh", "--machine"])
-        .arg(programs.architecture.name())
-        .arg("--from")
-        .arg(&release.out)
-        .arg("--to")
-        .arg(tree.join("usr"));
-    stdout_of(&mut install)?;
-    Ok(tree)
+    let machine = programs.architecture.name();
+    install.args(["packaging/install.sh", "--machine", machine, "--from"]);
+    install.arg(&release.out).arg("--to").arg(tree.join("usr"));
+    stdout_of(&mut install).map(|_| tree)
 }
 
 /// `loadline_VERSION_ARCHITECTURE.deb`.
 pub fn deb(release: &Release, programs: &Programs, tree: &Path) -> Result<(), Error> {
     let root = release.empty("deb")?;
-    stdout_of(
-        release
-            .command("cp")
-            .arg("-a")
-            .arg(tree.join("usr"))
-            .arg(&root),
-    )?;
+    let mut copy = release.command("cp");
+    stdout_of(copy.arg("-a").arg(tree.join("usr")).arg(&root))?;
     // Debian's zsh looks there.
     let zsh = root.join("usr/share/zsh");
     let (from, to) = (zsh.join("site-functions"), zsh.join("vendor-completions"));
     fs::rename(&from, to).map_err(Error::file(from))?;
     let architecture = programs.architecture.short();
-    let size = stdout_of(
-        release
-            .command("du")
-            .arg("-sk")
-            .arg("--apparent-size")
-            .arg(&root),
-    )?;
-    let control = filled(
-        release,
-        "control",
-        &[
-            ("ARCHITECTURE", architecture),
-            (
-                "KILOBYTES",
-                size.split_whitespace().next().unwrap_or_default(),
-            ),
-        ],
-    )?;
+    let mut du = release.command("du");
+    let size = stdout_of(du.args(["-sk", "--apparent-size"]).arg(&root))?;
+    let size = size.split_whitespace().next().unwrap_or_default();
+    let values = [("ARCHITECTURE", architecture), ("KILOBYTES", size)];
+    let control = filled(release, "control", &values)?;
     let place = root.join("DEBIAN");
     fs::create_dir(&place).map_err(Error::file(&place))?;
     fs::write(place.join("control"), control).map_err(Error::file(&place))?;
@@ -135,12 +112,8 @@ pub fn rpm(release: &Release, programs: &Programs, tree: &Path) -> Result<(), Er
     let architecture = programs.architecture.name();
     let top = release.empty("rpm")?;
     let mut rpm = release.command("rpmbuild");
-    rpm.args([
-        "-bb",
-        "--quiet",
-        "--target",
-        &format!("{architecture}-linux"),
-    ]);
+    rpm.args(["-bb", "--quiet", "--target"]);
+    rpm.arg(format!("{architecture}-linux"));
     let (top, tree) = (top.display().to_string(), tree.display().to_string());
     let defined = [
         ("_topdir", top.as_str()),
@@ -171,25 +144,15 @@ pub fn formula(release: &Release, all: &[Programs]) -> Result<(), Error> {
         return Ok(());
     }
     let sum = |architecture| {
-        let archive = release
-            .out
-            .join(format!("{}.tar.gz", release.name(architecture)));
-        let said = stdout_of(release.command("sha256sum").arg(archive))?;
-        Ok(said
-            .split_whitespace()
-            .next()
-            .unwrap_or_default()
-            .to_owned())
+        let archive = format!("{}.tar.gz", release.name(architecture));
+        reproduce::sum(release, &release.out.join(archive))
     };
-    let text = filled(
-        release,
-        "loadline.rb",
-        &[
-            ("ADDRESS", &release.address),
-            ("SHA256_X86_64", &sum(Architecture::X86_64)?),
-            ("SHA256_AARCH64", &sum(Architecture::Aarch64)?),
-        ],
-    )?;
+    let values = [
+        ("ADDRESS", release.address.as_str()),
+        ("SHA256_X86_64", &sum(Architecture::X86_64)?),
+        ("SHA256_AARCH64", &sum(Architecture::Aarch64)?),
+    ];
+    let text = filled(release, "loadline.rb", &values)?;
     let to = release.out.join("loadline.rb");
     fs::write(&to, text).map_err(Error::file(&to))
 }

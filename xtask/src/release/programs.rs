@@ -65,11 +65,8 @@ pub struct Programs {
 
 pub fn released(release: &Release, architecture: Architecture) -> Result<Programs, Error> {
     let target = target_directory(release)?;
-    stdout_of(
-        release
-            .command("rustup")
-            .args(["target", "add", &architecture.target()]),
-    )?;
+    let mut rustup = release.command("rustup");
+    stdout_of(rustup.args(["target", "add", &architecture.target()]))?;
     let zig = zig(release)?;
     let build = |arguments: &[&str]| {
         let mut cargo = cargo(release, &release.root, architecture);
@@ -95,10 +92,8 @@ pub fn released(release: &Release, architecture: Architecture) -> Result<Program
 }
 
 fn commit(version: &str) -> &str {
-    let inside = version
-        .split_once('(')
-        .and_then(|(_, rest)| rest.split_once(','));
-    inside.map_or("", |(commit, _)| commit)
+    let inside = version.split_once('(').map_or("", |(_, rest)| rest);
+    inside.split_once(',').map_or("", |(commit, _)| commit)
 }
 
 /// What the tests have built anyway, and a debug build of the launcher with musl, which needs no
@@ -123,13 +118,11 @@ pub fn tested(release: &Release) -> Result<Programs, Error> {
         let mut strip = release.command("strip");
         stdout_of(strip.arg("-o").arg(&to).arg(built)).map(|_| to)
     };
+    let launcher = target.join(&musl).join("debug/loadline-launch");
     Ok(Programs {
         architecture,
         loadline: strip(target.join("debug/loadline"), "loadline")?,
-        launcher: strip(
-            target.join(&musl).join("debug/loadline-launch"),
-            "loadline-launch",
-        )?,
+        launcher: strip(launcher, "loadline-launch")?,
         is_released: false,
     })
 }
@@ -163,14 +156,12 @@ fn with_zig(cargo: &mut Command, release: &Release, zig: &Path, architecture: Ar
 
 fn zig(release: &Release) -> Result<PathBuf, Error> {
     let zig = release.root.join("build/wheels/ziglang/ziglang/zig");
-    if !output_of(Command::new(&zig).arg("version"))?
-        .status
-        .success()
-    {
-        let hint = "zig does not run\nhint: scripts/setup.sh release".to_owned();
-        return Err(Error::Usage(hint));
+    let tried = output_of(Command::new(&zig).arg("version"))?;
+    let hint = "zig does not run\nhint: scripts/setup.sh release";
+    match tried.status.success() {
+        true => Ok(zig),
+        false => Err(Error::Usage(hint.to_owned())),
     }
-    Ok(zig)
 }
 
 fn cargo_home() -> String {

@@ -63,13 +63,8 @@ fn build(
     let mut cargo = cargo(release, tree, architecture);
     cargo
         .args(["build", "--quiet", "--locked", "--profile=launcher"])
-        .args([
-            "-p",
-            "loadline-launcher",
-            "--target",
-            &architecture.target(),
-        ])
-        .arg("--target-dir")
+        .args(["-p", "loadline-launcher", "--target"])
+        .args([&architecture.target(), "--target-dir"])
         .arg(target)
         .current_dir(tree)
         .env("LOADLINE_COMMIT", commit);
@@ -78,7 +73,7 @@ fn build(
     Ok(built.join("launcher/loadline-launch"))
 }
 
-fn sum(release: &Release, path: &Path) -> Result<String, Error> {
+pub fn sum(release: &Release, path: &Path) -> Result<String, Error> {
     let said = stdout_of(release.command("sha256sum").arg(path))?;
     Ok(said.split(' ').next().unwrap_or_default().to_owned())
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Release;
 use super::programs::Architecture;
+use crate::check::packages::{Package, Packages};
 use crate::error::Error;
-use crate::process::stdout_of;
 
 const PROGRAMS: [&str; 2] = ["loadline-cli", "loadline-launcher"];
 
@@ -19,23 +19,12 @@ pub fn write(release: &Release, architecture: Architecture, to: &Path) -> Result
     let lock = fs::read_to_string(&lock).map_err(Error::file(lock))?;
     let platform = format!("{}-unknown-linux-musl", architecture.name());
     let mut cargo = release.command("cargo");
-    cargo.args([
-        "metadata",
-        "--format-version=1",
-        "--locked",
-        "--filter-platform",
-        &platform,
-    ]);
-    let text = stdout_of(&mut cargo)?;
-    let metadata: Value = serde_json::from_str(&text).map_err(|error| Error::Output {
-        command: "cargo metadata".to_owned(),
-        detail: error.to_string(),
-    })?;
-    let list = list(&metadata, &checksums(&lock), &release.version);
+    let packages = Packages::from_cargo(&mut cargo, &["--filter-platform", &platform])?;
+    let list = list(&packages, &checksums(&lock), &release.version);
     fs::write(to, format!("{list:#}\n")).map_err(Error::file(to))
 }
 
-fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
+fn checksums(lock: &str) -> Checksums {
     let value = |block: &str, key: &str| {
         let line = block.lines().find_map(|line| line.strip_prefix(key))?;
         Some(line.trim_matches([' ', '=', '"']).to_owned())
@@ -48,67 +37,38 @@ fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     found.collect()
 }
 
-fn list(metadata: &Value, checksums: &BTreeMap<(String, String), String>, version: &str) -> Value {
-    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let packages: BTreeMap<String, Value> = items(&metadata["packages"])
-        .into_iter()
-        .map(|package| (text(&package["id"]), package))
-        .collect();
-    let linked: BTreeMap<String, BTreeSet<String>> = items(&metadata["resolve"]["nodes"])
-        .iter()
-        .map(|node| {
-            let deps = items(&node["deps"]).into_iter();
-            let normal = deps.filter(|dep| {
-                items(&dep["dep_kinds"])
-                    .iter()
-                    .any(|kind| kind["kind"].is_null())
-            });
-            (
-                text(&node["id"]),
-                normal.map(|dep| text(&dep["pkg"])).collect(),
-            )
-        })
-        .collect();
-    let mut waiting: Vec<String> = packages
-        .iter()
-        .filter(|(_, package)| PROGRAMS.iter().any(|name| package["name"] == **name))
-        .map(|(id, _)| id.clone())
-        .collect();
+type Checksums = BTreeMap<(String, String), String>;
+
+fn list(Packages(packages): &Packages, checksums: &Checksums, version: &str) -> Value {
+    let is_program = |package: &Package| PROGRAMS.contains(&package.name.as_str());
+    let programs = packages.iter().filter(|(_, package)| is_program(package));
+    let mut waiting: Vec<&String> = programs.map(|(id, _)| id).collect();
     let mut seen = BTreeSet::new();
     while let Some(id) = waiting.pop() {
-        if seen.insert(id.clone()) {
-            waiting.extend(linked.get(&id).into_iter().flatten().cloned());
+        if seen.insert(id) {
+            waiting.extend(&packages[id].dependencies);
         }
     }
     let reference = |id: &String| {
         let package = &packages[id];
-        format!(
-            "pkg:cargo/{}@{}",
-            text(&package["name"]),
-            text(&package["version"])
-        )
+        format!("pkg:cargo/{}@{}", package.name, package.version)
     };
-    let component = |id: &String| {
-        let package = &packages[id];
-        let name = (text(&package["name"]), text(&package["version"]));
+    let component = |id: &&String| {
+        let package = &packages[*id];
+        let name = (package.name.clone(), package.version.clone());
+        let licence = package.licence.as_deref().unwrap_or_default();
         let mut component = json!({
             "type": "library", "bom-ref": reference(id), "name": name.0, "version": name.1,
             "purl": reference(id), "scope": "required",
-            "licenses": [{ "expression": text(&package["license"]).replace('/', " OR ") }],
+            "licenses": [{ "expression": licence.replace('/', " OR ") }],
         });
         if let Some(sum) = checksums.get(&name) {
             component["hashes"] = json!([{ "alg": "SHA-256", "content": sum }]);
         }
         component
     };
-    let depends = |id: &String| {
-        let on: BTreeSet<String> = linked
-            .get(id)
-            .into_iter()
-            .flatten()
-            .map(reference)
-            .collect();
+    let depends = |id: &&String| {
+        let on: BTreeSet<String> = packages[*id].dependencies.iter().map(reference).collect();
         json!({ "ref": reference(id), "dependsOn": on })
     };
     json!({
@@ -141,7 +101,8 @@ mod tests {
             ] },
         });
         let lock = "[[package]]\nname = \"deep\"\nversion = \"1.0.0\"\nchecksum = \"00ff\"\n";
-        let list = list(&metadata, &checksums(lock), "0.1.0");
+        let packages = Packages::from_metadata(&metadata);
+        let list = list(&packages, &checksums(lock), "0.1.0");
         let names: Vec<_> = list["components"]
             .as_array()
             .unwrap()

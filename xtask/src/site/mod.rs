@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::error::Error;
-use crate::process::output_of;
+use crate::process::{output_of, remove};
 
 /// What lays the pages out; `scripts/setup.sh docs` installs it.
 const MDBOOK: &str = "build/mdbook/bin/mdbook";
@@ -53,11 +53,8 @@ pub fn build(root: &Path) -> Result<Option<Site>, Error> {
         return Ok(None);
     }
     let (book, site) = (root.join("build/book"), root.join("build/site"));
-    for old in [&book, &site] {
-        if old.exists() {
-            fs::remove_dir_all(old).map_err(Error::file(old))?;
-        }
-    }
+    remove(&book)?;
+    remove(&site)?;
     let pages = pages::Pages::read(root, "docs/SUMMARY.md")?;
     pages.write(root, &book.join("src"))?;
     for (name, text) in [("book.toml", BOOK), ("wide.css", STYLE)] {

@@ -30,14 +30,8 @@ fn check_target(root: &Path, target: &str) -> Result<Counts, Error> {
     let tool = |name: &str| format!("{name}_{}", target.replace('-', "_"));
     let mut check = Command::new("cargo");
     check
-        .args([
-            "check",
-            "--locked",
-            "-p",
-            "loadline-cli",
-            "--target",
-            target,
-        ])
+        .args(["check", "--locked", "-p", "loadline-cli"])
+        .args(["--target", target])
         .envs([(tool("CC"), "true"), (tool("AR"), "true")])
         // cc asks Apple's tools for it otherwise.
         .env("SDKROOT", "/")

@@ -28,6 +28,8 @@ const TIMED: [&str; 9] = [
 
 const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
 
+const OTHERS: [&str; 6] = ["--skip", GUESTS, "--skip", TRIALS, "--skip", ENGINES];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     Guests,
@@ -50,11 +52,7 @@ impl Group {
             Self::Engines => (&[], [WITH_TRIALS.to_owned()].into(), &[ENGINES]),
             Self::Contained => (&[], [CONTAINED.to_owned()].into(), &["--skip", GUESTS]),
             Self::Untimed => (&["--lib"], untimed, &["--skip", GUESTS]),
-            Self::Timed => (
-                &[],
-                timed,
-                &["--skip", GUESTS, "--skip", TRIALS, "--skip", ENGINES],
-            ),
+            Self::Timed => (&[], timed, &OTHERS),
         };
         let mut words = vec!["test", "--workspace", "--locked", "--no-fail-fast"];
         words.extend(libraries);
@@ -62,11 +60,8 @@ impl Group {
             words.extend(PROGRAMS.iter().flat_map(|name| ["--bin", name]));
         }
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        words.extend(
-            names
-                .into_iter()
-                .flat_map(|name| ["--test".to_owned(), name]),
-        );
+        let tests = names.into_iter();
+        words.extend(tests.flat_map(|name| ["--test".to_owned(), name]));
         words.push("--".to_owned());
         words.extend(own.iter().map(|word| (*word).to_owned()));
         words.push("--show-output".to_owned());

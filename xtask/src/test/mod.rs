@@ -26,14 +26,11 @@ use steps::{Lane, Step};
 
 /// Runs every step, or the named ones, prints the summary, and returns whether all passed.
 pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
-    if let Some(name) = names
-        .iter()
-        .find(|name| steps::STEPS.iter().all(|s| s.name != **name))
-    {
-        let known: Vec<&str> = steps::STEPS.iter().map(|step| step.name).collect();
-        let known = known.join(", ");
+    let known: Vec<&str> = steps::STEPS.iter().map(|step| step.name).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        let hint = format!("the steps are {}", known.join(", "));
         return Err(Error::Usage(format!(
-            "there is no step {name}\nhint: the steps are {known}"
+            "there is no step {name}\nhint: {hint}"
         )));
     }
     if names.is_empty() {

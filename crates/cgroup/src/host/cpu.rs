@@ -35,10 +35,8 @@ impl MachineCpuTimes {
     pub(super) fn parse_stat(text: &str) -> Option<Self> {
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
         let (_, line) = lines.find(|(first, _)| *first == "cpu")?;
-        let ticks: Vec<u64> = line
-            .split_ascii_whitespace()
-            .map_while(|v| v.parse().ok())
-            .collect();
+        let fields = line.split_ascii_whitespace();
+        let ticks: Vec<u64> = fields.map_while(|v| v.parse().ok()).collect();
         // Linux 2.6.11 and later; guest times, at the end, are part of user and nice.
         let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks.first_chunk()?;
         let sum = |values: &[u64]| values.iter().fold(0u64, |a, b| a.saturating_add(*b));
@@ -59,9 +57,8 @@ impl MachineCpuTimes {
     }
 
     pub fn total_time(self) -> Duration {
-        self.busy
-            .saturating_add(self.idle)
-            .saturating_add(self.steal)
+        let used = self.busy.saturating_add(self.steal);
+        used.saturating_add(self.idle)
     }
 }
 
@@ -82,22 +79,19 @@ pub(crate) fn process_time(stat: &str) -> Option<Duration> {
 
 /// `Cpus_allowed_list` of /proc/PID/status.
 pub(super) fn allowed_cpus(status: &str) -> Option<CpuSet> {
-    let list = status
-        .lines()
-        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
+    let mut lines = status.lines();
+    let list = lines.find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
     list.parse().ok()
 }
 
 pub(super) fn cpu_model(cpuinfo: &str) -> Option<String> {
-    ["model name", "cpu", "Processor", "Model"]
-        .iter()
-        .find_map(|wanted| {
-            cpuinfo.lines().find_map(|line| {
-                let (key, value) = line.split_once(':')?;
-                let value = value.trim();
-                (key.trim() == *wanted && !value.is_empty()).then(|| value.to_owned())
-            })
-        })
+    let named = |wanted: &str| {
+        let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(key, value)| key.trim() == wanted && !value.trim().is_empty())
+    };
+    let names = ["model name", "cpu", "Processor", "Model"];
+    let (_, model) = names.into_iter().find_map(named)?;
+    Some(model.trim().to_owned())
 }
 
 #[cfg(test)]

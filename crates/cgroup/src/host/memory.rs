@@ -6,7 +6,7 @@ use loadline_sizing::Bytes;
 
 use crate::error::CgroupError;
 use crate::file;
-use crate::proc_text::visit_keyed_values;
+use crate::proc_text::keyed_value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineMemory {
@@ -49,13 +49,7 @@ impl MachineMemory {
 /// Errors: /proc/vmstat cannot be read.
 pub(crate) fn swapped_in(proc_root: &Path) -> Result<Option<u64>, CgroupError> {
     let text = file::read(&proc_root.join("vmstat"))?;
-    let mut pages = None;
-    visit_keyed_values(&text, |key, value| {
-        if key == "pswpin" {
-            pages = Some(value);
-        }
-    });
-    Ok(pages)
+    Ok(keyed_value(&text, "pswpin"))
 }
 
 #[cfg(test)]

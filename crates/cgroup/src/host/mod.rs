@@ -12,6 +12,7 @@ mod outer;
 use std::path::Path;
 
 use loadline_sizing::CpuSet;
+use rustix::io::Errno;
 
 use crate::error::CgroupError;
 use crate::file;
@@ -70,11 +71,7 @@ pub fn host_pressure(proc_root: &Path) -> Result<PressureSample, CgroupError> {
         match file::read_optional(&path) {
             Ok(text) => Ok(text.as_deref().and_then(sample::parse_pressure)),
             // PSI compiled in but switched off (psi=0).
-            Err(CgroupError::File { source, .. })
-                if source.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) =>
-            {
-                Ok(None)
-            }
+            Err(error) if error.is_errno(Errno::OPNOTSUPP) => Ok(None),
             Err(error) => Err(error),
         }
     };

@@ -43,35 +43,28 @@ pub fn outer_limits(layout: &CgroupLayout) -> Result<Vec<OuterLimit>, CgroupErro
             continue;
         };
         for (dir, scope) in groups_around(place) {
-            let limit = read_limit(controller, place.version, &dir)?;
-            match limit {
-                (None, None, None) => {}
-                (cpu, memory, pids) => found.push(OuterLimit {
-                    dir,
-                    scope,
-                    cpu,
-                    memory,
-                    pids,
-                }),
-            }
+            let (cpu, memory, pids) = read_limit(controller, place.version, &dir)?;
+            found.push(OuterLimit {
+                dir,
+                scope,
+                cpu,
+                memory,
+                pids,
+            });
         }
     }
+    found.retain(|limit| limit.cpu.is_some() || limit.memory.is_some() || limit.pids.is_some());
     Ok(found)
 }
 
 pub(crate) fn groups_around(place: &CgroupHierarchy) -> Vec<(PathBuf, OuterLimitScope)> {
     let trials = place.parent().map(|p| place.ancestors(p));
     let trials = trials.unwrap_or_default();
-    let own = place.ancestors(&place.own);
-    let own_only = own.into_iter().filter(|dir| !trials.contains(dir));
-    own_only
-        .map(|dir| (dir, OuterLimitScope::Loadline))
-        .chain(
-            trials
-                .iter()
-                .map(|dir| (dir.clone(), OuterLimitScope::Trials)),
-        )
-        .collect()
+    let mut own = place.ancestors(&place.own);
+    own.retain(|dir| !trials.contains(dir));
+    let own = own.into_iter().map(|dir| (dir, OuterLimitScope::Loadline));
+    let trials = trials.into_iter().map(|dir| (dir, OuterLimitScope::Trials));
+    own.chain(trials).collect()
 }
 
 pub(crate) type Limit = (Option<Cpus>, Option<Bytes>, Option<u64>);
@@ -98,13 +91,8 @@ pub(crate) fn read_limit(
                 CgroupVersion::V1 => "memory.limit_in_bytes",
                 CgroupVersion::V2 => "memory.max",
             })?;
-            (
-                None,
-                parse_number(text)
-                    .filter(|b| *b < V1_UNLIMITED)
-                    .map(Bytes::from_bytes),
-                None,
-            )
+            let limit = parse_number(text).filter(|b| *b < V1_UNLIMITED);
+            (None, limit.map(Bytes::from_bytes), None)
         }
         (Controller::Pids, _) => (None, None, parse_number(text("pids.max")?)),
         _ => (None, None, None),

@@ -88,11 +88,8 @@ impl OutputDirectory {
 
     fn try_writing(&self) -> io::Result<()> {
         let probe = |file: &mut File| file.write_all(b"x");
-        self.write(|| {
-            Ok(self
-                .create_part_file(".loadline-cache-probe", probe)
-                .map(drop)?)
-        })
+        let name = ".loadline-cache-probe";
+        self.write(|| Ok(self.create_part_file(name, probe).map(drop)?))
     }
 
     /// Puts two files in place, the first one first; neither while `second` is still the one of
@@ -104,18 +101,14 @@ impl OutputDirectory {
         second: (&str, impl Read + Send),
     ) -> Result<(), ManifestError> {
         let put = || {
-            let parts = (
-                self.create_part_file(first.0, copy_content(first.1))?,
-                self.create_part_file(second.0, copy_content(second.1))?,
-            );
+            let part = self.create_part_file(first.0, copy_content(first.1))?;
+            let last = self.create_part_file(second.0, copy_content(second.1))?;
             match unlinkat(&self.directory, second.0, AtFlags::empty()) {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            Ok(parts
-                .0
-                .put_in_place()
-                .and_then(|()| parts.1.put_in_place())?)
+            part.put_in_place()?;
+            Ok(last.put_in_place()?)
         };
         self.write(put)
             .map_err(manifest_error("write", &self.file_path(first.0)))

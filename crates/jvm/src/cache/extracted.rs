@@ -30,16 +30,8 @@ const METADATA: &[u8] = b"META-INF/";
 const LAUNCHERS: &[u8] = b"META-INF/services/java.nio.file.spi.FileSystemProvider";
 
 /// Headers that are written again, or describe the old layout.
-const REPLACED: [&str; 8] = [
-    "Manifest-Version:",
-    "Main-Class:",
-    "Start-Class:",
-    "Class-Path:",
-    "Spring-Boot-Classes:",
-    "Spring-Boot-Lib:",
-    "Spring-Boot-Classpath-Index:",
-    "Spring-Boot-Layers-Index:",
-];
+const REPLACED: &str = "Manifest-Version: Main-Class: Start-Class: Class-Path: \
+    Spring-Boot-Classes: Spring-Boot-Lib: Spring-Boot-Classpath-Index: Spring-Boot-Layers-Index:";
 
 /// Bytes of a manifest's line without its end.
 const LINE: usize = 72;
@@ -101,10 +93,7 @@ pub fn extract(
     caller: Option<Owner>,
 ) -> Result<ExtractedJar, ExtractError> {
     let shown = jar.display().to_string();
-    let unreadable = |e: io::Error| ExtractError::Unreadable {
-        path: shown.clone(),
-        why: e.to_string(),
-    };
+    let unreadable = |e| unreadable_jar(&shown, e);
     let mut file = open_regular_file(jar).map_err(unreadable)?;
     let metadata = file.metadata().and_then(|m| m.modified());
     let modified = metadata.map_err(unreadable)?;
@@ -140,6 +129,13 @@ pub fn extract(
         jar: there.file_path(&name),
         libraries: layout.libraries.len(),
     })
+}
+
+fn unreadable_jar(path: &str, error: io::Error) -> ExtractError {
+    ExtractError::Unreadable {
+        path: path.to_owned(),
+        why: error.to_string(),
+    }
 }
 
 fn nothing_else(
@@ -185,21 +181,15 @@ impl<'a> ZipEntries<'a> {
 
     fn layout(&self, file: &mut File, shown: &str) -> Result<JarLayout<'_>, ExtractError> {
         let path = || shown.to_owned();
-        let unreadable = |e: io::Error| ExtractError::Unreadable {
-            path: path(),
-            why: e.to_string(),
-        };
+        let unreadable = |e| unreadable_jar(shown, e);
         let mut libraries = self.libraries(shown)?;
         if libraries.is_empty() {
             return Err(ExtractError::NoLibraries { path: path() });
         }
-        let manifest = self
-            .find_entry(MANIFEST_NAME)
-            .map(|entry| jar::read_manifest(entry, file));
-        let manifest = manifest
-            .transpose()
-            .map_err(unreadable)?
-            .unwrap_or_default();
+        let manifest = self.find_entry(MANIFEST_NAME);
+        let manifest = manifest.map(|entry| jar::read_manifest(entry, file));
+        let manifest = manifest.transpose().map_err(unreadable)?;
+        let manifest = manifest.unwrap_or_default();
         let start_class = jar::header_value(&manifest, "Start-Class:");
         let start_class = start_class.ok_or_else(|| ExtractError::NoStartClass { path: path() })?;
         let index = jar::header_value(&manifest, "Spring-Boot-Classpath-Index:");
@@ -222,13 +212,12 @@ impl<'a> ZipEntries<'a> {
         let inside = self.0.iter().filter(|entry| jar::is_library(entry.name));
         let named = inside.map(|entry| {
             let name = String::from_utf8_lossy(&entry.name[LIBRARIES.len()..]).into_owned();
+            let whole = String::from_utf8_lossy(entry.name);
             match is_plain(&name) {
                 true => Ok((name, entry)),
                 false => Err(ExtractError::Name {
                     path: shown.to_owned(),
-                    name: String::from_utf8_lossy(entry.name)
-                        .escape_debug()
-                        .to_string(),
+                    name: whole.escape_debug().to_string(),
                 }),
             }
         });
@@ -287,18 +276,15 @@ fn main_section(manifest: &str) -> String {
 }
 
 fn manifest(layout: &JarLayout<'_>, from: &str) -> String {
-    let libraries: Vec<String> = layout
-        .libraries
-        .iter()
-        .map(|(name, _)| format!("lib/{name}"))
-        .collect();
+    let libraries = layout.libraries.iter();
+    let libraries: Vec<String> = libraries.map(|(name, _)| format!("lib/{name}")).collect();
     let ours = [
         "Manifest-Version: 1.0".to_owned(),
         format!("Main-Class: {}", layout.start_class),
         format!("Class-Path: {}", libraries.join(" ")),
         format!("{EXTRACTED_FROM} {from}"),
     ];
-    let is_kept = |line: &&str| !REPLACED.iter().any(|header| line.starts_with(header));
+    let is_kept = |line: &&str| !REPLACED.split(' ').any(|header| line.starts_with(header));
     let kept = layout.manifest.lines().filter(is_kept).map(str::to_owned);
     let lines = ours.into_iter().chain(kept).map(|line| folded(&line));
     lines.chain(["\r\n".to_owned()]).collect()

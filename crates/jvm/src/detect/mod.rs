@@ -223,11 +223,8 @@ impl DetectedJdks {
 /// version where two share that too, and with a number as the last resort. An OpenJ9 leaves the
 /// feature version to a HotSpot, so that one which is installed later changes no name.
 fn name_apart(jdks: &mut [InstalledJdk]) {
-    let has_hotspot: Vec<u32> = jdks
-        .iter()
-        .filter(|jdk| jdk.kind == Vm::HotSpot)
-        .map(|jdk| jdk.version.feature)
-        .collect();
+    let hotspots = jdks.iter().filter(|jdk| jdk.kind == Vm::HotSpot);
+    let has_hotspot: Vec<u32> = hotspots.map(|jdk| jdk.version.feature).collect();
     let short = |jdk: &InstalledJdk| match jdk.kind {
         Vm::OpenJ9 if has_hotspot.contains(&jdk.version.feature) => {
             format!("{}-{}", jdk.vendor, jdk.version.feature)

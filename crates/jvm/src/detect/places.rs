@@ -17,15 +17,13 @@ pub struct JdkPlaces {
 impl JdkPlaces {
     pub fn of_process() -> Self {
         let directory = |name: &str| {
-            std::env::var_os(name)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
+            let value = std::env::var_os(name).filter(|value| !value.is_empty());
+            value.map(PathBuf::from)
         };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home = directory("HOME");
-        let mut parents: Vec<PathBuf> = ["/usr/lib/jvm", "/opt/java", "/usr/java", "/opt/jdks"]
-            .map(PathBuf::from)
-            .to_vec();
+        let parents = ["/usr/lib/jvm", "/opt/java", "/usr/java", "/opt/jdks"];
+        let mut parents: Vec<PathBuf> = parents.map(PathBuf::from).to_vec();
         if let Some(home) = &home {
             parents.push(home.join(".sdkman/candidates/java"));
             parents.push(home.join(".jdks"));
@@ -46,16 +44,10 @@ impl JdkPlaces {
             .filter(|java| is_executable(java))
             .filter_map(|java| home_of(&java));
         let children = self.parents.iter().flat_map(|parent| children_of(parent));
-        let known = self
-            .homes
-            .iter()
-            .filter(|home| is_executable(&home.join("bin/java")));
-        let java_home = self.java_home.iter().cloned();
-        java_home
-            .chain(of_path)
-            .chain(children)
-            .chain(known.cloned())
-            .collect()
+        let has_java = |home: &&PathBuf| is_executable(&home.join("bin/java"));
+        let known = self.homes.iter().filter(has_java).cloned();
+        let first = self.java_home.iter().cloned().chain(of_path);
+        first.chain(children).chain(known).collect()
     }
 
     /// The `java` that starting `program` would run: `program` itself where it is a `java`, else

@@ -2,6 +2,7 @@
 //!
 //! Owns its text form and the vendor's short name. Facts: files of OpenJDK 8-25 builds.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -33,7 +34,7 @@ const VENDORS: [(&str, &str); 13] = [
 pub struct ReleaseFile {
     pub version: JdkVersion,
     pub modules: Vec<String>,
-    entries: Vec<(String, String)>,
+    entries: BTreeMap<String, String>,
 }
 
 impl ReleaseFile {
@@ -55,21 +56,14 @@ impl ReleaseFile {
     }
 
     pub fn from_release_text(text: &str) -> Option<Self> {
-        let entries: Vec<(String, String)> = text
-            .lines()
-            .filter_map(|line| line.trim().split_once('='))
-            .map(|(key, value)| (key.to_owned(), value.trim_matches('"').to_owned()))
-            .collect();
-        let get = |key: &str| {
-            entries
-                .iter()
-                .find(|(k, _)| k == key)
-                .map(|(_, v)| v.as_str())
-        };
-        let version = get("JAVA_RUNTIME_VERSION")
-            .and_then(JdkVersion::from_version_text)
-            .or_else(|| get("JAVA_VERSION").and_then(JdkVersion::from_version_text))?;
-        let modules = get("MODULES").unwrap_or("");
+        let lines = text.lines().filter_map(|line| line.trim().split_once('='));
+        let entry =
+            |(key, value): (&str, &str)| (key.to_owned(), value.trim_matches('"').to_owned());
+        // The first of equals counts.
+        let entries: BTreeMap<String, String> = lines.rev().map(entry).collect();
+        let version = |key: &str| JdkVersion::from_version_text(entries.get(key)?);
+        let version = version("JAVA_RUNTIME_VERSION").or_else(|| version("JAVA_VERSION"))?;
+        let modules = entries.get("MODULES").map_or("", String::as_str);
         Some(Self {
             version,
             modules: modules.split_whitespace().map(str::to_owned).collect(),
@@ -78,30 +72,18 @@ impl ReleaseFile {
     }
 
     pub fn plain_value(&self, key: &str) -> Option<&str> {
-        self.entries
-            .iter()
-            .find(|(k, _)| k == key)
-            .map(|(_, v)| v.as_str())
+        self.entries.get(key).map(String::as_str)
     }
 
     pub fn vendor(&self) -> Option<String> {
-        let texts = [
-            self.plain_value("IMPLEMENTOR_VERSION"),
-            self.plain_value("IMPLEMENTOR"),
-        ];
-        let implementor = texts
-            .iter()
-            .flatten()
-            .copied()
-            .collect::<Vec<_>>()
-            .join(" ");
-        let lower = implementor.to_ascii_lowercase();
+        let texts = ["IMPLEMENTOR_VERSION", "IMPLEMENTOR"].map(|key| self.plain_value(key));
+        let texts: Vec<&str> = texts.into_iter().flatten().collect();
+        let lower = texts.join(" ").to_ascii_lowercase();
         if let Some((_, name)) = VENDORS.iter().find(|(text, _)| lower.contains(text)) {
             return Some((*name).to_owned());
         }
-        let word = lower
-            .split(|c: char| !c.is_ascii_alphanumeric())
-            .find(|w| !w.is_empty());
+        let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+        let word = words.find(|w| !w.is_empty());
         // "N/A" in builds without a vendor.
         word.filter(|word| *word != "n").map(str::to_owned)
     }

@@ -28,16 +28,12 @@ impl JavaProperties {
     /// Reads what it printed; `None` when the properties are not there (it did not start).
     pub fn from_output(text: &str) -> Option<Self> {
         let property = |name: &str| {
-            let value = text.lines().find_map(|line| {
-                let (key, value) = line.trim().split_once(" = ")?;
-                (key == name).then(|| value.trim())
-            })?;
-            Some(
-                value
-                    .chars()
-                    .filter(|c| !c.is_control())
-                    .collect::<String>(),
-            )
+            let mut lines = text
+                .lines()
+                .filter_map(|line| line.trim().split_once(" = "));
+            let (_, value) = lines.find(|(key, _)| *key == name)?;
+            let printable = value.trim().chars().filter(|c| !c.is_control());
+            Some(printable.collect::<String>())
         };
         Some(Self {
             vm: property("java.vm.name")?,

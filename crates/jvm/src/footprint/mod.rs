@@ -94,12 +94,8 @@ impl Footprint {
         };
         let rest = footprint.assign_mappings(&parse_mappings(smaps)?, &reserved);
         let compiler = |c: &&NmtCategory| c.name == "Compiler";
-        footprint.compiler_peak = summary
-            .categories
-            .iter()
-            .find(compiler)
-            .map(|compiler| compiler.arena_peak);
         let parts = summary.categories.iter();
+        footprint.compiler_peak = parts.clone().find(compiler).map(|c| c.arena_peak);
         footprint.divide(rest, parts.map(|c| (c.name.as_str(), c.malloc)));
         Ok(footprint)
     }
@@ -124,11 +120,8 @@ impl Footprint {
             true => size.mul_ratio(rest.as_bytes(), all.as_bytes().max(1)),
             false => size,
         };
-        let parts = said.allocated.into_iter();
-        footprint.divide(
-            rest,
-            parts.map(|(category, size)| (category, touched(size))),
-        );
+        let parts = said.allocated.iter();
+        footprint.divide(rest, parts.map(|(part, size)| (*part, touched(*size))));
         Ok(footprint)
     }
 
@@ -164,10 +157,8 @@ impl Footprint {
         for region in reserved {
             let from = region.range.start.max(mapping.range.start);
             let to = region.range.end.min(mapping.range.end);
-            let part = mapping
-                .resident
-                .mul_ratio(to.saturating_sub(from), length)
-                .min(rest);
+            let part = mapping.resident.mul_ratio(to.saturating_sub(from), length);
+            let part = part.min(rest);
             add_bytes(self.of_category(&region.category), part);
             rest = rest.saturating_sub(part);
         }
@@ -278,10 +269,8 @@ fn is_file(path: &str) -> bool {
 
 /// Bytes of live objects: the total of `GC.class_histogram`, which collects first.
 pub fn live_heap(histogram: &str) -> Option<Bytes> {
-    let total = histogram
-        .lines()
-        .rev()
-        .find_map(|line| line.trim_start().strip_prefix("Total"))?;
+    let mut lines = histogram.lines().rev();
+    let total = lines.find_map(|line| line.trim_start().strip_prefix("Total"))?;
     let bytes = total.split_whitespace().nth(1)?;
     bytes.parse().ok().map(Bytes::from_bytes)
 }
@@ -289,11 +278,10 @@ pub fn live_heap(histogram: &str) -> Option<Bytes> {
 /// Direct buffers that are alive: each has one object that frees it. Netty's own have none.
 pub fn direct_buffers(histogram: &str) -> u64 {
     const FREES: &str = "java.nio.DirectByteBuffer$Deallocator";
-    let line = histogram
-        .lines()
-        .find(|line| line.split_whitespace().nth(3) == Some(FREES));
-    let count = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-    count.unwrap_or(0)
+    let mut lines = histogram.lines().map(|line| line.split_whitespace());
+    let line = lines.find(|words| words.clone().nth(3) == Some(FREES));
+    line.and_then(|mut words| words.nth(1)?.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

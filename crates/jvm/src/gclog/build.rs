@@ -257,14 +257,8 @@ impl GcLogBuilder {
         };
         self.summary.stw.add_duration(pause.duration);
         self.summary.full += u64::from(pause.name.is_full_collection());
-        let by_name = &mut self.summary.by_name;
-        match by_name.get_mut(&pause.name) {
-            Some(tally) => tally.add_duration(pause.duration),
-            None => by_name
-                .entry(pause.name.clone())
-                .or_default()
-                .add_duration(pause.duration),
-        }
+        let tally = self.summary.by_name.entry(pause.name.clone()).or_default();
+        tally.add_duration(pause.duration);
         if let Some(heap) = pause.heap {
             self.summary.add_heap(heap, pause.name.is_full_collection());
             self.count_allocated(heap);
@@ -389,10 +383,8 @@ impl GcLogBuilder {
         total: Duration,
     ) {
         self.advance_clock(end, total);
-        let kept: Arc<str> = self
-            .summary
-            .safepoints
-            .add_named(name.unwrap_or(b"unnamed"), total);
+        let safepoints = &mut self.summary.safepoints;
+        let kept: Arc<str> = safepoints.add_named(name.unwrap_or(b"unnamed"), total);
         if let Some(reaching) = reaching {
             self.summary.reaching.add_duration(reaching);
         }
@@ -406,9 +398,8 @@ impl GcLogBuilder {
     }
 
     fn is_inside(&self, end: LogTime) -> bool {
-        self.window
-            .as_ref()
-            .is_none_or(|window| window.has_end(end))
+        let window = self.window.as_ref();
+        window.is_none_or(|window| window.has_end(end))
     }
 
     fn advance_clock(&mut self, end: LogTime, duration: Duration) {
@@ -417,24 +408,12 @@ impl GcLogBuilder {
             return;
         };
         let begin = now.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
-        match self.clock.first {
-            Some(_) if now.saturating_add(CLOCK_SLACK_NS) < self.clock.last => {
-                self.end_life();
-                self.clock = LogSpan {
-                    axis,
-                    first: Some(begin),
-                    last: now,
-                };
-            }
-            None => {
-                self.clock = LogSpan {
-                    axis,
-                    first: Some(begin),
-                    last: now,
-                }
-            }
-            Some(_) => self.clock.last = self.clock.last.max(now),
+        if now.saturating_add(CLOCK_SLACK_NS) < self.clock.last {
+            self.end_life();
         }
+        self.clock.axis = axis;
+        self.clock.first.get_or_insert(begin);
+        self.clock.last = self.clock.last.max(now);
     }
 
     fn end_life(&mut self) {

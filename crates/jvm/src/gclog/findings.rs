@@ -27,29 +27,11 @@ const PAUSED_SHARE: f64 = 0.10;
 /// Beginnings of causes of full collections that were requested, or that concern other memory than
 /// the heap's (openjdk/jdk:src/hotspot/share/gc/shared/gcCause.cpp; of OpenJ9 omr
 /// gc/base/gcutils.cpp).
-const NOT_FOR_ROOM: [&str; 21] = [
-    "explicit not aggressive",
-    "native out of memory",
-    "rasdump",
-    "vm idle",
-    "prepare for checkpoint GC",
-    "System.gc()",
-    "Diagnostic Command",
-    "Heap Dump Initiated GC",
-    "Heap Inspection Initiated GC",
-    "JvmtiEnv ForceGarbageCollection",
-    "WhiteBox Initiated",
-    "FullGCAlot",
-    "ScavengeAlot",
-    "Allocation Profiler",
-    "GCLocker Initiated GC",
-    "G1 Periodic Collection",
-    "Metadata GC",
-    "Last ditch collection",
-    "Permanent Generation Full",
-    "Codecache GC",
-    "CodeCache GC",
-];
+const NOT_FOR_ROOM: &str = "explicit not aggressive|native out of memory|rasdump|vm idle|\
+    prepare for checkpoint GC|System.gc()|Diagnostic Command|Heap Dump Initiated GC|\
+    Heap Inspection Initiated GC|JvmtiEnv ForceGarbageCollection|WhiteBox Initiated|FullGCAlot|\
+    ScavengeAlot|Allocation Profiler|GCLocker Initiated GC|G1 Periodic Collection|Metadata GC|\
+    Last ditch collection|Permanent Generation Full|Codecache GC|CodeCache GC";
 
 /// A rule that spoke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -113,12 +95,9 @@ pub(super) fn all_findings(log: &GcLog) -> Vec<GcFinding> {
         (FindingCode::TimeToSafepoint, time_to_safepoint),
         (FindingCode::TimePaused, time_paused),
     ];
-    let spoken = rules
-        .into_iter()
-        .filter_map(|(code, rule)| Some((code, rule(log)?)));
-    spoken
-        .map(|(code, text)| GcFinding { code, text })
-        .collect()
+    let finding =
+        |(code, rule): (FindingCode, Rule)| rule(log).map(|text| GcFinding { code, text });
+    rules.into_iter().filter_map(finding).collect()
 }
 
 /// `1 collection`, `2 collections`.
@@ -148,10 +127,8 @@ fn incomplete_log(log: &GcLog) -> Option<String> {
         parts.push(format!("{pauses} began and did not end"));
     }
     if input.dropped_lines > 0 {
-        parts.push(format!(
-            "the JVM dropped {}",
-            count_noun(input.dropped_lines, "line")
-        ));
+        let lines = count_noun(input.dropped_lines, "line");
+        parts.push(format!("the JVM dropped {lines}"));
     }
     if input.counts.too_long > 0 {
         let lines = count_noun(input.counts.too_long, "line");
@@ -177,13 +154,9 @@ fn pauses_not_logged(log: &GcLog) -> Option<String> {
     let has_cycles = summary.heap_before_max.is_some()
         || input.first_collection.is_some()
         || input.missing_collections > 0;
+    let concurrent = [GarbageCollector::Z, GarbageCollector::Shenandoah];
     let collector = log.header.collector;
-    let is_concurrent = collector.is_none_or(|collector| {
-        matches!(
-            collector,
-            GarbageCollector::Z | GarbageCollector::Shenandoah
-        )
-    });
+    let is_concurrent = collector.is_none_or(|collector| concurrent.contains(&collector));
     (is_silent && has_cycles && is_concurrent).then(|| {
         "The log cannot show pauses: it has the collector's cycles and no line of a pause. That it \
          counts none says nothing; log with -Xlog:gc*,safepoint."
@@ -219,18 +192,16 @@ fn sums_only(log: &GcLog) -> Option<String> {
 /// Whether a full collection with this cause says nothing about room in the heap. All others do:
 /// each collector and JDK has its own words for that, some none.
 fn is_not_for_room(cause: &str) -> bool {
-    NOT_FOR_ROOM.iter().any(|begin| cause.starts_with(begin))
+    NOT_FOR_ROOM
+        .split('|')
+        .any(|begin| cause.starts_with(begin))
 }
 
 fn heap_too_tight(log: &GcLog) -> Option<String> {
     let summary = &log.summary;
-    let forced: u64 = summary
-        .by_name
-        .iter()
-        .filter(|(name, _)| name.is_full_collection())
-        .filter(|(name, _)| !name.cause.as_deref().is_some_and(is_not_for_room))
-        .map(|(_, tally)| tally.count)
-        .sum();
+    let forced = summary.count_where(|name| {
+        name.is_full_collection() && !name.cause.as_deref().is_some_and(is_not_for_room)
+    });
     let size = log.header.heap_max_bytes.or(summary.heap_committed_max)?;
     let after = summary.heap_after_full_max?;
     let is_tight = after as f64 > TIGHT_SHARE * size as f64;
@@ -277,12 +248,8 @@ fn stalls(log: &GcLog) -> Option<String> {
 }
 
 fn degenerated_collections(log: &GcLog) -> Option<String> {
-    let by_name = &log.summary.by_name;
-    let number: u64 = by_name
-        .iter()
-        .filter(|(name, _)| name.kind.starts_with("Degenerated"))
-        .map(|(_, tally)| tally.count)
-        .sum();
+    let summary = &log.summary;
+    let number = summary.count_where(|name| name.kind.starts_with("Degenerated"));
     (number > 0).then(|| {
         format!(
             "{} degenerated: the application allocated faster than the collector freed, so it \
@@ -358,10 +325,7 @@ fn time_to_safepoint(log: &GcLog) -> Option<String> {
 
 fn time_paused(log: &GcLog) -> Option<String> {
     let share = log.summary.paused_share()?;
-    (share > PAUSED_SHARE && log.summary.stw.count > 1).then(|| {
-        format!(
-            "The application stood still for {:.1} % of the logged time.",
-            share * 100.0
-        )
-    })
+    let percent = share * 100.0;
+    (share > PAUSED_SHARE && log.summary.stw.count > 1)
+        .then(|| format!("The application stood still for {percent:.1} % of the logged time."))
 }

@@ -60,10 +60,8 @@ impl GarbageCollector {
             (b"CMS: ", GarbageCollector::Cms),
             (b"DefNew", GarbageCollector::Serial),
         ];
-        NAMES
-            .iter()
-            .find(|(name, _)| text.starts_with(name))
-            .map(|(_, collector)| *collector)
+        let named = NAMES.iter().find(|(name, _)| text.starts_with(name));
+        named.map(|(_, collector)| *collector)
     }
 
     pub(super) fn of_pause(text: &[u8]) -> Option<Self> {
@@ -86,10 +84,8 @@ impl GarbageCollector {
         ];
         let has = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
         // JDK 9 and 10 have G1's `Pause Initial Mark (G1 Evacuation Pause)`: G1 stands before CMS.
-        MARKS
-            .iter()
-            .find(|(mark, _)| has(mark))
-            .map(|(_, collector)| *collector)
+        let marked = MARKS.iter().find(|(mark, _)| has(mark));
+        marked.map(|(_, collector)| *collector)
     }
 }
 

@@ -12,25 +12,8 @@ const TEXTS_LIMIT: usize = 256;
 const TEXT_LENGTH: usize = 200;
 
 /// Parentheses that say which kind of pause it is; any other one is the cause.
-const SUBKINDS: [&str; 17] = [
-    "Normal",
-    "Concurrent Start",
-    "Prepare Mixed",
-    "Mixed",
-    "Major",
-    "Minor",
-    "Young",
-    "Global",
-    "Old",
-    "unload classes",
-    "process weakrefs",
-    "update refs",
-    "Mark",
-    "Evacuation",
-    "Update Refs",
-    "Roots",
-    "Outside of Cycle",
-];
+const SUBKINDS: &str = "Normal|Concurrent Start|Prepare Mixed|Mixed|Major|Minor|Young|Global|Old|\
+    unload classes|process weakrefs|update refs|Mark|Evacuation|Update Refs|Roots|Outside of Cycle";
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PauseName {
@@ -62,7 +45,7 @@ impl PauseName {
         kind.push_str(base.trim());
         let (mut cause, mut failed) = (None, false);
         while let Some((group, after)) = take_group(rest) {
-            if SUBKINDS.contains(&group) {
+            if SUBKINDS.split('|').any(|kind| kind == group) {
                 kind.push_str(&format!(" ({group})"));
             } else if group.starts_with("Evacuation Failure") {
                 failed = true;

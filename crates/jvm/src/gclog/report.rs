@@ -11,6 +11,7 @@ use super::event::GcCpuTimes;
 use super::findings::{self, GcFinding};
 use super::header::JvmMachine;
 use super::log::{GcLog, GcLogInput};
+use super::names::PauseName;
 use super::summary::ByName;
 use super::tally::DurationTally;
 
@@ -114,15 +115,11 @@ impl GcReport {
     pub fn for_log(log: &GcLog, files: &[std::path::PathBuf]) -> Self {
         let summary = &log.summary;
         let header = &log.header;
+        let files = files.iter().map(|file| file.display().to_string());
         Self {
             schema: SCHEMA,
-            files: files
-                .iter()
-                .map(|file| file.display().to_string())
-                .collect(),
-            collector: header
-                .collector
-                .map(super::GarbageCollector::collector_name),
+            files: files.collect(),
+            collector: header.collector.map(|kind| kind.collector_name()),
             generational: header.is_generational,
             jdk: header.jvm_description(),
             jvm_starts: summary.jvm_starts,
@@ -150,6 +147,9 @@ impl GcReport {
 fn stop_the_world(log: &GcLog) -> StopTheWorld {
     let summary = &log.summary;
     let all = NamedDurations::from_tally("", None, &summary.stw);
+    let kind = |name: &PauseName, tally| {
+        NamedDurations::from_tally(&name.kind, name.cause.as_deref(), tally)
+    };
     let by_name = summary.by_name.iter();
     StopTheWorld {
         count: all.count,
@@ -160,11 +160,7 @@ fn stop_the_world(log: &GcLog) -> StopTheWorld {
         p90_seconds: all.p90_seconds,
         p99_seconds: all.p99_seconds,
         share_of_time: summary.paused_share(),
-        by_kind: by_name
-            .map(|(name, tally)| {
-                NamedDurations::from_tally(&name.kind, name.cause.as_deref(), tally)
-            })
-            .collect(),
+        by_kind: by_name.map(|(name, tally)| kind(name, tally)).collect(),
     }
 }
 

@@ -19,31 +19,16 @@ pub struct ByName(BTreeMap<Arc<str>, DurationTally>);
 impl ByName {
     pub(super) fn add_named(&mut self, name: &[u8], duration: Duration) -> Arc<str> {
         let text = String::from_utf8_lossy(&name[..name.len().min(NAME_LENGTH)]);
-        if let Some((known, tally)) = self
-            .0
-            .get_key_value(&*text)
-            .map(|(k, _)| k.clone())
-            .and_then(|key| {
-                let tally = self.0.get_mut(&key)?;
-                Some((key, tally))
-            })
-        {
-            tally.add_duration(duration);
-            return known;
-        }
-        let fresh: Arc<str> = if self.0.len() < NAMES_LIMIT {
-            text.chars()
-                .filter(|c| !c.is_control())
-                .collect::<String>()
-                .into()
-        } else {
-            "other".into()
+        let known = self.0.get_key_value(&*text).map(|(name, _)| name.clone());
+        let printable = || text.chars().filter(|c| !c.is_control()).collect::<String>();
+        let name: Arc<str> = match known {
+            Some(known) => known,
+            None if self.0.len() < NAMES_LIMIT => printable().into(),
+            None => "other".into(),
         };
-        self.0
-            .entry(fresh.clone())
-            .or_default()
-            .add_duration(duration);
-        fresh
+        let tally = self.0.entry(name.clone()).or_default();
+        tally.add_duration(duration);
+        name
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &DurationTally)> {
@@ -124,11 +109,12 @@ impl GcSummary {
     }
 
     pub fn count_of_cause(&self, cause: &str) -> u64 {
-        let with_cause = self
-            .by_name
-            .iter()
-            .filter(|(n, _)| n.cause.as_deref() == Some(cause));
-        with_cause.map(|(_, tally)| tally.count).sum()
+        self.count_where(|name| name.cause.as_deref() == Some(cause))
+    }
+
+    pub(super) fn count_where(&self, is_counted: impl Fn(&PauseName) -> bool) -> u64 {
+        let counted = self.by_name.iter().filter(|(name, _)| is_counted(name));
+        counted.map(|(_, tally)| tally.count).sum()
     }
 }
 

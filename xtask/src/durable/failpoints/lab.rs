@@ -7,10 +7,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::super::{Ended, Programs, Whole, call, copy, empty};
+use super::super::{Ended, Programs, Whole, call, copy};
 use super::{Calls, Fault, Outcome, Point};
 use crate::error::Error;
-use crate::process::stdout_of;
+use crate::process::{empty, stdout_of};
 
 const ALIVE: i32 = 120;
 
