@@ -14,7 +14,8 @@ pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags
     for (name, series) in &flags.metric {
         let series = ValueWithOrigin::from_flag("--metric", series.clone());
         let earlier = table.series.insert(name.clone(), series);
-        if earlier.is_some_and(|earlier| matches!(earlier.origin(), ValueOrigin::Flag(_))) {
+        let is_flag = |earlier| matches!(<&ValueOrigin>::from(earlier), ValueOrigin::Flag(_));
+        if earlier.as_ref().is_some_and(is_flag) {
             say!("warning: --metric {name}= is given more than once: the last one counts");
         }
     }
