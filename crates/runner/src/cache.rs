@@ -409,7 +409,7 @@ pub fn application_of_command(
 }
 
 fn jvm_words(assembled: &AssembledCommand) -> Vec<String> {
-    let variable = assembled.variables().get(TOOL_OPTIONS);
+    let variable = assembled.app_environment().get(TOOL_OPTIONS);
     let words = variable.map_or("", String::as_str).split_whitespace();
     let line = assembled.command_line().iter().cloned();
     words.map(str::to_owned).chain(line).collect()

@@ -48,7 +48,7 @@ impl AssembledCommand {
         }
     }
 
-    pub(crate) fn variables(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn app_environment(&self) -> &BTreeMap<String, String> {
         match &self.app {
             AppSpec::Command { env, .. } => env,
             AppSpec::Image(image) => &image.env,
