@@ -35,7 +35,6 @@ const PARTS: [&str; 9] = [
 ];
 
 const SERVICES: &str = "service,limit_mib,options,minutes,requests,outcome,need_mib,oversize_percent,anonymous_mib,budget_anonymous_mib";
-
 const PARTS_HEAD: &str = "service,part,aged_mib,expected_mib,end_mib";
 
 struct EnduranceRun<'a> {
@@ -47,32 +46,28 @@ struct EnduranceRun<'a> {
 pub fn run(root: &Path, words: &[String]) -> Result<bool, Error> {
     let (minutes, names) = parse_words(words)?;
     let (mut held, mut pages) = (0, Vec::new());
-    for name in if names.is_empty() {
-        services(root)?
-    } else {
-        names
-    } {
+    let names = match names.is_empty() {
+        true => services(root)?,
+        false => names,
+    };
+    for name in names {
         let run = EnduranceRun {
             root,
             name,
             minutes,
         };
+        let name = &run.name;
         if let Some(missing) = run.missing_program()? {
-            println!(
-                "SKIP {}: {missing} is not there; its experiment says how to get it",
-                run.name
-            );
+            println!("SKIP {name}: {missing} is not there; its experiment says how to get it");
             continue;
         }
-        let size = run.measured("size", || run.size_command())?;
-        let Some(answer) = size
-            .get("recommendation")
-            .filter(|answer| answer.is_object())
-        else {
-            println!("{}: no size was found", run.name);
+        let size = run.measured("size", || run.loadline("size"))?;
+        let answer = &size["recommendation"];
+        if !answer.is_object() {
+            println!("{name}: no size was found");
             pages.push(false);
             continue;
-        };
+        }
         let rate = size["load_in_parts"]["rate_per_second"].as_f64();
         let rate = rate.ok_or_else(|| run.unexpected("size", "no rate"))?;
         let endured = run.measured("run", || run.endure_command(answer, rate))?;
@@ -126,9 +121,8 @@ impl EnduranceRun<'_> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let words = lines.flat_map(|line| line.split('"'));
         let mut named = words.filter(|word| word.starts_with("build/"));
-        Ok(named
-            .find(|word| !self.root.join(word).exists())
-            .map(str::to_owned))
+        let missing = named.find(|word| !self.root.join(word).exists());
+        Ok(missing.map(str::to_owned))
     }
 
     /// What loadline printed for this step, from the last time where there was one.
@@ -172,18 +166,13 @@ impl EnduranceRun<'_> {
         loadline
     }
 
-    fn size_command(&self) -> Command {
-        self.loadline("size")
-    }
-
     /// The answered size and options under the proved rate, without native memory tracking.
     fn endure_command(&self, answer: &Value, rate: f64) -> Command {
         let configuration = &answer["configuration"];
         let steps = self.minutes * 60 / STEP_SECONDS;
-        let rates: Vec<String> = (1..=steps)
-            .map(|step| rate * if step % BURST_EVERY == 0 { 2.0 } else { 1.0 })
-            .map(|rate| format!("{rate}/s"))
-            .collect();
+        let rate = |step| rate * if step % BURST_EVERY == 0 { 2.0 } else { 1.0 };
+        let rates = (1..=steps).map(|step| format!("{}/s", rate(step)));
+        let rates: Vec<String> = rates.collect();
         let mut run = self.loadline("run");
         run.args(["--repeats", "1", "--accept-noise", "--duration"]);
         run.arg(format!("{}s", steps * STEP_SECONDS));
@@ -199,12 +188,7 @@ impl EnduranceRun<'_> {
 
 fn options(configuration: &Value) -> String {
     let options = configuration["jvm_options"].as_array();
-    let text = |option: &Value| {
-        option["text"]
-            .as_str()
-            .or(option.as_str())
-            .map(str::to_owned)
-    };
+    let text = |option: &Value| Some(option["text"].as_str().or(option.as_str())?.to_owned());
     let texts: Vec<String> = options.into_iter().flatten().filter_map(text).collect();
     texts.join(" ")
 }
@@ -279,9 +263,8 @@ impl<'a> EndurancePage<'a> {
     fn budgeted(&self, is_wanted: impl Fn(&str) -> bool) -> f64 {
         let lines = self.budget_lines();
         let wanted = lines.filter(|line| line["part"].as_str().is_some_and(&is_wanted));
-        wanted
-            .map(|line| mib(&line["measured_bytes"]) + mib(&line["growth_bytes"]))
-            .sum()
+        let need = |line: &Value| mib(&line["measured_bytes"]) + mib(&line["growth_bytes"]);
+        wanted.map(need).sum()
     }
 
     /// Need at the end: what cannot be reclaimed, and the file pages of the budget; MiB.
@@ -315,18 +298,10 @@ impl<'a> EndurancePage<'a> {
             fs::write(&path, text).map_err(Error::file(&path))?;
         }
         let name = &self.run.name;
-        replace_rows(
-            &directory.join("services.csv"),
-            SERVICES,
-            name,
-            &[self.service_row()],
-        )?;
-        replace_rows(
-            &directory.join("parts.csv"),
-            PARTS_HEAD,
-            name,
-            &self.part_rows(),
-        )
+        let services = directory.join("services.csv");
+        replace_rows(&services, SERVICES, name, &[self.service_row()])?;
+        let parts = directory.join("parts.csv");
+        replace_rows(&parts, PARTS_HEAD, name, &self.part_rows())
     }
 
     /// One row of [`SERVICES`].
@@ -359,10 +334,8 @@ impl<'a> EndurancePage<'a> {
             let (part, aged) = (line["part"].as_str(), mib(&line["measured_bytes"]));
             let expected = aged + mib(&line["growth_bytes"]);
             let (name, part) = (&self.run.name, part.unwrap_or_default());
-            format!(
-                "{name},{part},{aged:.1},{expected:.1},{:.1}",
-                self.at_end(line)
-            )
+            let end = self.at_end(line);
+            format!("{name},{part},{aged:.1},{expected:.1},{end:.1}")
         };
         self.budget_lines().map(row).collect()
     }

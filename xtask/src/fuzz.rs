@@ -19,7 +19,6 @@ use crate::process;
 use crate::test::output::Counts;
 
 const SECONDS: u64 = 10;
-
 const AT_ONCE: usize = 3;
 
 /// Most inputs per run: the promised number, or two hours.
@@ -100,7 +99,6 @@ const SLOWEST: &str = "-timeout=10";
 /// Longest input, in bytes. Kept inputs have the same coverage when cut there, and longer inputs
 /// take longer to read.
 const LONGEST: usize = 4096;
-
 const MOST_SEEDS: usize = 200;
 
 /// Builds the targets and runs all, or the named ones, [`AT_ONCE`] at a time, each for this many
@@ -215,13 +213,10 @@ impl Run {
         let log = place.join(format!("{}.log", target.name));
         let output = fs::File::create(&log).map_err(Error::file(&log))?;
         let program = of(programs, target)?;
+        let artifacts = failed.join(format!("{}-", target.name));
         let child = Command::new(program)
             .arg(format!("-max_total_time={seconds}"))
-            .arg(format!(
-                "-artifact_prefix={}/{}-",
-                failed.display(),
-                target.name
-            ))
+            .arg(format!("-artifact_prefix={}", artifacts.display()))
             .args([SLOWEST, &longest(), MOST, "-print_final_stats=1"])
             .arg(&corpus)
             .stdout(Stdio::null())

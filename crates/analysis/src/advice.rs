@@ -26,7 +26,6 @@ const TIGHT_HEAP: f64 = 0.7;
 
 /// Shorter quotas the kernel does not take (Documentation/scheduler/sched-bwc.rst).
 const SHORTEST_QUOTA: Duration = Duration::from_millis(1);
-
 pub const GC_THREADS: [&str; 2] = ["-XX:ParallelGCThreads=", "-Xgcthreads"];
 
 /// OpenJ9's collectors that have their own threads, as its log names them.
@@ -105,14 +104,13 @@ pub fn advise_trial(
         return Vec::new();
     }
     let configuration = &record.configuration;
+    let quota = QuotaLimit::for_configuration(configuration);
     let case = AdviceCase {
         record,
         explanation,
         command,
         machine,
-        limit: configuration
-            .cpu
-            .zip(QuotaLimit::for_configuration(configuration)),
+        limit: configuration.cpu.zip(quota),
         demand: demand(record, explanation.window).unwrap_or(f64::from(machine)),
     };
     let rules = [
@@ -278,9 +276,8 @@ fn advise_gc_threads(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     let (_, now) = case.limit?;
     // Serial has one thread, whatever the option says.
     let collector = case.record.evidence.gc.as_ref()?.collector.as_str();
-    let work = case
-        .cpu_per_collection()
-        .filter(|_| collector != "Serial")?;
+    let work = case.cpu_per_collection();
+    let work = work.filter(|_| collector != "Serial")?;
     let share = case.explanation.class_share(PauseClass::Gc)
         + case.explanation.class_share(PauseClass::GcThrottled);
     // Threads beyond the CPUs do not run at once.
@@ -293,6 +290,7 @@ fn advise_gc_threads(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
         return None;
     }
     let option = case.gc_threads_option();
+    let change = |c: &mut Configuration| set_gc_threads(c, option, best);
     Some(TrialAdvice {
         kind: AdviceKind::GcThreads,
         text: format!("{option}{best} instead of {have}"),
@@ -303,9 +301,7 @@ fn advise_gc_threads(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
             before.as_millis()
         ),
         removes: Some(saved * share),
-        configuration: Some(
-            case.changed_configuration("gc-threads", |c| set_gc_threads(c, option, best)),
-        ),
+        configuration: Some(case.changed_configuration("gc-threads", change)),
     })
 }
 
@@ -325,11 +321,8 @@ fn mean_wall(limit: QuotaLimit, work: Duration, threads: u32) -> Option<Duration
     let mut sum = Duration::ZERO;
     for step in 0..STEPS {
         let phase = limit.period * step / STEPS;
-        let start = PeriodStart {
-            phase,
-            used: limit.quota.min(phase),
-        };
-        let course = simulate(limit, &work, start)?;
+        let used = limit.quota.min(phase);
+        let course = simulate(limit, &work, PeriodStart { phase, used })?;
         sum += course.wall + course.wait_after;
     }
     Some(sum / STEPS)

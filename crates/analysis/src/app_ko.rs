@@ -117,35 +117,22 @@ fn run_out_of_memory(evidence: &Evidence, run: &RunEvidence) -> Option<Applicati
         Some(early) => early.reason.clone(),
         None => format!("the run ended with {exit}, {when}"),
     };
-    certain_failure(
-        AppKo::JavaOom,
-        [
-            format!("a JVM of the run ran out of {what}, and {then}"),
-            format!("its output says `{}`", shorten(line)),
-        ],
-    )
+    let ended = format!("a JVM of the run ran out of {what}, and {then}");
+    let said = format!("its output says `{}`", shorten(line));
+    certain_failure(AppKo::JavaOom, [ended, said])
 }
 
 fn failed_run(evidence: &Evidence, run: &RunEvidence) -> Option<ApplicationFailure> {
     let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
-    let mut reason = VerdictReason::from(match run.missing.is_empty() {
-        true => format!(
-            "it ended with {exit} {when}; {} is expected",
-            run.expected_exit
-        ),
-        false => format!(
-            "it ended with {exit} {when}, but {}",
-            run.missing.join(" and ")
-        ),
-    });
+    let why = match run.missing.is_empty() {
+        true => format!("; {} is expected", run.expected_exit),
+        false => format!(", but {}", run.missing.join(" and ")),
+    };
+    let mut reason = VerdictReason::from(format!("it ended with {exit} {when}{why}"));
     if let Some(line) = telling_line(&evidence.last_output) {
         reason.push(&format!("its output says `{line}`"));
     }
-    Some(ApplicationFailure {
-        cause: AppKo::Crash,
-        reason,
-        timed: true,
-    })
+    timed_failure(AppKo::Crash, reason)
 }
 
 /// With several instances, the reason names the instance that failed.
@@ -153,14 +140,11 @@ fn of_instance(ko: ApplicationFailure, evidence: &Evidence) -> ApplicationFailur
     let Some(failed) = evidence.instances.iter().find(|i| i.has_failed()) else {
         return ko;
     };
-    ApplicationFailure {
-        reason: ko.reason.prefixed(&format!(
-            "instance {} of {}: ",
-            failed.instance,
-            evidence.instances.len()
-        )),
-        ..ko
-    }
+    let (instance, all) = (failed.instance, evidence.instances.len());
+    let reason = ko
+        .reason
+        .prefixed(&format!("instance {instance} of {all}: "));
+    ApplicationFailure { reason, ..ko }
 }
 
 fn certain_failure(
@@ -174,40 +158,37 @@ fn certain_failure(
     })
 }
 
+fn timed_failure(cause: AppKo, reason: VerdictReason) -> Option<ApplicationFailure> {
+    Some(ApplicationFailure {
+        cause,
+        reason,
+        timed: true,
+    })
+}
+
 fn filled_disk(evidence: &Evidence) -> Option<ApplicationFailure> {
     let disk = evidence.disk.as_ref()?;
     let (written, left, when) = (disk.written, disk.left, time_of_failure(evidence));
-    certain_failure(
-        AppKo::Disk,
-        [format!(
-            "it filled the disk: its files took {written}, {left} were left, and it was ended {when}"
-        )],
-    )
+    let said = format!(
+        "it filled the disk: its files took {written}, {left} were left, and it was ended {when}"
+    );
+    certain_failure(AppKo::Disk, [said])
 }
 
 fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<ApplicationFailure> {
     evidence.cgroup.oom_kills.filter(|kills| *kills > 0)?;
-    let who = if evidence.exit.before_stop {
-        "it"
-    } else {
-        "one of its processes"
+    let who = match evidence.exit.before_stop {
+        true => "it",
+        false => "one of its processes",
     };
-    let limit = configuration
-        .memory
-        .map_or_else(String::new, |limit| format!(" of {limit}"));
+    let limit = configuration.memory.map(|limit| format!(" of {limit}"));
     let own = evidence.instances.iter().find(|i| i.is_oom_killed());
-    let peak = own
-        .map_or(evidence.cgroup.peak_memory, |i| i.cgroup.peak_memory)
-        .map_or_else(String::new, |peak| {
-            format!(" (peak {} MiB)", text::three_digits(peak.as_mib()))
-        });
+    let peak = own.map_or(evidence.cgroup.peak_memory, |i| i.cgroup.peak_memory);
+    let peak = peak.map(|peak| format!(" (peak {} MiB)", text::three_digits(peak.as_mib())));
+    let (limit, peak) = (limit.unwrap_or_default(), peak.unwrap_or_default());
     let when = time_of_failure(evidence);
-    certain_failure(
-        AppKo::CgroupOom,
-        [format!(
-            "the kernel killed {who} at the memory limit{limit}{peak}, {when}"
-        )],
-    )
+    let said = format!("the kernel killed {who} at the memory limit{limit}{peak}, {when}");
+    certain_failure(AppKo::CgroupOom, [said])
 }
 
 /// The kernel removed the group together with the application before the counter could be read
@@ -225,60 +206,36 @@ fn killed_at_limit(
     if !(is_unknown && is_killed && is_full) {
         return None;
     }
-    let (exit, peak, when) = (
-        exit_text(evidence),
-        text::three_digits(peak.as_mib()),
-        time_of_failure(evidence),
-    );
-    certain_failure(
-        AppKo::CgroupOom,
-        [
-            format!(
-                "it ended with {exit} at the memory limit of {limit} (peak {peak} MiB), {when}"
-            ),
-            "the kernel's OOM counter was gone before it could be read again".to_owned(),
-        ],
-    )
+    let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
+    let peak = text::three_digits(peak.as_mib());
+    let ended =
+        format!("it ended with {exit} at the memory limit of {limit} (peak {peak} MiB), {when}");
+    let unknown = "the kernel's OOM counter was gone before it could be read again".to_owned();
+    certain_failure(AppKo::CgroupOom, [ended, unknown])
 }
 
 fn java_oom(configuration: &Configuration, evidence: &Evidence) -> Option<ApplicationFailure> {
     let line = evidence.last_output.iter().rfind(|line| is_oom_text(line));
     let what = line.and_then(|_| out_of(&evidence.last_output));
-    let exit = exit_text(evidence);
-    match (line, evidence.exit.before_stop) {
-        (Some(_), true) => {
-            let when = time_of_failure(evidence);
-            let what = what.unwrap_or("memory");
-            certain_failure(
-                AppKo::JavaOom,
-                [format!(
-                    "the JVM ran out of {what} and ended with {exit}, {when}"
-                )],
-            )
-        }
-        (Some(line), false) => {
-            let what = what.unwrap_or("memory");
-            let line = shorten(line);
-            certain_failure(
-                AppKo::JavaOom,
-                [
-                    format!("the JVM ran out of {what}"),
-                    format!("the application kept running (`{line}`)"),
-                ],
-            )
-        }
+    let what = what.unwrap_or("memory");
+    let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
+    let sentences = match (line, evidence.exit.before_stop) {
+        (Some(_), true) => vec![format!(
+            "the JVM ran out of {what} and ended with {exit}, {when}"
+        )],
+        (Some(line), false) => vec![
+            format!("the JVM ran out of {what}"),
+            format!("the application kept running (`{}`)", shorten(line)),
+        ],
         // The VM exits with 3 for this option only; its output may be lost.
         (None, true) if evidence.exit.code == Some(3) && exits_on_oom(configuration) => {
-            certain_failure(
-                AppKo::JavaOom,
-                [format!(
-                    "the JVM ran out of memory: {exit}, which -XX:+ExitOnOutOfMemoryError gives, {}",
-                    time_of_failure(evidence)
-                )],
-            )
+            vec![format!(
+                "the JVM ran out of memory: {exit}, which -XX:+ExitOnOutOfMemoryError gives, {when}"
+            )]
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    certain_failure(AppKo::JavaOom, sentences)
 }
 
 fn is_oom_text(line: &str) -> bool {
@@ -288,37 +245,26 @@ fn is_oom_text(line: &str) -> bool {
 }
 
 fn out_of(lines: &[String]) -> Option<&'static str> {
-    lines
-        .iter()
-        .rev()
-        .find_map(|line| OUT_OF.iter().find(|(text, _)| line.contains(text)))
-        .map(|(_, what)| *what)
+    let named = |line: &String| OUT_OF.iter().find(|(text, _)| line.contains(text));
+    lines.iter().rev().find_map(named).map(|(_, what)| *what)
 }
 
 fn exits_on_oom(configuration: &Configuration) -> bool {
     let option = "-XX:+ExitOnOutOfMemoryError";
     let options = configuration.jvm_options.iter().map(|o| &o.text);
-    options
-        .chain(configuration.env.values())
-        .any(|text| text.contains(option))
+    let mut all = options.chain(configuration.env.values());
+    all.any(|text| text.contains(option))
 }
 
 fn bad_flags(evidence: &Evidence) -> Option<ApplicationFailure> {
     let refused = evidence.exit.before_stop
         && evidence.start.ready.is_none()
         && evidence.exit.code == Some(1);
-    let lines = evidence.last_output.iter().filter(|_| refused);
-    let line = lines
-        .filter_map(|line| {
-            let rank = BAD_FLAGS.iter().position(|text| line.contains(text))?;
-            Some((rank, line))
-        })
-        .min_by_key(|(rank, _)| *rank)?
-        .1;
-    certain_failure(
-        AppKo::BadFlags,
-        [format!("the JVM refused its options: `{}`", shorten(line))],
-    )
+    let lines = &evidence.last_output;
+    let telling = |text: &&str| lines.iter().find(|line| line.contains(*text));
+    let line = BAD_FLAGS.iter().filter(|_| refused).find_map(telling)?;
+    let said = format!("the JVM refused its options: `{}`", shorten(line));
+    certain_failure(AppKo::BadFlags, [said])
 }
 
 fn find_crash(evidence: &Evidence) -> Option<ApplicationFailure> {
@@ -327,15 +273,10 @@ fn find_crash(evidence: &Evidence) -> Option<ApplicationFailure> {
     }
     let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
     let ended = format!("it ended with {exit}, {when}");
-    let kill = match (killed_by(evidence), evidence.cgroup.oom_kills) {
-        (Some(9), Some(_)) => {
-            Some("the kernel's OOM counter did not move, so another process sent it".to_owned())
-        }
-        (Some(9), None) => {
-            Some("the kernel's OOM counter could not be read, so it may be that".to_owned())
-        }
-        _ => None,
-    };
+    let kill = (killed_by(evidence) == Some(9)).then(|| match evidence.cgroup.oom_kills {
+        Some(_) => "the kernel's OOM counter did not move, so another process sent it".to_owned(),
+        None => "the kernel's OOM counter could not be read, so it may be that".to_owned(),
+    });
     let said =
         || telling_line(&evidence.last_output).map(|line| format!("its output says `{line}`"));
     let said = unreached_service(&evidence.last_output).or_else(said);
@@ -346,10 +287,8 @@ fn find_crash(evidence: &Evidence) -> Option<ApplicationFailure> {
     });
     let is_done = evidence.exit.code == Some(0) && evidence.start.ready.is_none() && !is_daemon;
     let job = is_done.then(|| "a program that is meant to end is sized as a job: --job".to_owned());
-    certain_failure(
-        AppKo::Crash,
-        [Some(ended), kill, daemon, job, said].into_iter().flatten(),
-    )
+    let sentences = [Some(ended), kill, daemon, job, said];
+    certain_failure(AppKo::Crash, sentences.into_iter().flatten())
 }
 
 fn never_ready(evidence: &Evidence) -> Option<ApplicationFailure> {
@@ -374,11 +313,7 @@ fn never_ready(evidence: &Evidence) -> Option<ApplicationFailure> {
     if let Some(said) = unreached_service(&evidence.last_output) {
         reason.push(&said);
     }
-    Some(ApplicationFailure {
-        cause: AppKo::NeverReady,
-        reason,
-        timed: true,
-    })
+    timed_failure(AppKo::NeverReady, reason)
 }
 
 /// No request got an answer, not even an error, from some point to the end, for at least
@@ -387,16 +322,10 @@ fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFai
     let until = evidence.judged_until();
     let is_judged = |load: &&LoadEvidence| until == u64::MAX || load.phase.is_judged();
     let load = evidence.load.iter().rfind(is_judged)?;
-    let in_load: Vec<&SecondEvidence> = evidence
-        .seconds
-        .iter()
-        .filter(|second| second.offered.is_some() && second.at_ns <= until)
-        .collect();
-    let silent = in_load
-        .iter()
-        .rev()
-        .take_while(|second| second.achieved.unwrap_or(0) == 0)
-        .count();
+    let is_in_load = |second: &&SecondEvidence| second.offered.is_some() && second.at_ns <= until;
+    let in_load: Vec<&SecondEvidence> = evidence.seconds.iter().filter(is_in_load).collect();
+    let is_silent = |second: &&&SecondEvidence| second.achieved.unwrap_or(0) == 0;
+    let silent = in_load.iter().rev().take_while(is_silent).count();
     let silent_seconds = &in_load[in_load.len() - silent..];
     let offered: u64 = silent_seconds.iter().filter_map(|s| s.offered).sum();
     let failed: u64 = silent_seconds.iter().filter_map(|s| s.errors).sum();
@@ -404,56 +333,35 @@ fn find_hang(evidence: &Evidence, hang_after: Duration) -> Option<ApplicationFai
     // Every instance has its own load, and a warm-up without a good response is part of a silence that
     // reaches back to it.
     let is_silent_throughout = silent == in_load.len();
-    let silent_loads = evidence
-        .load
-        .iter()
-        .filter(|l| l.phase == load.phase || (l.ok == 0 && is_silent_throughout));
+    let loads = evidence.load.iter();
+    let silent_loads =
+        loads.filter(|l| l.phase == load.phase || (l.ok == 0 && is_silent_throughout));
     let answered: u64 = silent_loads.map(answered_with_error).sum();
     if !is_silent || (failed > 0 && failed <= answered) {
         return None;
     }
     let ready = text::short_duration(evidence.start.ready.unwrap_or_default());
-    Some(ApplicationFailure {
-        cause: AppKo::Hang,
-        reason: format!(
-            "it stopped answering: no good response in the last {silent} s of the {} phase, {} requests waiting (it was ready after {ready})",
-            load.phase,
-            text::short_count(offered),
-        )
-        .into(),
-        timed: true,
-    })
+    let reason = format!(
+        "it stopped answering: no good response in the last {silent} s of the {} phase, {} requests waiting (it was ready after {ready})",
+        load.phase,
+        text::short_count(offered),
+    );
+    timed_failure(AppKo::Hang, reason.into())
 }
 
 /// Failed requests that did get an answer: error kinds `http_...` and wrong content.
 fn answered_with_error(load: &LoadEvidence) -> u64 {
-    load.errors
-        .iter()
-        .filter(|(kind, _)| !is_silence(kind))
-        .map(|(_, count)| count)
-        .sum()
-}
-
-fn is_silence(kind: &str) -> bool {
-    const SILENCE: [&str; 7] = [
-        "timeout",
-        "shed",
-        "refused",
-        "reset",
-        "closed",
-        "unreachable",
-        "io",
-    ];
-    SILENCE.contains(&kind)
+    const SILENCE: &str = "timeout shed refused reset closed unreachable io";
+    let is_silence = |kind: &str| SILENCE.split(' ').any(|silence| silence == kind);
+    let answered = load.errors.iter().filter(|(kind, _)| !is_silence(kind));
+    answered.map(|(_, count)| count).sum()
 }
 
 fn killed_by(evidence: &Evidence) -> Option<i32> {
     // A shell reports the death of its child by signal n as exit code 128 + n.
     let by_shell = evidence.exit.code.map(|code| code - 128);
-    evidence
-        .exit
-        .signal
-        .or(by_shell.filter(|n| (1..=31).contains(n)))
+    let by_shell = by_shell.filter(|n| (1..=31).contains(n));
+    evidence.exit.signal.or(by_shell)
 }
 
 fn exit_text(evidence: &Evidence) -> String {
@@ -487,13 +395,8 @@ fn time_of_failure(evidence: &Evidence) -> String {
     let last_load = evidence.load.last().map(|load| load.phase);
     // Without requests time alone passes.
     let last_load = last_load.or_else(|| phases.into_iter().find(is_load));
-    let span = evidence
-        .phases
-        .iter()
-        .find(|span| span.phase == TrialPhase::Start);
-    if let (Some(_), Some(span)) = (&evidence.run, span) {
-        let length = span.length();
-        return format!("after {}", text::short_duration(length));
+    if let (Some(_), Some(span)) = (&evidence.run, evidence.span_of(TrialPhase::Start)) {
+        return format!("after {}", text::short_duration(span.length()));
     }
     match (evidence.start.ready, last_load) {
         (None, _) => "before it was ready".to_owned(),

@@ -74,18 +74,14 @@ pub struct Attribution {
 
 impl Attribution {
     pub fn class_ns(&self, class: PauseClass) -> u64 {
-        let index = PauseClass::ALL.iter().position(|c| *c == class);
-        index.map_or(0, |index| self.ns[index])
+        self.ns[class as usize]
     }
 
     pub fn dominant(&self) -> PauseClass {
-        let mut best = PauseClass::Gc;
-        for class in PauseClass::ALL {
-            if self.class_ns(class) > self.class_ns(best) {
-                best = class;
-            }
-        }
-        best
+        // The first of equals.
+        let classes = PauseClass::ALL.into_iter().rev();
+        let most = classes.max_by_key(|class| self.class_ns(*class));
+        most.unwrap_or(PauseClass::Gc)
     }
 
     pub fn covered_share(&self) -> f64 {
@@ -127,11 +123,11 @@ pub fn attribute_pause(pause: TimeSpan, sources: &PauseSources, sampling_ns: u64
         pause.length_ns() - known.len_ns(),
     ];
     let edges = 2 * t.as_slice().len() as u64;
+    let error = edges * sampling_ns + sources.gaps.within(pause).len_ns();
     Attribution {
         pause,
         ns,
-        error_ns: (edges * sampling_ns + sources.gaps.within(pause).len_ns())
-            .min(pause.length_ns()),
+        error_ns: error.min(pause.length_ns()),
     }
 }
 

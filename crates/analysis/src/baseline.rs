@@ -82,18 +82,16 @@ impl MeasurementConditions {
 
     fn other_cpus(&self, now: &Self) -> Option<String> {
         let differs = |what: &str, was: &dyn std::fmt::Display, is: &dyn std::fmt::Display| {
-            Some(format!("the {what} was {was} and is {is}"))
+            format!("the {what} was {was} and is {is}")
         };
         if self.cpu_model != now.cpu_model {
-            return differs("CPU", &self.cpu_model, &now.cpu_model);
+            return Some(differs("CPU", &self.cpu_model, &now.cpu_model));
         }
         if self.cpus != now.cpus {
-            return differs("number of CPUs", &self.cpus, &now.cpus);
+            return Some(differs("number of CPUs", &self.cpus, &now.cpus));
         }
-        if kernel_series(&self.kernel) != kernel_series(&now.kernel) {
-            return differs("kernel", &self.kernel, &now.kernel);
-        }
-        None
+        let is_other = kernel_series(&self.kernel) != kernel_series(&now.kernel);
+        is_other.then(|| differs("kernel", &self.kernel, &now.kernel))
     }
 
     fn other_service(&self, now: &Self) -> Option<String> {
@@ -101,12 +99,10 @@ impl MeasurementConditions {
             return Some(format!("the load was {} and is {}", self.load, now.load));
         }
         let size = |g: &Self| {
-            let cpu = g
-                .cpu
-                .map_or("no CPU limit".to_owned(), |c| format!("{c} CPU"));
-            let memory = g
-                .memory
-                .map_or("no memory limit".to_owned(), |m| m.to_string());
+            let cpu = g.cpu.map(|c| format!("{c} CPU"));
+            let cpu = cpu.unwrap_or("no CPU limit".to_owned());
+            let memory = g.memory.map(|m| m.to_string());
+            let memory = memory.unwrap_or("no memory limit".to_owned());
             match g.instances {
                 1 => format!("{cpu}, {memory}"),
                 n => format!("{n} of {cpu}, {memory}"),
@@ -189,31 +185,27 @@ impl StartFigures {
         if !record.verdict.is_evidence() {
             return None;
         }
-        let kept = record.verdict == TrialVerdict::Pass;
-        let is_whole = record.evidence.ended_early.is_none()
-            && matches!(record.verdict, TrialVerdict::Pass | TrialVerdict::SloMiss);
+        let (verdict, evidence) = (record.verdict, &record.evidence);
+        let is_whole = evidence.ended_early.is_none()
+            && matches!(verdict, TrialVerdict::Pass | TrialVerdict::SloMiss);
         // Other programs make a request dearer.
-        let is_quiet = is_whole && !was_disturbed(&record.evidence);
-        let cpu = record.evidence.cgroup.measure_cpu.filter(|_| is_quiet);
-        let parts = record.evidence.load.iter();
-        let measured: Vec<_> = parts.filter(|l| l.phase == TrialPhase::Measure).collect();
+        let is_quiet = is_whole && !was_disturbed(evidence);
+        let cpu = evidence.cgroup.measure_cpu.filter(|_| is_quiet);
+        let measured: Vec<_> = evidence.load_in(TrialPhase::Measure).collect();
         let good: u64 = measured.iter().map(|l| l.ok).sum();
         let length = measured.iter().map(|l| l.duration).max();
         let seconds = length.map_or(0.0, |l| l.as_secs_f64());
+        let rate = || measured.iter().map(|l| l.achieved_rate).sum::<f64>();
+        let each = |cpu: Duration| Duration::from_secs_f64(cpu.as_secs_f64() / good as f64);
+        let used = |cpu: Duration| cpu.as_secs_f64() / seconds;
+        let memory = floor(evidence).filter(|_| is_whole);
         Some(Self {
-            kept,
+            kept: verdict == TrialVerdict::Pass,
             requests: cpu.map_or(0, |_| good),
-            cpu_per_request: cpu
-                .filter(|_| good > 0)
-                .map(|cpu| Duration::from_secs_f64(cpu.as_secs_f64() / good as f64)),
-            memory: floor(&record.evidence)
-                .filter(|_| is_whole)
-                .map(|expected| expected.size),
-            cpus_used: cpu
-                .filter(|_| seconds > 0.0)
-                .map(|cpu| cpu.as_secs_f64() / seconds),
-            rate_per_second: (is_whole && seconds > 0.0)
-                .then(|| measured.iter().map(|l| l.achieved_rate).sum::<f64>()),
+            cpu_per_request: cpu.filter(|_| good > 0).map(each),
+            memory: memory.map(|expected| expected.size),
+            cpus_used: cpu.filter(|_| seconds > 0.0).map(used),
+            rate_per_second: (is_whole && seconds > 0.0).then(rate),
         })
     }
 }

@@ -27,21 +27,18 @@ pub fn read_longest_soak(trials: &[TrialRecord]) -> Result<RightsizeInput, Strin
     let missing = |what: &str| format!("the soak does not tell the {what}");
     let observed = observed_time(trial);
     let seconds = observed.as_secs_f64().max(f64::MIN_POSITIVE);
-    let rate = |bytes: Bytes| bytes.as_bytes() as f64 / seconds;
+    let rate = |bytes: Option<Bytes>, what| {
+        let bytes = bytes.ok_or_else(|| missing(what))?;
+        Ok::<f64, String>(bytes.as_bytes() as f64 / seconds)
+    };
     Ok(RightsizeInput {
         live: look.live_heap.ok_or_else(|| missing("live heap"))?,
         metaspace: look.metaspace,
         direct: look.direct.unwrap_or_default(),
         code_cache: look.code_cache,
         threads: look.threads,
-        allocation: gc
-            .allocated
-            .map(rate)
-            .ok_or_else(|| missing("allocation rate"))?,
-        promotion: gc
-            .promoted
-            .map(rate)
-            .ok_or_else(|| missing("promotion rate"))?,
+        allocation: rate(gc.allocated, "allocation rate")?,
+        promotion: rate(gc.promoted, "promotion rate")?,
         observed,
         collections: gc.pauses,
     })

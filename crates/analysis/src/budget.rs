@@ -93,6 +93,11 @@ impl BudgetLine {
     }
 }
 
+fn need_of(lines: &[BudgetLine]) -> Bytes {
+    let all = lines.iter().map(BudgetLine::need);
+    all.fold(Bytes::default(), Bytes::saturating_add)
+}
+
 /// A limit and the parts that fill it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Budget {
@@ -131,8 +136,7 @@ impl Budget {
     }
 
     pub fn total_need(&self) -> Bytes {
-        let all = self.lines.iter().map(BudgetLine::need);
-        all.fold(Bytes::from_bytes(0), Bytes::saturating_add)
+        need_of(&self.lines)
     }
 
     /// The heap at its largest; zero without a heap.

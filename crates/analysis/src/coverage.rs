@@ -31,12 +31,14 @@ impl EnduranceCoverage {
     /// `12 of 12 services lived for 61 min on such a budget: at least 77 % of services do (95 %
     /// confidence).`
     pub fn sentence(self) -> String {
+        let Self {
+            services,
+            lived,
+            minutes,
+        } = self;
+        let least = self.least_percent().floor();
         format!(
-            "{} of {} services lived for {} min on such a budget: at least {:.0} % of services do (95 % confidence).",
-            self.lived,
-            self.services,
-            self.minutes,
-            self.least_percent().floor()
+            "{lived} of {services} services lived for {minutes} min on such a budget: at least {least:.0} % of services do (95 % confidence)."
         )
     }
 }

@@ -18,7 +18,6 @@ const THROTTLED: f64 = 0.01;
 
 /// Share of its limit from which on a working set has reached it, in [0, 1].
 const FULL: f64 = 0.98;
-
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// The resources of dependencies that were at their limit, and dependencies that ended, with the
@@ -26,13 +25,8 @@ const PERIOD: Duration = Duration::from_millis(100);
 pub fn find_bottlenecks(evidence: &Evidence) -> Vec<String> {
     let of = |dependency: &DependencyEvidence| {
         let limits = reached_limits(dependency, evidence);
-        (!limits.is_empty()).then(|| {
-            let name = &dependency.name;
-            format!(
-                "the dependency {name} was at its limit: {}",
-                limits.join(", ")
-            )
-        })
+        let (name, all) = (&dependency.name, limits.join(", "));
+        (!limits.is_empty()).then(|| format!("the dependency {name} was at its limit: {all}"))
     };
     evidence.dependencies.iter().filter_map(of).collect()
 }
@@ -76,18 +70,13 @@ fn cpu_bottleneck(dependency: &DependencyEvidence, evidence: &Evidence) -> Optio
     let share = busy_share(dependency, evidence)?;
     (share >= SATURATED).then(|| {
         let (share, cpus) = (text::short_percent(share.min(1.0)), &dependency.cpus);
-        match (dependency.cpu_limit, dependency.beside) {
-            (Some(limit), _) => format!("it used {share} of what its limit of {limit} CPU gives"),
-            (None, CpuNeighbours::Nobody) => {
-                format!("it used {share} of what it could of CPUs {cpus}")
-            }
-            (None, CpuNeighbours::Generator) => {
-                format!("it used {share} of what the load generator left of CPUs {cpus}")
-            }
-            (None, CpuNeighbours::Application) => {
-                format!("it used {share} of what the application left of CPUs {cpus}")
-            }
-        }
+        let had = match (dependency.cpu_limit, dependency.beside) {
+            (Some(limit), _) => format!("its limit of {limit} CPU gives"),
+            (None, CpuNeighbours::Nobody) => format!("it could of CPUs {cpus}"),
+            (None, CpuNeighbours::Generator) => format!("the load generator left of CPUs {cpus}"),
+            (None, CpuNeighbours::Application) => format!("the application left of CPUs {cpus}"),
+        };
+        format!("it used {share} of what {had}")
     })
 }
 
@@ -101,18 +90,12 @@ pub fn busy_share(dependency: &DependencyEvidence, evidence: &Evidence) -> Optio
     // What it used it could have: others' figures are of slightly other windows.
     let left = (cpus - others).max(used);
     let limit = dependency.cpu_limit.map_or(f64::INFINITY, Cpus::as_f64);
-    Some(
-        used / left
-            .min(limit * window.as_secs_f64())
-            .max(f64::MIN_POSITIVE),
-    )
+    let could = left.min(limit * window.as_secs_f64());
+    Some(used / could.max(f64::MIN_POSITIVE))
 }
 
 fn cpu_of_others(dependency: &DependencyEvidence, evidence: &Evidence) -> Duration {
-    let measured = evidence
-        .load
-        .iter()
-        .filter(|l| l.phase == TrialPhase::Measure);
+    let measured = evidence.load_in(TrialPhase::Measure);
     let generator: Duration = measured.filter_map(|load| load.generator_cpu).sum();
     let proxy = evidence.proxy.as_ref().map_or(Duration::ZERO, |p| p.cpu);
     // The proxy runs where the generator does.
@@ -121,12 +104,11 @@ fn cpu_of_others(dependency: &DependencyEvidence, evidence: &Evidence) -> Durati
     let siblings = siblings.filter(|d| d.name != dependency.name && d.cpus == dependency.cpus);
     let siblings: Duration = siblings.filter_map(|d| d.cpu).sum();
     let application = evidence.cgroup.measure_cpu.unwrap_or_default();
-    siblings
-        + match dependency.beside {
-            CpuNeighbours::Nobody => Duration::ZERO,
-            CpuNeighbours::Generator => generator,
-            CpuNeighbours::Application => generator + application,
-        }
+    match dependency.beside {
+        CpuNeighbours::Nobody => siblings,
+        CpuNeighbours::Generator => siblings + generator,
+        CpuNeighbours::Application => siblings + generator + application,
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns the stored answer of `loadline size --prices` and its derivation from a search and its
 //! trials; never runs anything, never prints. Everything that is claimed names the trial behind it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,33 +202,27 @@ impl DeploymentGrounds<'_> {
     }
 
     fn variant_label(&self, index: u32) -> String {
-        if self.variants.len() < 2 {
-            return String::new();
-        }
-        self.variants
-            .get(index as usize)
-            .cloned()
-            .unwrap_or_default()
+        let named = self.variants.get(index as usize);
+        let named = named.filter(|_| self.variants.len() > 1);
+        named.cloned().unwrap_or_default()
     }
 
     fn cell_results(&self) -> Vec<CellResult> {
         let lattice = self.search.lattice();
-        let touched =
-            (0..lattice.cells().len()).filter(|cell| lattice.known_rates(*cell).is_touched);
-        let mut cells: Vec<CellResult> = touched
-            .map(|cell| {
-                let known = lattice.known_rates(cell);
-                let choice = lattice.choice(cell);
-                CellResult {
-                    variant: self.variant_label(lattice.cells()[cell].variant),
-                    limits: lattice.cells()[cell].size,
-                    carried: (known.carried > 0.0).then_some(known.carried),
-                    too_high: known.too_high.is_finite().then_some(known.too_high),
-                    priced: choice.map(|choice| self.price_cell(cell, choice.replicas)),
-                    could_not_measure: choice.is_none() && lattice.unmeasured(cell).is_some(),
-                }
+        let result = |cell: usize| {
+            let known = lattice.known_rates(cell);
+            let choice = lattice.choice(cell);
+            known.is_touched.then(|| CellResult {
+                variant: self.variant_label(lattice.cells()[cell].variant),
+                limits: lattice.cells()[cell].size,
+                carried: (known.carried > 0.0).then_some(known.carried),
+                too_high: known.too_high.is_finite().then_some(known.too_high),
+                priced: choice.map(|choice| self.price_cell(cell, choice.replicas)),
+                could_not_measure: choice.is_none() && lattice.unmeasured(cell).is_some(),
             })
-            .collect();
+        };
+        let all = 0..lattice.cells().len();
+        let mut cells: Vec<CellResult> = all.filter_map(result).collect();
         let per_hour = |c: &CellResult| c.priced.as_ref().map_or(f64::MAX, |p| p.cost.per_hour);
         cells.sort_by(|a, b| per_hour(a).total_cmp(&per_hour(b)));
         cells
@@ -256,43 +251,31 @@ impl DeploymentGrounds<'_> {
     }
 
     fn pareto_front(&self) -> Vec<FrontPoint> {
-        let mut keys: Vec<(usize, u32)> = self
-            .asked
-            .iter()
-            .filter(|a| a.record.verdict == TrialVerdict::Pass)
+        let passed = self.asked.iter();
+        let passed = passed.filter(|a| a.record.verdict == TrialVerdict::Pass);
+        let keys: BTreeSet<(usize, u32)> = passed
             .map(|a| (a.question.cell, a.question.replicas))
             .collect();
-        keys.sort_unstable();
-        keys.dedup();
         // A rate that further trials or a proof later refuted had passed by luck.
         let lattice = self.search.lattice();
         let rate = |replicas| lattice.parameters().rate_of_each(replicas);
-        keys.retain(|(cell, replicas)| rate(*replicas) < lattice.known_rates(*cell).too_high);
-        let points: Vec<FrontPoint> = keys
-            .into_iter()
-            .map(|(cell, replicas)| self.front_point(cell, replicas))
-            .collect();
-        let mut front: Vec<FrontPoint> = points
-            .iter()
-            .filter(|p| !points.iter().any(|other| other.dominates(p)))
-            .cloned()
-            .collect();
+        let holds =
+            |(cell, replicas): &(usize, u32)| rate(*replicas) < lattice.known_rates(*cell).too_high;
+        let point = |(cell, replicas)| self.front_point(cell, replicas);
+        let points: Vec<FrontPoint> = keys.into_iter().filter(holds).map(point).collect();
+        let is_best = |p: &&FrontPoint| !points.iter().any(|other| other.dominates(p));
+        let mut front: Vec<FrontPoint> = points.iter().filter(is_best).cloned().collect();
         front.sort_by(|a, b| a.priced.cost.per_hour.total_cmp(&b.priced.cost.per_hour));
         front
     }
 
     fn front_point(&self, cell: usize, replicas: u32) -> FrontPoint {
-        let passed = self
-            .trials_of(cell, replicas)
-            .filter(|t| t.verdict == TrialVerdict::Pass);
+        let trials = self.trials_of(cell, replicas);
+        let passed = trials.filter(|t| t.verdict == TrialVerdict::Pass);
         let slis: Vec<Sli> = passed.filter_map(|t| Sli::from_record(t).ok()).collect();
         let middle = |of: fn(&Sli) -> Option<Duration>| {
-            let values: Vec<f64> = slis
-                .iter()
-                .filter_map(of)
-                .map(|d| d.as_secs_f64())
-                .collect();
-            median(&values).map(Duration::from_secs_f64)
+            let values = slis.iter().filter_map(of).map(|d| d.as_secs_f64());
+            median(&values.collect::<Vec<_>>()).map(Duration::from_secs_f64)
         };
         FrontPoint {
             priced: self.price_cell(cell, replicas),
@@ -334,33 +317,22 @@ impl Deployment {
             ..found
         };
         let billed = offer.billed_size(limits);
-        let cost = price::deployment_cost(&offer.price, billed, self.chosen.replicas, self.rate);
-        Self {
-            chosen: PricedSize {
-                limits,
-                billed,
-                cost,
-                ..self.chosen
-            },
-            found: Some(found),
-            ..self
-        }
+        let mut refined = self;
+        let chosen = &mut refined.chosen;
+        chosen.cost = price::deployment_cost(&offer.price, billed, chosen.replicas, refined.rate);
+        (chosen.limits, chosen.billed) = (limits, billed);
+        refined.found = Some(found);
+        refined
     }
 }
 
 impl FrontPoint {
     fn dominates(&self, other: &Self) -> bool {
-        let longest = Duration::MAX;
-        let own = (
-            self.priced.cost.per_hour,
-            self.p99.unwrap_or(longest),
-            self.start.unwrap_or(longest),
-        );
-        let its = (
-            other.priced.cost.per_hour,
-            other.p99.unwrap_or(longest),
-            other.start.unwrap_or(longest),
-        );
+        let figures = |point: &Self| {
+            let [p99, start] = [point.p99, point.start].map(|time| time.unwrap_or(Duration::MAX));
+            (point.priced.cost.per_hour, p99, start)
+        };
+        let (own, its) = (figures(self), figures(other));
         own.0 <= its.0 && own.1 <= its.1 && own.2 <= its.2 && own != its
     }
 }
@@ -373,26 +345,18 @@ impl WhyNot {
             CheaperDimension::Memory => "less memory",
             CheaperDimension::Cpu => "less CPU",
         };
-        format!(
-            "{what} ({}): {}",
-            self.neighbour.size_and_price(),
-            self.breaks
-        )
+        let neighbour = self.neighbour.size_and_price();
+        format!("{what} ({neighbour}): {}", self.breaks)
     }
 }
 
 impl PricedSize {
     /// `2 x 1 vCPU, 2Gi, $84.10 a month`.
     pub fn size_and_price(&self) -> String {
-        let variant = if self.variant.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", self.variant)
-        };
-        format!(
-            "{} x {}{variant}, ${:.2} a month",
-            self.replicas, self.limits, self.cost.per_month
-        )
+        let space = if self.variant.is_empty() { "" } else { " " };
+        let (replicas, limits, variant) = (self.replicas, self.limits, &self.variant);
+        let price = self.cost.per_month;
+        format!("{replicas} x {limits}{space}{variant}, ${price:.2} a month")
     }
 }
 

@@ -16,9 +16,7 @@ use crate::verdict::VerdictThresholds;
 /// Share of the time that a start may take, after which thrash ends it. A search allows four times
 /// the start with room: this is 1.6 times.
 const SHARE_OF_DEADLINE: f64 = 0.4;
-
 const LOOKS: usize = 3;
-
 pub const LOOK: Duration = Duration::from_secs(1);
 
 /// File pages read again in a second that leave a start no way on: 40 MiB of code and jars. A start
@@ -88,30 +86,22 @@ pub fn why_load_fails(slo: &Slo, most: u64, generators: &[&[SecondEvidence]]) ->
     if may_answer_again(generators) {
         return None;
     }
-    let sum = |count: &dyn Fn(&[SecondEvidence]) -> u64| -> u64 {
-        generators.iter().map(|seconds| count(seconds)).sum()
+    let failed: u64 = generators.iter().map(|s| failed_requests(s)).sum();
+    let too_late = |bound: Duration, allowed: u64| {
+        let late: u64 = generators.iter().map(|s| late_requests(s, bound)).sum();
+        let said = format!("{} requests failed or took longer", text::short_count(late));
+        (late > allowed).then_some(said)
     };
-    let failed = sum(&failed_requests);
     let broken = |objective: &Objective| match *objective {
         Objective::Errors { bound } => {
             let share = failed as f64 / most.max(1) as f64;
             (share >= bound).then(|| format!("{} requests failed", text::short_count(failed)))
         }
         Objective::Latency { quantile, bound } => {
-            let late = sum(&|seconds| late_requests(seconds, bound));
-            let said = format!("{} requests failed or took longer", text::short_count(late));
-            (late > most - quantile_rank(quantile, most)).then_some(said)
+            too_late(bound, most - quantile_rank(quantile, most))
         }
-        Objective::MaxLatency { bound } => {
-            let late = sum(&|seconds| late_requests(seconds, bound));
-            let said = format!("{} requests failed or took longer", text::short_count(late));
-            (late > 0).then_some(said)
-        }
-        Objective::Start { .. }
-        | Objective::Jvm(_)
-        | Objective::Run(_)
-        | Objective::Metric(_)
-        | Objective::LoadPasses { .. } => None,
+        Objective::MaxLatency { bound } => too_late(bound, 0),
+        _ => None,
     };
     let first = slo.objectives.iter().find_map(|o| Some((o, broken(o)?)));
     first.map(|(objective, said)| {
@@ -146,16 +136,11 @@ fn late_requests(seconds: &[SecondEvidence], bound: Duration) -> u64 {
     let Some(now) = seconds.iter().map(|s| s.at_ns).max() else {
         return 0;
     };
-    let sum =
-        |of: fn(&SecondEvidence) -> Option<u64>| -> u64 { seconds.iter().filter_map(of).sum() };
     let failed = failed_requests(seconds);
-    let ended = sum(|s| s.achieved) + failed;
+    let ended = failed + seconds.iter().filter_map(|s| s.achieved).sum::<u64>();
     let is_old = |s: &&SecondEvidence| Duration::from_nanos(now - s.at_ns) > bound;
-    let old: u64 = seconds
-        .iter()
-        .filter(is_old)
-        .filter_map(|s| s.offered)
-        .sum();
+    let old = seconds.iter().filter(is_old);
+    let old: u64 = old.filter_map(|s| s.offered).sum();
     failed + old.saturating_sub(ended) + seconds.iter().map(|s| slow_answers(s, bound)).sum::<u64>()
 }
 

@@ -39,10 +39,8 @@ impl ChangeEffect {
         if old.is_empty() || new.is_empty() {
             return None;
         }
-        let windows = |all: &[WatchedTrial<'_>]| {
-            all.iter()
-                .map(|s| a_second(&s.explanation))
-                .collect::<Vec<_>>()
+        let windows = |all: &[WatchedTrial<'_>]| -> Vec<_> {
+            all.iter().map(|s| a_second(&s.explanation)).collect()
         };
         Some(Self {
             ratio: ratio_interval(&windows(&new), &windows(&old), Statistic::Mean, bootstrap),
@@ -61,14 +59,12 @@ fn watched_trials<'a>(records: &[&'a TrialRecord]) -> Vec<WatchedTrial<'a>> {
     let valid = records.iter().filter(|r| r.verdict.is_evidence());
     let explained = valid.filter_map(|record| {
         let explanation = Explanation::for_trial(record)?;
-        Some(WatchedTrial {
+        (explanation.window.length_ns() >= SECOND).then_some(WatchedTrial {
             record,
             explanation,
         })
     });
-    explained
-        .filter(|s| s.explanation.window.length_ns() >= SECOND)
-        .collect()
+    explained.collect()
 }
 
 fn a_second(explanation: &Explanation) -> Vec<f64> {
@@ -87,10 +83,8 @@ fn side(all: &[WatchedTrial<'_>]) -> EffectSide {
     let pauses = all.iter().flat_map(|s| &s.explanation.pauses);
     let count = pauses.clone().count();
     let time: u64 = all.iter().map(|s| s.explanation.window.length_ns()).sum();
-    let rates: Vec<f64> = all
-        .iter()
-        .filter_map(|s| operation_rate(s.record, s.explanation.window))
-        .collect();
+    let rate = |s: &WatchedTrial<'_>| operation_rate(s.record, s.explanation.window);
+    let rates: Vec<f64> = all.iter().filter_map(rate).collect();
     EffectSide {
         trials: all.len(),
         pauses: count,

@@ -82,11 +82,9 @@ pub fn throttled_spans(
         }
         let throttled = now.throttled.saturating_sub(before.throttled);
         if throttled > 0 {
+            let from = stopped[0].max(now.at.saturating_sub(throttled));
             let found = match cpus {
-                0 => vec![TimeSpan::new(
-                    stopped[0].max(now.at.saturating_sub(throttled)),
-                    now.at,
-                )],
+                0 => vec![TimeSpan::new(from, now.at)],
                 _ => matching_stands(cpu_stands(before, now, &stopped), throttled),
             };
             spans.extend(found.into_iter().filter(|s| s.length_ns() > rule.shortest));
@@ -186,10 +184,8 @@ fn matching_stands(mut stands: Vec<TimeSpan>, sum: u64) -> Vec<TimeSpan> {
     };
     let of = total(best);
     let fitted = |s: TimeSpan| {
-        TimeSpan::new(
-            s.end.saturating_sub(scale_ratio(s.length_ns(), sum, of)),
-            s.end,
-        )
+        let length = scale_ratio(s.length_ns(), sum, of);
+        TimeSpan::new(s.end.saturating_sub(length), s.end)
     };
     chosen(best).map(fitted).collect()
 }
@@ -228,10 +224,7 @@ pub fn phase_locked_spans(
         if growth == 0 {
             return;
         }
-        let (from, to) = (
-            boundaries.boundary_before(before.at),
-            boundaries.boundary_before(now.at),
-        );
+        let [from, to] = [before.at, now.at].map(|at| boundaries.boundary_before(at));
         let stood = longest_stand(before, now, to - from, growth, cpus);
         // Samples that were missed leave several periods in one growth: an even share each.
         let periods = (to - from) / boundaries.period.max(1);
@@ -251,9 +244,8 @@ fn longest_stand(
     cpus: usize,
 ) -> u64 {
     let known = now.per_cpu.len().min(before.per_cpu.len());
-    let mut free: Vec<u64> = (0..known)
-        .map(|cpu| window.saturating_sub(usage_growth(before, now, cpu)))
-        .collect();
+    let free = |cpu| window.saturating_sub(usage_growth(before, now, cpu));
+    let mut free: Vec<u64> = (0..known).map(free).collect();
     if free.is_empty() {
         let used = now.usage.saturating_sub(before.usage);
         return alike_stand(used, window, growth, cpus);

@@ -12,7 +12,6 @@ use crate::span::{TimeSpan, TimeSpans};
 
 /// Shorter pauses are not looked at, ns: the study's limit.
 pub const LONG: u64 = 50_000_000;
-
 pub const TOLD: usize = 10;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,10 +38,8 @@ impl Explanation {
         let sampling = evidence.sampler.edge_error();
         let sampling = u64::try_from(sampling.as_nanos()).unwrap_or(u64::MAX);
         let (seen_by, spans) = long_pauses(evidence, window);
-        let pauses: Vec<Attribution> = spans
-            .into_iter()
-            .map(|span| attribute_pause(span, &sources, sampling))
-            .collect();
+        let attributed = |span| attribute_pause(span, &sources, sampling);
+        let pauses: Vec<Attribution> = spans.into_iter().map(attributed).collect();
         let in_gap = |a: &&Attribution| sources.gaps.within(a.pause).len_ns() > 0;
         Some(Self {
             seen_by,
@@ -59,8 +56,7 @@ impl Explanation {
     }
 
     pub fn of_class(&self, class: PauseClass) -> u64 {
-        let index = PauseClass::ALL.iter().position(|c| *c == class);
-        index.map_or(0, |index| self.class_ns[index])
+        self.class_ns[class as usize]
     }
 
     pub fn class_share(&self, class: PauseClass) -> f64 {
@@ -79,24 +75,21 @@ impl Explanation {
         if self.pauses.is_empty() {
             return format!("No pause over 50 ms in {seconds:.0} s.");
         }
-        let mut classes: Vec<PauseClass> = PauseClass::ALL.into_iter().collect();
+        let mut classes = PauseClass::ALL;
         classes.sort_by_key(|class| std::cmp::Reverse(self.of_class(*class)));
-        let told = classes
-            .iter()
-            .filter(|class| self.class_share(**class) >= 0.005);
-        let shares = told.map(|class| {
+        let mut told = classes.to_vec();
+        told.retain(|class| self.class_share(*class) >= 0.005);
+        let shares = told.iter().map(|class| {
             let percent = 100.0 * self.class_share(*class);
             format!("{percent:.0} % {}", class_words(*class))
         });
+        let shares = shares.collect::<Vec<_>>().join(", ");
+        let all = self.total_ns() as f64 / 1e9;
         let noun = match self.pauses.len() {
             1 => "1 pause".to_owned(),
             n => format!("{n} pauses"),
         };
-        format!(
-            "{noun} over 50 ms in {seconds:.0} s, {:.2} s in all: {}.",
-            self.total_ns() as f64 / 1e9,
-            shares.collect::<Vec<_>>().join(", ")
-        )
+        format!("{noun} over 50 ms in {seconds:.0} s, {all:.2} s in all: {shares}.")
     }
 }
 
@@ -113,13 +106,12 @@ pub fn class_words(class: PauseClass) -> &'static str {
 }
 
 fn explained_window(record: &TrialRecord) -> Option<TimeSpan> {
-    let phases = &record.evidence.phases;
-    let measure = phases.iter().find(|p| p.phase == TrialPhase::Measure);
-    if let Some(measure) = measure {
+    let evidence = &record.evidence;
+    if let Some(measure) = evidence.span_of(TrialPhase::Measure) {
         return Some(TimeSpan::new(measure.start, measure.end));
     }
-    let start = phases.iter().find(|p| p.phase == TrialPhase::Start)?;
-    let end = phases.iter().map(|p| p.end).max()?;
+    let start = evidence.span_of(TrialPhase::Start)?;
+    let end = evidence.phases.iter().map(|p| p.end).max()?;
     Some(TimeSpan::new(start.start, end))
 }
 
@@ -128,14 +120,9 @@ fn long_pauses(evidence: &PauseEvidence, window: TimeSpan) -> (Option<String>, V
         span.length_ns() > LONG && window.start <= span.start && span.start < window.end
     };
     if let Some(application) = &evidence.application {
-        let spans = application
-            .pauses_ns
-            .iter()
-            .map(|(a, b)| TimeSpan::new(*a, *b));
-        return (
-            Some(application.source.clone()),
-            spans.filter(is_told).collect(),
-        );
+        let spans = application.pauses_ns.iter();
+        let spans = spans.map(|(a, b)| TimeSpan::new(*a, *b)).filter(is_told);
+        return (Some(application.source.clone()), spans.collect());
     }
     let sources = evidence.sources();
     let stood: TimeSpans = sources.safepoints.union(&sources.throttled);

@@ -102,13 +102,9 @@ fn is_shown(c: char) -> bool {
 /// Skips the rest of an escape sequence (ECMA-48: CSI ends at 0x40-0x7e, OSC and the other strings
 /// at BEL or ST). A sequence that never ends must not swallow the text: at most 64 characters.
 fn skip_escape(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    let kind = if first == '\u{9b}' {
-        '['
-    } else {
-        match chars.next() {
-            Some(kind) => kind,
-            None => return,
-        }
+    let is_short = first == '\u{9b}';
+    let Some(kind) = is_short.then_some('[').or_else(|| chars.next()) else {
+        return;
     };
     let is_string = matches!(kind, ']' | 'P' | 'X' | '^' | '_');
     if kind != '[' && !is_string {
@@ -120,10 +116,9 @@ fn skip_escape(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>
             return;
         }
         chars.next();
-        let ends = if is_string {
-            c == '\u{7}' || c == '\u{9c}' || c == '\\'
-        } else {
-            ('\u{40}'..='\u{7e}').contains(&c)
+        let ends = match is_string {
+            true => matches!(c, '\u{7}' | '\u{9c}' | '\\'),
+            false => ('\u{40}'..='\u{7e}').contains(&c),
         };
         if ends {
             return;

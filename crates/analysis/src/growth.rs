@@ -154,12 +154,8 @@ struct SoakCycles<'a> {
 
 impl<'a> SoakCycles<'a> {
     fn from_soak(soak: &'a SoakEvidence) -> Self {
-        let within = |phase| {
-            let points = soak.points.iter();
-            points.filter(move |p| p.phase == phase).collect()
-        };
-        let (first, second): (Vec<_>, Vec<_>) =
-            (within(TrialPhase::Measure), within(TrialPhase::Again));
+        let first: Vec<_> = soak.points_in(TrialPhase::Measure).collect();
+        let second: Vec<_> = soak.points_in(TrialPhase::Again).collect();
         // A cycle that had only begun says less than the end of the one before it.
         if second.len() * 2 >= first.len() && !second.is_empty() {
             return Self {
@@ -186,17 +182,13 @@ impl<'a> SoakCycles<'a> {
 
 pub fn judge_soak(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> SoakGrowth {
     let cycles = SoakCycles::from_soak(soak);
-    let soaked = time_under_load(soak);
-    let (requests, rate) = (
-        soak.points.last().map_or(0, |p| p.requests),
-        cycles.response_rate().unwrap_or(0.0),
-    );
+    let soaked = soak.time_under_load();
     let judging = GrowthJudge {
         soak,
         cycles: &cycles,
         ceilings,
         soaked,
-        rate,
+        rate: cycles.response_rate().unwrap_or(0.0),
         seed,
     };
     let mut parts = vec![judging.heap_growth(), judging.native_growth()];
@@ -212,21 +204,9 @@ pub fn judge_soak(soak: &SoakEvidence, ceilings: Ceilings, seed: u64) -> SoakGro
     SoakGrowth {
         verdict: overall_verdict(&parts),
         soaked,
-        requests,
+        requests: soak.points.last().map_or(0, |p| p.requests),
         parts,
     }
-}
-
-fn time_under_load(soak: &SoakEvidence) -> Duration {
-    let of = |phase: TrialPhase| {
-        let mut points = soak.points.iter().filter(|p| p.phase == phase);
-        let first = points.next().map_or(0, |p| p.at_ns);
-        points
-            .next_back()
-            .map_or(0, |p| p.at_ns)
-            .saturating_sub(first)
-    };
-    Duration::from_nanos(of(TrialPhase::Measure) + of(TrialPhase::Again))
 }
 
 fn overall_verdict(parts: &[PartGrowth]) -> GrowthVerdict {
@@ -244,9 +224,8 @@ fn overall_verdict(parts: &[PartGrowth]) -> GrowthVerdict {
         GrowthVerdict::Stable { at_least } => at_least,
         _ => None,
     });
-    GrowthVerdict::Stable {
-        at_least: lasts.min(),
-    }
+    let at_least = lasts.min();
+    GrowthVerdict::Stable { at_least }
 }
 
 struct GrowthJudge<'a> {

@@ -73,17 +73,10 @@ impl HeapLaw {
 
 /// The heap to try next: the cheapest by the law, never outside the probes that passed.
 pub fn choose(law: &HeapLaw, probes: &[HeapProbe], cheapest: f64) -> f64 {
-    let heaps = probes
-        .iter()
-        .map(|p| p.heap)
-        .filter(|heap| *heap > law.live);
-    let (low, high) = heaps.fold((f64::MAX, 0.0_f64), |(low, high), heap| {
-        (low.min(heap), high.max(heap))
-    });
-    if low > high {
-        cheapest
-    } else {
-        cheapest.clamp(low, high)
+    let heaps = || probes.iter().map(|p| p.heap).filter(|h| *h > law.live);
+    match (heaps().reduce(f64::min), heaps().reduce(f64::max)) {
+        (Some(low), Some(high)) => cheapest.clamp(low, high),
+        _ => cheapest,
     }
 }
 

@@ -8,9 +8,11 @@
 //!
 //! [liberty]: docs/sources.md
 
+use std::collections::BTreeSet;
+
 use loadline_sizing::Bytes;
 
-use crate::interval::{Bootstrap, ConfidenceInterval, median, quantile};
+use crate::interval::{Bootstrap, ConfidenceInterval, median};
 use crate::random::RandomStream;
 use crate::record::{Configuration, JvmOption, TrialRecord, TrialVerdict};
 use crate::sli::Sli;
@@ -18,7 +20,6 @@ use crate::usl::{self, Residuals, ScalingModel, ScalingPoint};
 
 /// Throughput this close to the peak is as good: the fewest instances that have it are the knee.
 pub const KNEE: f64 = 0.9;
-
 pub const RESAMPLES: u32 = 400;
 
 /// Totals that differ by at most one part in this many are equal: a seventh of a CPU is written as
@@ -79,11 +80,8 @@ impl ThroughputScaling {
     pub fn inner_error(&self) -> Option<f64> {
         let inner = self.left_out.len().saturating_sub(2);
         let errors = self.left_out.iter().skip(1).take(inner);
-        errors
-            .map(|e| e.map(f64::abs))
-            .collect::<Option<Vec<_>>>()?
-            .into_iter()
-            .reduce(f64::max)
+        let errors: Option<Vec<f64>> = errors.map(|e| e.map(f64::abs)).collect();
+        errors?.into_iter().reduce(f64::max)
     }
 }
 
@@ -130,25 +128,20 @@ pub struct InstanceStudy {
 
 impl InstanceStudy {
     pub fn from_observed(observed: &[ObservedTrial], seed: u64) -> Option<Self> {
-        let mut numbers: Vec<u32> = observed.iter().map(|o| o.instances).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
+        let numbers: BTreeSet<u32> = observed.iter().map(|o| o.instances).collect();
         if numbers.len() < 2 {
             return None;
         }
-        let counts: Vec<InstanceCount> = numbers
-            .iter()
-            .filter_map(|n| summarise_count(*n, observed))
-            .collect();
+        let counts = numbers.iter().filter_map(|n| summarise_count(*n, observed));
+        let counts: Vec<InstanceCount> = counts.collect();
         let is_closed = observed.iter().all(|o| o.is_closed);
         let line = |of: fn(&InstanceCount) -> Option<f64>| {
             let point = |c: &InstanceCount| Some((f64::from(c.instances), of(c)?));
             MemoryLine::fit_points(&counts.iter().filter_map(point).collect::<Vec<_>>())
         };
+        let scaling = || fit_scaling(&counts, observed, seed);
         Some(Self {
-            scaling: is_closed
-                .then(|| fit_scaling(&counts, observed, seed))
-                .flatten(),
+            scaling: is_closed.then(scaling).flatten(),
             rss: line(|c| c.rss),
             pss: line(|c| c.pss),
             is_closed,
@@ -158,18 +151,13 @@ impl InstanceStudy {
 
     pub fn all_studies(records: &[TrialRecord], seed: u64) -> Vec<(Configuration, Self)> {
         let total = families(records, in_total);
-        let studies = if total.iter().any(|f| has_counts(f)) {
-            total
-        } else {
-            families(records, |one, other| {
-                resources_of_each(one) == resources_of_each(other)
-            })
+        let studies = match total.iter().any(|f| has_counts(f)) {
+            true => total,
+            false => families(records, |a, b| resources_of_each(a) == resources_of_each(b)),
         };
         let study = |family: Vec<&TrialRecord>| {
-            let observed: Vec<ObservedTrial> = family
-                .iter()
-                .filter_map(|r| ObservedTrial::from_record(r))
-                .collect();
+            let observed = family.iter().filter_map(|r| ObservedTrial::from_record(r));
+            let observed: Vec<ObservedTrial> = observed.collect();
             let first = family.first()?.configuration.clone();
             Some((first, Self::from_observed(&observed, seed)?))
         };
@@ -178,10 +166,8 @@ impl InstanceStudy {
 }
 
 fn summarise_count(instances: u32, observed: &[ObservedTrial]) -> Option<InstanceCount> {
-    let own: Vec<&ObservedTrial> = observed
-        .iter()
-        .filter(|o| o.instances == instances)
-        .collect();
+    let own = observed.iter().filter(|o| o.instances == instances);
+    let own: Vec<&ObservedTrial> = own.collect();
     let middle = |of: fn(&ObservedTrial) -> Option<f64>| {
         median(&own.iter().filter_map(|o| of(o)).collect::<Vec<_>>())
     };
@@ -200,10 +186,8 @@ fn fit_scaling(
     observed: &[ObservedTrial],
     seed: u64,
 ) -> Option<ThroughputScaling> {
-    let points: Vec<ScalingPoint> = counts
-        .iter()
-        .map(|c| scaling_point(c.instances, c.throughput))
-        .collect();
+    let point = |c: &InstanceCount| scaling_point(c.instances, c.throughput);
+    let points: Vec<ScalingPoint> = counts.iter().map(point).collect();
     let model = ScalingModel::fit_model(&points, Residuals::Log)?;
     let most = points.last()?.n;
     Some(ThroughputScaling {
@@ -249,22 +233,15 @@ fn peak_interval(
         let error = residuals[random.uniform_below(residuals.len())];
         scaling_point(o.instances, modelled(o) * error.exp())
     };
-    let peaks: Vec<f64> = (0..bootstrap.resamples)
-        .filter_map(|_| {
-            let points: Vec<ScalingPoint> = observed.iter().map(&mut drawn).collect();
-            let model = ScalingModel::fit_model(&points, Residuals::Log)?;
-            // Without a peak it lies at an end of the measured range.
-            let grows = model.throughput(most) > model.throughput(1.0);
-            let end = if grows { most } else { 1.0 };
-            Some(model.peak().unwrap_or(end).clamp(1.0, most))
-        })
-        .collect();
-    let tail = (1.0 - bootstrap.confidence) / 2.0;
-    Some(ConfidenceInterval {
-        estimate,
-        low: quantile(&peaks, tail)?,
-        high: quantile(&peaks, 1.0 - tail)?,
-    })
+    let peaks = (0..bootstrap.resamples).filter_map(|_| {
+        let points: Vec<ScalingPoint> = observed.iter().map(&mut drawn).collect();
+        let model = ScalingModel::fit_model(&points, Residuals::Log)?;
+        // Without a peak it lies at an end of the measured range.
+        let grows = model.throughput(most) > model.throughput(1.0);
+        let end = if grows { most } else { 1.0 };
+        Some(model.peak().unwrap_or(end).clamp(1.0, most))
+    });
+    ConfidenceInterval::of_resamples(estimate, peaks.collect(), bootstrap.confidence)
 }
 
 fn families(
@@ -301,11 +278,8 @@ fn in_total(one: &Configuration, other: &Configuration) -> bool {
 }
 
 fn without_resources(configuration: &Configuration) -> Configuration {
-    let is_heap = |o: &JvmOption| {
-        ["-Xms", "-Xmx", "-Xmn"]
-            .iter()
-            .any(|name| o.text.starts_with(name))
-    };
+    let names = ["-Xms", "-Xmx", "-Xmn"];
+    let is_heap = |o: &JvmOption| names.iter().any(|name| o.text.starts_with(name));
     let mut plain = resources_of_each(configuration);
     (plain.cpu, plain.memory) = (None, None);
     // A heap that is cut goes with the memory that is cut.

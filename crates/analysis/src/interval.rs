@@ -14,6 +14,21 @@ pub struct ConfidenceInterval {
 }
 
 impl ConfidenceInterval {
+    /// The percentile interval of resampled values; `None` without any.
+    pub(crate) fn of_resamples(
+        estimate: f64,
+        mut values: Vec<f64>,
+        confidence: f64,
+    ) -> Option<Self> {
+        values.sort_unstable_by(f64::total_cmp);
+        let tail = (1.0 - confidence) / 2.0;
+        (!values.is_empty()).then(|| Self {
+            estimate,
+            low: sorted_quantile(&values, tail),
+            high: sorted_quantile(&values, 1.0 - tail),
+        })
+    }
+
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -75,23 +90,16 @@ pub fn ratio_interval(
     let estimate = statistic.compute_value(&numerator.concat())?
         / statistic.compute_value(&denominator.concat())?;
     let mut random = RandomStream::from_seed(bootstrap.seed);
-    let mut ratios: Vec<f64> = (0..bootstrap.resamples.max(1))
-        .filter_map(|_| {
-            let top = statistic.compute_value(&resample(numerator, &mut random))?;
-            let bottom = statistic.compute_value(&resample(denominator, &mut random))?;
-            Some(top / bottom).filter(|ratio| ratio.is_finite())
-        })
-        .collect();
-    if !estimate.is_finite() || ratios.is_empty() {
+    let ratios = (0..bootstrap.resamples.max(1)).filter_map(|_| {
+        let top = statistic.compute_value(&resample(numerator, &mut random))?;
+        let bottom = statistic.compute_value(&resample(denominator, &mut random))?;
+        Some(top / bottom).filter(|ratio| ratio.is_finite())
+    });
+    let ratios: Vec<f64> = ratios.collect();
+    if !estimate.is_finite() {
         return None;
     }
-    ratios.sort_unstable_by(f64::total_cmp);
-    let tail = (1.0 - bootstrap.confidence) / 2.0;
-    Some(ConfidenceInterval {
-        estimate,
-        low: sorted_quantile(&ratios, tail),
-        high: sorted_quantile(&ratios, 1.0 - tail),
-    })
+    ConfidenceInterval::of_resamples(estimate, ratios, bootstrap.confidence)
 }
 
 fn resample(starts: &[Vec<f64>], random: &mut RandomStream) -> Vec<f64> {
@@ -137,10 +145,9 @@ pub fn failure_upper_bound(failures: u64, starts: u64, confidence: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        if at_most(failures, starts, middle) > risk {
-            low = middle;
-        } else {
-            high = middle;
+        match at_most(failures, starts, middle) > risk {
+            true => low = middle,
+            false => high = middle,
         }
     }
     high

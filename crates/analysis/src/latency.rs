@@ -67,10 +67,8 @@ pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, LatencyError> {
 
 /// The plain form, with as many bytes as it declares: the library allocates those unseen.
 fn unpack_counts(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-    let plain = match bytes
-        .strip_prefix(PACKED)
-        .and_then(|rest| rest.get(LENGTH..))
-    {
+    let packed = bytes.strip_prefix(PACKED);
+    let plain = match packed.and_then(|rest| rest.get(LENGTH..)) {
         Some(packed) => {
             let mut plain = Vec::new();
             let unpacker = ZlibDecoder::new(packed);
@@ -79,15 +77,20 @@ fn unpack_counts(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         }
         None => bytes,
     };
-    let declared = plain
-        .strip_prefix(PLAIN)
-        .and_then(|rest| rest.first_chunk());
+    let counts = plain.strip_prefix(PLAIN);
+    let declared = counts.and_then(|rest| rest.first_chunk());
     let declared = declared.map(|length: &[u8; LENGTH]| u32::from_be_bytes(*length));
     let all = declared.map(|length| (PLAIN.len() + LENGTH + HEAD) as u64 + u64::from(length));
     match all.is_some_and(|all| all <= plain.len() as u64) {
         true => Ok(plain),
         false => Err(io::Error::other("it is no histogram, cut or too large")),
     }
+}
+
+fn rank_of(quantile: Quantile, all: u64) -> u64 {
+    // The tiny step down undoes products such as 0.07 * 100 = 7.000000000000001.
+    let rank = quantile.as_fraction() * all as f64 * (1.0 - 1e-12);
+    (rank.ceil() as u64).max(1)
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -100,16 +103,17 @@ impl Latency {
     /// From the successes' histogram and the number of requests scheduled.
     /// Errors: [`LatencyError::TooMany`] when there are more successes than requests.
     pub fn new(histogram: Histogram<u64>, scheduled: u64) -> Result<Self, LatencyError> {
-        match histogram.len() {
-            recorded if recorded > scheduled => Err(LatencyError::TooMany {
+        let recorded = histogram.len();
+        if recorded > scheduled {
+            return Err(LatencyError::TooMany {
                 recorded,
                 scheduled,
-            }),
-            _ => Ok(Self {
-                histogram,
-                scheduled,
-            }),
+            });
         }
+        Ok(Self {
+            histogram,
+            scheduled,
+        })
     }
 
     /// Latency from the intended send time, of one load phase.
@@ -133,9 +137,8 @@ impl Latency {
     /// Adds the requests of another part of the same load.
     /// Errors: [`LatencyError::Merge`] when its values do not fit into this histogram's range.
     pub fn merge(&mut self, other: &Self) -> Result<(), LatencyError> {
-        self.histogram
-            .add(&other.histogram)
-            .map_err(|error| LatencyError::Merge(error.to_string()))?;
+        let added = self.histogram.add(&other.histogram);
+        added.map_err(|error| LatencyError::Merge(error.to_string()))?;
         self.scheduled += other.scheduled;
         Ok(())
     }
@@ -144,9 +147,7 @@ impl Latency {
     /// to the histogram's three digits. `None` when it lies in requests that failed or never
     /// finished, or nothing was scheduled.
     pub fn quantile(&self, quantile: Quantile) -> Option<Duration> {
-        // The tiny step down undoes products such as 0.07 * 100 = 7.000000000000001.
-        let rank = quantile.as_fraction() * self.scheduled as f64 * (1.0 - 1e-12);
-        self.at_rank((rank.ceil() as u64).max(1))
+        self.at_rank(rank_of(quantile, self.scheduled))
     }
 
     pub fn max(&self) -> Option<Duration> {
@@ -155,8 +156,7 @@ impl Latency {
 
     /// The quantile of the successes only; a separate line in reports, never judged.
     pub fn quantile_of_successes(&self, quantile: Quantile) -> Option<Duration> {
-        let rank = quantile.as_fraction() * self.histogram.len() as f64 * (1.0 - 1e-12);
-        self.at_rank((rank.ceil() as u64).max(1))
+        self.at_rank(rank_of(quantile, self.histogram.len()))
     }
 
     pub fn recorded_values(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {

@@ -70,11 +70,8 @@ fn slope(at: &[f64; 3], index: usize, residuals: &impl Fn(&[f64; 3]) -> Vec<f64>
         parameters[index] += by;
         residuals(&parameters)
     };
-    let (up, down) = (moved(step), moved(-step));
-    up.iter()
-        .zip(&down)
-        .map(|(u, d)| (u - d) / (2.0 * step))
-        .collect()
+    let both = moved(step).into_iter().zip(moved(-step));
+    both.map(|(u, d)| (u - d) / (2.0 * step)).collect()
 }
 
 /// Solves (A + damping · diag A) x = b by elimination; `None` when it has no finite solution.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use crate::record::{SoakEvidence, TrialPhase};
+use crate::record::SoakEvidence;
 
 pub const TRIAL: Duration = Duration::from_secs(20);
 
@@ -94,10 +94,8 @@ impl LaterMemory {
 /// What a soak needed later; `None` where it had no points under load, or saw no longer than a trial.
 /// Anonymous memory, because no limit can take that away; pages of files give way.
 pub fn memory_needed_later(soak: &SoakEvidence) -> Option<LaterMemory> {
-    let is_under_load = |phase| matches!(phase, TrialPhase::Measure | TrialPhase::Again);
-    let points = soak.points.iter().filter(|p| is_under_load(p.phase));
-    let points = points.filter_map(|p| Some((p.at_ns, p.anon?)));
-    let points: Vec<(u64, Bytes)> = points.collect();
+    let points = soak.points_under_load();
+    let points: Vec<(u64, Bytes)> = points.filter_map(|p| Some((p.at_ns, p.anon?))).collect();
     let begin = points.first()?.0;
     let since = |at: u64| Duration::from_nanos(at.saturating_sub(begin));
     let (early, late): (Vec<_>, Vec<_>) = points.iter().partition(|(at, _)| since(*at) <= TRIAL);
@@ -106,10 +104,9 @@ pub fn memory_needed_later(soak: &SoakEvidence) -> Option<LaterMemory> {
     // The first of equals: since then it needed no more.
     let beyond = late.iter().filter(|(_, anon)| *anon > first);
     let (after, most) = beyond.fold((Duration::ZERO, first), |most, (at, anon)| {
-        if *anon > most.1 {
-            (since(*at), *anon)
-        } else {
-            most
+        match *anon > most.1 {
+            true => (since(*at), *anon),
+            false => most,
         }
     });
     Some(LaterMemory { first, most, after })
@@ -118,7 +115,7 @@ pub fn memory_needed_later(soak: &SoakEvidence) -> Option<LaterMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::SoakPoint;
+    use crate::record::{SoakPoint, TrialPhase};
 
     fn point(second: u64, phase: TrialPhase, anon: u64) -> SoakPoint {
         SoakPoint {

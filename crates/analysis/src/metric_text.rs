@@ -130,10 +130,8 @@ fn write_series(name: &str, labels: &[(String, String)]) -> String {
             .replace('"', "\\\"")
             .replace('\n', "\\n")
     };
-    let labels: Vec<String> = labels
-        .iter()
-        .map(|(l, v)| format!("{l}=\"{}\"", escape(v)))
-        .collect();
+    let labels = labels.iter().map(|(l, v)| format!("{l}=\"{}\"", escape(v)));
+    let labels: Vec<String> = labels.collect();
     match labels.is_empty() {
         true => name.to_owned(),
         false => format!("{name}{{{}}}", labels.join(",")),

@@ -57,51 +57,40 @@ pub fn why_too_noisy(
     noise: &NoiseEvidence,
     limits: &NoiseThresholds,
 ) -> Option<(InvalidReason, String)> {
-    let over = |value: Option<f64>, limit: f64| value.filter(|value| *value > limit);
     if let Some(jump) = noise.clock_jump.filter(|jump| *jump > limits.clock_jump) {
         let jump = text::short_duration(jump);
         let reason = format!("the clocks disagreed by {jump}: suspended, or a clock was set");
         return Some((InvalidReason::ClockJump, reason));
     }
-    if let Some(time) = noise
-        .outer_throttled
-        .filter(|time| *time > limits.outer_throttled)
-    {
+    let outer = noise.outer_throttled;
+    if let Some(time) = outer.filter(|time| *time > limits.outer_throttled) {
         let time = text::short_duration(time);
         let reason = format!("a cgroup around loadline was throttled for {time}");
         return Some((InvalidReason::OuterThrottle, reason));
     }
-    let share = |before: &str, value: f64, after: &str, limit: f64| {
+    let share = |who: &str, of: &str, value: Option<f64>, limit: f64| {
+        let value = value.filter(|value| *value > limit)?;
         let value = text::percent_beside(value, limit);
         let limit = text::percent_bound(limit);
-        let reason = format!("{before} {value} {after} (at most {limit})");
-        Some((InvalidReason::Noise, reason))
+        Some(format!("{who} {value} of {of} (at most {limit})"))
     };
-    if let Some(value) = over(noise.steal, limits.steal) {
-        return share("the hypervisor took", value, "of the CPUs", limits.steal);
-    }
-    if let Some(value) = over(noise.foreign_cpu, limits.foreign_cpu) {
-        return share(
-            "other programs used",
-            value,
-            "of the CPUs",
-            limits.foreign_cpu,
-        );
-    }
-    if let Some(value) = over(noise.contention, limits.contention) {
-        return share(
-            "the application waited",
-            value,
-            "of the time for a CPU that others held",
-            limits.contention,
-        );
-    }
-    let swapped = noise.swap_in_pages.filter(|p| *p > limits.swap_in_pages)?;
-    let reason = format!(
-        "the machine swapped in {} pages",
-        text::short_count(swapped)
-    );
-    Some((InvalidReason::Noise, reason))
+    let swapped = || {
+        let pages = noise.swap_in_pages.filter(|p| *p > limits.swap_in_pages)?;
+        let pages = text::short_count(pages);
+        Some(format!("the machine swapped in {pages} pages"))
+    };
+    let held = "the time for a CPU that others held";
+    share("the hypervisor took", "the CPUs", noise.steal, limits.steal)
+        .or_else(|| {
+            let who = "other programs used";
+            share(who, "the CPUs", noise.foreign_cpu, limits.foreign_cpu)
+        })
+        .or_else(|| {
+            let who = "the application waited";
+            share(who, held, noise.contention, limits.contention)
+        })
+        .or_else(swapped)
+        .map(|reason| (InvalidReason::Noise, reason))
 }
 
 #[cfg(test)]

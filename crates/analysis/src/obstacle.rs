@@ -4,6 +4,7 @@
 //! in the second with the slowest requests ([`crate::explain`]), or the counters. Only causes that
 //! the record shows are named; everything else is [`MissCause::Unknown`].
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -87,9 +88,8 @@ pub fn find_flat_misses<'a>(
     let trials: Vec<_> = trials.filter_map(at).collect();
     let is_tested =
         |t: &TrialRecord| matches!(t.purpose, TrialPurpose::Confirm | TrialPurpose::Prove);
-    let passed = trials
-        .iter()
-        .filter(|(_, t)| is_tested(t) && t.verdict == TrialVerdict::Pass);
+    let is_passed = |t: &TrialRecord| is_tested(t) && t.verdict == TrialVerdict::Pass;
+    let passed = trials.iter().filter(|(_, t)| is_passed(t));
     let from = passed.map(|(size, _)| *size).min()?;
     let to = trials.iter().map(|(size, _)| *size).max()?;
     let tested = |least: Bytes| trials.iter().filter(move |(size, _)| *size >= least);
@@ -99,10 +99,8 @@ pub fn find_flat_misses<'a>(
     if !is_mixed || (to.as_bytes() as f64) < SPREAD * from.as_bytes() as f64 {
         return None;
     }
-    let those: Vec<&TrialRecord> = tested(from)
-        .map(|(_, t)| *t)
-        .filter(|t| missed(t))
-        .collect();
+    let those = tested(from).map(|(_, t)| *t).filter(|t| missed(t));
+    let those: Vec<&TrialRecord> = those.collect();
     let (causes, example) = count_causes(&those)?;
     Some(FlatMisses {
         from,
@@ -115,15 +113,12 @@ pub fn find_flat_misses<'a>(
 }
 
 fn count_causes(missed: &[&TrialRecord]) -> Option<(Vec<(MissCause, u64)>, String)> {
-    let mut causes: Vec<(MissCause, u64)> = Vec::new();
+    let mut counted: BTreeMap<MissCause, u64> = BTreeMap::new();
     for record in missed {
-        let cause = cause(record);
-        match causes.iter_mut().find(|(known, _)| *known == cause) {
-            Some((_, count)) => *count += 1,
-            None => causes.push((cause, 1)),
-        }
+        *counted.entry(cause(record)).or_default() += 1;
     }
-    causes.sort_by_key(|(cause, count)| (std::cmp::Reverse(*count), *cause));
+    let mut causes: Vec<(MissCause, u64)> = counted.into_iter().collect();
+    causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let (most, _) = causes.first()?;
     let example = missed.iter().find(|record| cause(record) == *most)?;
     Some((causes, example.id.clone()))
@@ -151,9 +146,8 @@ fn slowest_wait(second: &SecondEvidence) -> Duration {
 /// second is that in which the requests ended: the pause may have begun before.
 fn pause_cause(record: &TrialRecord, second: &SecondEvidence) -> Option<MissCause> {
     let waited = slowest_wait(second);
-    let begin = second
-        .at_ns
-        .saturating_sub(1_000_000_000 + waited.as_nanos() as u64);
+    let before = 1_000_000_000 + waited.as_nanos() as u64;
+    let begin = second.at_ns.saturating_sub(before);
     let explanation = Explanation::for_trial(record)?;
     let near = |a: &&Attribution| a.pause.start < second.at_ns && a.pause.end > begin;
     let longest = explanation.pauses.iter().filter(near);

@@ -18,7 +18,6 @@ use crate::wire;
 
 /// What Fargate on EKS adds to a pod's memory for its own agents.
 pub const EKS_OVERHEAD: Bytes = Bytes::from_mib(256);
-
 const AUTOPILOT_GIB_PER_CPU: f64 = 6.5;
 
 /// GKE Autopilot bills CPUs in steps of this many thousandths.
@@ -27,7 +26,6 @@ const AUTOPILOT_STEP: u32 = 250;
 /// The provider of a list with runner classes: each is a size, and its jobs are billed by started
 /// minutes (docs.github.com, "About billing for GitHub Actions").
 const RUNNERS: &str = "github-actions";
-
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What one run costs in a size that holds it.
@@ -110,45 +108,26 @@ enum BilledSizes {
     Runners,
 }
 
+use BilledSizes::{AzureContainerApps, Fargate, FargateOnEks, GkeAutopilot, OwnNodes, Runners};
+
+const SPOT: &str = "gke-autopilot-spot";
+const X86: &str = "x86_64";
+
+/// Name, provider in the price list, architecture.
 const NAMES: [(&str, &str, &str, BilledSizes); 8] = [
-    ("fargate", "aws-fargate", "x86_64", BilledSizes::Fargate),
-    ("fargate-arm", "aws-fargate", "arm64", BilledSizes::Fargate),
-    (
-        "fargate-eks",
-        "aws-fargate",
-        "x86_64",
-        BilledSizes::FargateOnEks,
-    ),
-    (
-        "gke-autopilot",
-        "gke-autopilot",
-        "x86_64",
-        BilledSizes::GkeAutopilot,
-    ),
-    (
-        "gke-autopilot-spot",
-        "gke-autopilot-spot",
-        "x86_64",
-        BilledSizes::GkeAutopilot,
-    ),
+    ("fargate", "aws-fargate", X86, Fargate),
+    ("fargate-arm", "aws-fargate", "arm64", Fargate),
+    ("fargate-eks", "aws-fargate", X86, FargateOnEks),
+    ("gke-autopilot", "gke-autopilot", X86, GkeAutopilot),
+    (SPOT, SPOT, X86, GkeAutopilot),
     (
         "azure-container-apps",
         "azure-container-apps-active",
-        "x86_64",
-        BilledSizes::AzureContainerApps,
+        X86,
+        AzureContainerApps,
     ),
-    (
-        "own-nodes",
-        "opencost-default",
-        "x86_64",
-        BilledSizes::OwnNodes,
-    ),
-    (
-        "own-nodes-spot",
-        "opencost-default-spot",
-        "x86_64",
-        BilledSizes::OwnNodes,
-    ),
+    ("own-nodes", "opencost-default", X86, OwnNodes),
+    ("own-nodes-spot", "opencost-default-spot", X86, OwnNodes),
 ];
 
 impl Offer {
@@ -159,10 +138,8 @@ impl Offer {
             known: offer_names(),
         })?;
         let prices = parse_prices(BUILT_IN)?;
-        let offered: Vec<Price> = prices
-            .into_iter()
-            .filter(|p| p.provider == *provider && p.arch == *arch)
-            .collect();
+        let is_offered = |p: &Price| p.provider == *provider && p.arch == *arch;
+        let offered = prices.into_iter().filter(is_offered).collect();
         let price = in_region(name, offered, region)?;
         Self::new(name, price, *sizes)
     }
@@ -173,13 +150,11 @@ impl Offer {
     pub fn of_list(name: &str, text: &str, region: Option<&str>) -> Result<Self, OfferError> {
         let price = in_region(name, parse_prices(text)?, region)?;
         // A list of a known provider keeps the sizes that the provider bills.
-        let known = NAMES
-            .iter()
-            .find(|(_, provider, ..)| *provider == price.provider);
-        let sizes = match known {
+        let mut names = NAMES.iter();
+        let sizes = match names.find(|(_, provider, ..)| *provider == price.provider) {
             Some((.., sizes)) => *sizes,
-            None if price.provider == RUNNERS => BilledSizes::Runners,
-            None => BilledSizes::OwnNodes,
+            None if price.provider == RUNNERS => Runners,
+            None => OwnNodes,
         };
         Self::new(name, price, sizes)
     }
@@ -190,7 +165,7 @@ impl Offer {
             name: name.to_owned(),
             price,
             billables: listed.clone(),
-            bills_any_memory: sizes == BilledSizes::OwnNodes,
+            bills_any_memory: sizes == OwnNodes,
             sizes,
             listed,
         })
@@ -202,27 +177,22 @@ impl Offer {
     pub fn with_sizes(self, sizes: &[InstanceSize]) -> Result<Self, OfferError> {
         if sizes.is_empty() {
             return match self.sizes {
-                BilledSizes::Runners => Err(OfferError::NoClasses { name: self.name }),
+                Runners => Err(OfferError::NoClasses { name: self.name }),
                 _ => Ok(self),
             };
         }
-        let billable = |limits: &InstanceSize| match self.sold_for(*limits) {
-            Some(billed) => Ok(BillableSize {
-                limits: *limits,
-                billed,
-            }),
-            None => Err(OfferError::NotSold {
+        let largest = self.listed.iter().map(|b| b.limits).max();
+        let billable = |limits: &InstanceSize| {
+            let limits = *limits;
+            let billed = self.sold_for(limits).ok_or_else(|| OfferError::NotSold {
                 name: self.name.clone(),
-                size: *limits,
-                largest: self
-                    .listed
-                    .iter()
-                    .map(|b| b.limits)
-                    .max()
-                    .unwrap_or(*limits),
-            }),
+                size: limits,
+                largest: largest.unwrap_or(limits),
+            })?;
+            Ok(BillableSize { limits, billed })
         };
-        let billables = sizes.iter().map(billable).collect::<Result<_, _>>()?;
+        let billables = sizes.iter().map(billable);
+        let billables = billables.collect::<Result<_, OfferError>>()?;
         Ok(Self { billables, ..self })
     }
 
@@ -238,13 +208,7 @@ impl Offer {
         let hours = billed_time.as_secs_f64() / 3600.0;
         let sizes: Vec<InstanceSize> = match self.billables == self.listed {
             true => vec![self.billed_size(limits)],
-            false => {
-                let choice = self.billables.iter();
-                let holds = |b: &&BillableSize| {
-                    b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory
-                };
-                choice.filter(holds).map(|b| b.billed).collect()
-            }
+            false => holding(&self.billables, limits).collect(),
         };
         let price = |billed: InstanceSize| RunPrice {
             offer: self.name.clone(),
@@ -266,13 +230,9 @@ impl Offer {
             unit.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX))
         };
         match self.sizes {
-            BilledSizes::Runners => started(MINUTE),
-            BilledSizes::Fargate | BilledSizes::FargateOnEks => {
-                started(Duration::from_secs(1)).max(MINUTE)
-            }
-            BilledSizes::GkeAutopilot | BilledSizes::AzureContainerApps | BilledSizes::OwnNodes => {
-                started(Duration::from_secs(1))
-            }
+            Runners => started(MINUTE),
+            Fargate | FargateOnEks => started(Duration::from_secs(1)).max(MINUTE),
+            GkeAutopilot | AzureContainerApps | OwnNodes => started(Duration::from_secs(1)),
         }
     }
 
@@ -284,17 +244,24 @@ impl Offer {
 
     fn sold_for(&self, limits: InstanceSize) -> Option<InstanceSize> {
         match self.sizes {
-            BilledSizes::OwnNodes | BilledSizes::Runners => return Some(limits),
-            BilledSizes::GkeAutopilot => return Some(autopilot(limits)),
-            BilledSizes::Fargate | BilledSizes::FargateOnEks | BilledSizes::AzureContainerApps => {}
+            OwnNodes | Runners => return Some(limits),
+            GkeAutopilot => return Some(autopilot(limits)),
+            Fargate | FargateOnEks | AzureContainerApps => {}
         }
-        let holds =
-            |b: &&BillableSize| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
-        let holding = self.listed.iter().filter(holds).map(|b| b.billed);
         let price = |size: &InstanceSize| self.price.per_hour(*size);
         // Where nothing costs anything, the smallest.
-        holding.min_by(|a, b| price(a).total_cmp(&price(b)).then(a.cmp(b)))
+        holding(&self.listed, limits).min_by(|a, b| price(a).total_cmp(&price(b)).then(a.cmp(b)))
     }
+}
+
+/// What is billed for the sizes that hold these limits.
+fn holding(
+    sizes: &[BillableSize],
+    limits: InstanceSize,
+) -> impl Iterator<Item = InstanceSize> + '_ {
+    let holds =
+        move |b: &&BillableSize| b.limits.cpu >= limits.cpu && b.limits.memory >= limits.memory;
+    sizes.iter().filter(holds).map(|b| b.billed)
 }
 
 /// What GKE Autopilot makes of a request (general purpose): CPUs in steps of a quarter, and 1 to
@@ -304,10 +271,8 @@ fn autopilot(limits: InstanceSize) -> InstanceSize {
     let millis = limits.cpu.as_millis().max(for_memory).max(1);
     let cpu = Cpus::from_millis(millis.div_ceil(AUTOPILOT_STEP) * AUTOPILOT_STEP);
     let least = Bytes::from_gib(1).mul_ratio(u64::from(cpu.as_millis()), 1000);
-    InstanceSize {
-        cpu,
-        memory: limits.memory.max(least),
-    }
+    let memory = limits.memory.max(least);
+    InstanceSize { cpu, memory }
 }
 
 pub fn offer_names() -> String {
@@ -326,40 +291,26 @@ fn in_region(name: &str, offered: Vec<Price>, region: Option<&str>) -> Result<Pr
     offered.into_iter().find(is_wanted).ok_or(error)
 }
 
-impl BillableSize {
-    fn as_it_is(size: InstanceSize) -> Self {
-        Self {
-            limits: size,
-            billed: size,
-        }
-    }
-}
-
 impl BilledSizes {
     fn billables(self) -> Result<Vec<BillableSize>, DataError> {
-        let plain = |text| -> Result<Vec<BillableSize>, DataError> {
-            let sizes = parse_lattice(text)?;
-            Ok(sizes.into_iter().map(BillableSize::as_it_is).collect())
+        let billed = match self {
+            Self::Fargate | Self::FargateOnEks => parse_lattice(FARGATE)?,
+            Self::GkeAutopilot => parse_lattice(GKE_AUTOPILOT)?,
+            Self::OwnNodes | Self::Runners => parse_lattice(OWN_NODES)?,
+            Self::AzureContainerApps => price::azure_container_apps(),
         };
-        match self {
-            Self::Fargate => plain(FARGATE),
-            Self::GkeAutopilot => plain(GKE_AUTOPILOT),
-            Self::OwnNodes | Self::Runners => plain(OWN_NODES),
-            Self::AzureContainerApps => Ok(price::azure_container_apps()
-                .into_iter()
-                .map(BillableSize::as_it_is)
-                .collect()),
-            Self::FargateOnEks => Ok(parse_lattice(FARGATE)?
-                .into_iter()
-                .map(|billed| BillableSize {
-                    limits: InstanceSize {
-                        memory: billed.memory.saturating_sub(EKS_OVERHEAD),
-                        ..billed
-                    },
-                    billed,
-                })
-                .collect()),
-        }
+        let overhead = match self {
+            Self::FargateOnEks => EKS_OVERHEAD,
+            _ => Bytes::from_bytes(0),
+        };
+        let billable = |billed: InstanceSize| BillableSize {
+            limits: InstanceSize {
+                memory: billed.memory.saturating_sub(overhead),
+                ..billed
+            },
+            billed,
+        };
+        Ok(billed.into_iter().map(billable).collect())
     }
 }
 

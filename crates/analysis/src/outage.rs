@@ -15,6 +15,7 @@ use crate::latency::{self, Latency, LatencyError};
 use crate::record::{DueEvidence, Evidence, LinkSecond, LoadEvidence, OutageEvidence, TrialPhase};
 use crate::slo::{Objective, OutageObjective, Slo};
 use crate::text;
+use crate::verdict::judged_latency;
 
 /// So many requests beyond a percentile, at least, has a stretch of time that says whether it held:
 /// one slow request is none.
@@ -41,14 +42,17 @@ impl CourseSection {
 
     /// Share of requests without a good answer, in [0, 1]; `None` without requests.
     pub fn error_share(&self) -> Option<f64> {
-        let all = self.scheduled();
-        (all > 0).then(|| self.failed as f64 / all as f64)
+        self.per_request(self.failed)
     }
 
     /// Dependency requests per request of the load; `None` without requests.
     pub fn asked_each(&self) -> Option<f64> {
+        self.per_request(self.asked)
+    }
+
+    fn per_request(&self, count: u64) -> Option<f64> {
         let all = self.scheduled();
-        (all > 0).then(|| self.asked as f64 / all as f64)
+        (all > 0).then(|| count as f64 / all as f64)
     }
 }
 
@@ -70,24 +74,17 @@ impl OutageCourse {
         let Some((from, to)) = outage_span(&evidence.outages) else {
             return Ok(None);
         };
-        let measured = evidence
-            .load
-            .iter()
-            .find(|l| l.phase == TrialPhase::Measure);
+        let measured = evidence.load_in(TrialPhase::Measure).next();
         let Some(load) = measured.filter(|load| !load.by_second.is_empty()) else {
             return Ok(None);
         };
-        let seconds: Vec<Latency> = load
-            .by_second
-            .iter()
-            .map(outcome_latency)
-            .collect::<Result<_, _>>()?;
+        let seconds = load.by_second.iter().map(outcome_latency);
+        let seconds = seconds.collect::<Result<Vec<Latency>, _>>()?;
         let links = link_counts(evidence);
         let part = |from: usize, to: usize| course_section(&seconds, &links, from, to);
-        let (from, to) = (
-            whole_seconds(from).min(seconds.len()),
-            whole_up(to).min(seconds.len()),
-        );
+        let from = whole_seconds(from).min(seconds.len());
+        let to_end = whole_seconds(to) + usize::from(to.subsec_nanos() > 0);
+        let to = to_end.min(seconds.len());
         let stretch = stretch(slo, load);
         let mut after = to..seconds.len();
         let recovered = after.find(|begin| holds_from(*begin, stretch, &seconds, slo));
@@ -114,15 +111,9 @@ fn whole_seconds(time: Duration) -> usize {
     usize::try_from(time.as_secs()).unwrap_or(usize::MAX)
 }
 
-fn whole_up(time: Duration) -> usize {
-    whole_seconds(time) + usize::from(time.subsec_nanos() > 0)
-}
-
 fn outcome_latency(second: &DueEvidence) -> Result<Latency, LatencyError> {
-    Latency::new(
-        latency::decode_histogram(&second.latency)?,
-        second.ok + second.failed,
-    )
+    let answered = latency::decode_histogram(&second.latency)?;
+    Latency::new(answered, second.ok + second.failed)
 }
 
 fn link_counts(evidence: &Evidence) -> Vec<u64> {
@@ -165,12 +156,7 @@ fn stretch(slo: &Slo, load: &LoadEvidence) -> usize {
     let beyond = |objective: &Objective| match objective {
         Objective::Latency { quantile, .. } => Some(1.0 - quantile.as_fraction()),
         Objective::Errors { bound } => Some(*bound),
-        Objective::MaxLatency { .. }
-        | Objective::Start { .. }
-        | Objective::Jvm(_)
-        | Objective::Run(_)
-        | Objective::Metric(_)
-        | Objective::LoadPasses { .. } => None,
+        _ => None,
     };
     let least = slo.objectives.iter().filter_map(beyond).fold(1.0, f64::min);
     let rate = load.scheduled as f64 / load.duration.as_secs_f64().max(1.0);
@@ -189,17 +175,14 @@ fn holds_from(begin: usize, stretch: usize, seconds: &[Latency], slo: &Slo) -> b
 
 fn keeps_slo(latency: &Latency, slo: &Slo) -> bool {
     let measured = |objective: &Objective| match objective {
-        Objective::Latency { quantile, .. } => latency.quantile(*quantile).map(|d| d.as_secs_f64()),
-        Objective::MaxLatency { .. } => latency.max().map(|d| d.as_secs_f64()),
+        Objective::Latency { .. } | Objective::MaxLatency { .. } => {
+            judged_latency(*objective, latency).map(|d| d.as_secs_f64())
+        }
         Objective::Errors { .. } => {
             let failed = latency.scheduled() - latency.succeeded();
             Some(failed as f64 / latency.scheduled().max(1) as f64)
         }
-        Objective::Start { .. }
-        | Objective::Jvm(_)
-        | Objective::Run(_)
-        | Objective::Metric(_)
-        | Objective::LoadPasses { .. } => Some(0.0),
+        _ => Some(0.0),
     };
     slo.objectives.iter().all(|o| o.is_met(measured(o)))
 }
@@ -215,11 +198,8 @@ pub fn without_outage(
     let before = &course.before;
     let length = Duration::from_secs(before.seconds.1 as u64);
     let ok = before.latency.succeeded();
-    for load in calm
-        .load
-        .iter_mut()
-        .filter(|l| l.phase == TrialPhase::Measure)
-    {
+    let is_judged = |phase: TrialPhase| phase == TrialPhase::Measure;
+    for load in calm.load.iter_mut().filter(|l| is_judged(l.phase)) {
         load.duration = length;
         load.scheduled = before.scheduled();
         load.ok = ok;
@@ -229,19 +209,10 @@ pub fn without_outage(
         load.latency = latency::encode_histogram(before.latency.histogram())?;
         load.by_request.clear();
     }
-    let measured = evidence
-        .phases
-        .iter()
-        .find(|p| p.phase == TrialPhase::Measure);
-    let end = measured.map_or(u64::MAX, |p| {
-        p.start.saturating_add(length.as_nanos() as u64)
-    });
+    let begin = evidence.span_of(TrialPhase::Measure).map(|p| p.start);
+    let end = begin.map_or(u64::MAX, |at| at.saturating_add(length.as_nanos() as u64));
     calm.seconds.retain(|second| second.at_ns <= end);
-    for phase in calm
-        .phases
-        .iter_mut()
-        .filter(|p| p.phase == TrialPhase::Measure)
-    {
+    for phase in calm.phases.iter_mut().filter(|p| is_judged(p.phase)) {
         phase.end = phase.end.min(end);
     }
     Ok(calm)
@@ -250,52 +221,41 @@ pub fn without_outage(
 pub fn judge_objectives(course: &OutageCourse, slo: &Slo) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut broken) = (Vec::new(), Vec::new());
     for objective in &slo.outage {
-        let (is_kept, said) = match objective {
-            OutageObjective::Recovers { bound } => match course.recovered {
-                Some(time) if time.is_zero() => {
-                    (true, format!("it recovered at once ({objective})"))
-                }
-                Some(time) => (
-                    time < *bound,
-                    format!(
-                        "it recovered within {} ({objective})",
-                        text::duration_beside(time, *bound)
-                    ),
-                ),
-                None if course.after.scheduled() == 0 => (
-                    false,
-                    format!("no request was due after the outage: it cannot be told ({objective})"),
-                ),
-                None => (
-                    false,
-                    format!(
-                        "it did not recover in the {} s after the outage ({objective})",
-                        course.after.seconds.1 - course.after.seconds.0
-                    ),
-                ),
-            },
+        let (is_kept, said) = match *objective {
+            OutageObjective::Recovers { bound } => judge_recovery(course, bound),
             OutageObjective::Errors { bound } => match course.during.error_share() {
                 Some(share) => {
-                    let shown = text::percent_beside(share, *bound);
-                    (
-                        share < *bound,
-                        format!("errors during the outage {shown} ({objective})"),
-                    )
+                    let shown = text::percent_beside(share, bound);
+                    (share < bound, format!("errors during the outage {shown}"))
                 }
-                None => (
-                    false,
-                    format!(
-                        "no request was due during the outage: it cannot be told ({objective})"
-                    ),
-                ),
+                None => (false, nothing_due("during")),
             },
         };
-        match is_kept {
-            true => kept.push(said),
-            false => broken.push(said),
-        }
+        let list = if is_kept { &mut kept } else { &mut broken };
+        list.push(format!("{said} ({objective})"));
     }
     (kept, broken)
+}
+
+fn judge_recovery(course: &OutageCourse, bound: Duration) -> (bool, String) {
+    let CourseSection { seconds, .. } = course.after;
+    match course.recovered {
+        Some(time) if time.is_zero() => (true, "it recovered at once".to_owned()),
+        Some(time) => {
+            let shown = text::duration_beside(time, bound);
+            (time < bound, format!("it recovered within {shown}"))
+        }
+        None if course.after.scheduled() == 0 => (false, nothing_due("after")),
+        None => {
+            let waited = seconds.1 - seconds.0;
+            let said = format!("it did not recover in the {waited} s after the outage");
+            (false, said)
+        }
+    }
+}
+
+fn nothing_due(when: &str) -> String {
+    format!("no request was due {when} the outage: it cannot be told")
 }
 
 #[cfg(test)]

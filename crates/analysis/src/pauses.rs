@@ -20,9 +20,8 @@ pub const KEPT: usize = 10_000;
 
 pub fn no_room(lists: &[(&str, u64)]) -> Option<String> {
     let lacking = lists.iter().filter(|(_, lost)| *lost > 0);
-    let told: Vec<String> = lacking
-        .map(|(what, lost)| format!("{lost} {what}"))
-        .collect();
+    let told = lacking.map(|(what, lost)| format!("{lost} {what}"));
+    let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| {
         format!(
             "{} found no room in the record, which keeps {KEPT} of each, those of the measure phase first: counts and sums are of all, but `explain` cannot give this cause to pauses that come later",
@@ -132,11 +131,11 @@ impl PauseEvidence {
             |pairs: &[(u64, u64)]| pairs.iter().map(|(a, b)| TimeSpan::new(*a, *b)).collect();
         let safepoints = self.safepoints_ns.iter();
         let reaching = safepoints.clone();
+        let reaching =
+            reaching.map(|(a, b, sync)| TimeSpan::new(*a, a.saturating_add(*sync).min(*b)));
         PauseSources {
             safepoints: safepoints.map(|(a, b, _)| TimeSpan::new(*a, *b)).collect(),
-            reaching: reaching
-                .map(|(a, b, sync)| TimeSpan::new(*a, a.saturating_add(*sync).min(*b)))
-                .collect(),
+            reaching: reaching.collect(),
             throttled: spans(&self.throttled_ns),
             partly: spans(&self.partly_throttled_ns),
             allocation_stalls: spans(&self.stalls_ns),

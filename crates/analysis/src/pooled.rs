@@ -106,20 +106,17 @@ pub fn pool_percentiles(starts: &[&TrialRecord]) -> Vec<PooledPercentile> {
         return Vec::new();
     };
     // A start without a readable histogram has no requests here; the report names it.
-    let measured = starts
-        .iter()
-        .map(|t| MeasuredLoad::from_evidence(&t.evidence));
-    let measured: Vec<MeasuredLoad> = measured.filter_map(|m| m.ok().flatten()).collect();
-    let judged = bounded_percentiles(&first.slo).into_iter();
-    judged
-        .filter_map(|(percentile, objective)| {
-            let latencies = measured.iter().filter_map(|m| match &percentile.request {
-                Some(name) => m.request_named(name).map(|request| &request.latency),
-                None => Some(&m.latency),
-            });
-            judge_percentile(&percentile, objective, &latencies.collect::<Vec<_>>())
-        })
-        .collect()
+    let load = |t: &&TrialRecord| MeasuredLoad::from_evidence(&t.evidence).ok().flatten();
+    let measured: Vec<MeasuredLoad> = starts.iter().filter_map(load).collect();
+    let judged = |(percentile, objective): (SloPercentile, Objective)| {
+        let latencies = measured.iter().filter_map(|m| match &percentile.request {
+            Some(name) => m.request_named(name).map(|request| &request.latency),
+            None => Some(&m.latency),
+        });
+        judge_percentile(&percentile, objective, &latencies.collect::<Vec<_>>())
+    };
+    let bounded = bounded_percentiles(&first.slo).into_iter();
+    bounded.filter_map(judged).collect()
 }
 
 fn judge_percentile(
@@ -214,21 +211,16 @@ impl PooledPercentile {
         let Objective::Latency { quantile, bound } = self.objective else {
             return String::new();
         };
-        let percentile = SloPercentile {
-            request: self.request.clone(),
-            quantile,
-        };
+        let request = self.request.clone();
+        let percentile = SloPercentile { request, quantile };
         let of_one = percentile.beyond(self.requests_of_a_start as f64);
         let time = |seconds: Option<f64>| match seconds {
             Some(seconds) => self.objective.show_measured(seconds),
             None => "in requests that failed".to_owned(),
         };
+        let (low, high) = (time(self.low), time(self.high));
         let interval = match self.starts >= FEWEST as u64 {
-            true => format!(
-                " (95 % confidence: {} to {})",
-                time(self.low),
-                time(self.high)
-            ),
+            true => format!(" (95 % confidence: {low} to {high})"),
             false => String::new(),
         };
         format!(

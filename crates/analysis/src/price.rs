@@ -23,11 +23,8 @@ pub fn size_weight(cpus: f64, memory: Bytes) -> f64 {
 }
 
 pub const STALE_AFTER_DAYS: i64 = 180;
-
 pub const BUILT_IN: &str = include_str!("../data/prices.csv");
-
 pub const FARGATE: &str = include_str!("../data/fargate-lattice.csv");
-
 pub const GKE_AUTOPILOT: &str = include_str!("../data/gke-autopilot-lattice.csv");
 
 /// Sizes worth asking for on nodes of one's own, where any size can be had.
@@ -142,37 +139,27 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
             hint: PRICE_COLUMNS,
         };
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-        let [
-            provider,
-            region,
-            arch,
-            vcpu,
-            gib,
-            cluster,
-            million,
-            source,
-            licence,
-            date,
-        ] = fields[..]
-        else {
+        // As PRICE_COLUMNS names them.
+        let Ok(fields) = <[&str; 10]>::try_from(fields.as_slice()) else {
             return Err(error(format!("{} fields instead of 10", fields.len())));
         };
-        let money = |text: &str| {
-            let value = text.parse::<f64>().ok();
+        let text = |column: usize| fields[column].to_owned();
+        let money = |column: usize| {
+            let value = fields[column].parse::<f64>().ok();
             let value = value.filter(|value| value.is_finite() && *value >= 0.0);
-            value.ok_or_else(|| error(format!("`{text}` is not a price")))
+            value.ok_or_else(|| error(format!("`{}` is not a price", fields[column])))
         };
         Ok(Price {
-            provider: provider.to_owned(),
-            region: region.to_owned(),
-            arch: arch.to_owned(),
-            vcpu_hour: money(vcpu)?,
-            gib_hour: money(gib)?,
-            cluster_hour: money(cluster)?,
-            million_requests: money(million)?,
-            source: source.to_owned(),
-            licence: licence.to_owned(),
-            date: date.to_owned(),
+            provider: text(0),
+            region: text(1),
+            arch: text(2),
+            vcpu_hour: money(3)?,
+            gib_hour: money(4)?,
+            cluster_hour: money(5)?,
+            million_requests: money(6)?,
+            source: text(7),
+            licence: text(8),
+            date: text(9),
         })
     };
     csv_rows(text).map(parse).collect()

@@ -72,12 +72,8 @@ pub enum ProofStanding {
 /// `tests/size_error_rates.rs`.
 pub fn judge_starts(wanted: u32, count: ProofCount, is_doubted: bool) -> ProofStanding {
     let each = STARTS_PER_FAILURE as u32;
-    let ProofCount {
-        passes,
-        misses,
-        not_measured,
-    } = count;
-    let starts = passes + misses + not_measured;
+    let (misses, not_measured) = (count.misses, count.not_measured);
+    let starts = count.passes + misses + not_measured;
     if misses > 1 && misses * each > starts {
         return ProofStanding::Refuted;
     }
@@ -123,18 +119,17 @@ fn is_zero(count: &u64) -> bool {
 }
 
 pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
-    let proofs = trials
-        .iter()
-        .filter(|t| t.purpose == TrialPurpose::Prove && t.configuration.memory == Some(size));
+    let is_own =
+        |t: &&TrialRecord| t.purpose == TrialPurpose::Prove && t.configuration.memory == Some(size);
+    let proofs = trials.iter().filter(is_own);
     let (counted, not): (Vec<_>, Vec<_>) = proofs.partition(|t| t.verdict.is_evidence());
-    let failures: Vec<_> = counted
+    let failed = counted.iter().filter(|t| t.verdict != TrialVerdict::Pass);
+    let failures = failed.map(|t| (t.id.clone(), t.reason.to_string()));
+    let failures: Vec<_> = failures.collect();
+    let missed = counted
         .iter()
-        .filter(|t| t.verdict != TrialVerdict::Pass)
-        .map(|t| (t.id.clone(), t.reason.to_string()))
-        .collect();
-    let blind = counted
-        .iter()
-        .filter(|t| t.verdict == TrialVerdict::SloMiss && !lacked_memory(t));
+        .filter(|t| t.verdict == TrialVerdict::SloMiss);
+    let blind = missed.filter(|t| !lacked_memory(t));
     let starts = counted.len() as u64;
     Proof {
         blind_misses: blind.count() as u64,
@@ -144,10 +139,7 @@ pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
         failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
         failures,
         pooled: pool_percentiles(&counted),
-        distances: match squeezed(trials) {
-            Some(found) => distances(&counted, Some(found)),
-            None => Vec::new(),
-        },
+        distances: squeezed(trials).map_or(Vec::new(), |found| distances(&counted, Some(found))),
     }
 }
 
@@ -188,12 +180,9 @@ impl Proof {
         if self.starts == 0 {
             return format!("not tested: no fresh start ran at this size{not_measured}");
         }
-        format!(
-            "{} of {} fresh starts failed; {}{not_measured}",
-            self.starts - self.passes,
-            self.starts,
-            could_still(self.failure_upper_bound),
-        )
+        let (failed, all) = (self.starts - self.passes, self.starts);
+        let could = could_still(self.failure_upper_bound);
+        format!("{failed} of {all} fresh starts failed; {could}{not_measured}")
     }
 }
 
@@ -206,11 +195,8 @@ pub fn one_in(share: f64) -> String {
 
 /// What starts do not exclude: `up to 1 in 7 could still (95 % confidence)`.
 pub fn could_still(failure_upper_bound: f64) -> String {
-    format!(
-        "up to {} could still ({} confidence)",
-        one_in(failure_upper_bound),
-        text::short_percent(CONFIDENCE),
-    )
+    let (share, sure) = (one_in(failure_upper_bound), text::short_percent(CONFIDENCE));
+    format!("up to {share} could still ({sure} confidence)")
 }
 
 pub fn why_unproven(wanted: u32, count: ProofCount) -> Option<&'static str> {

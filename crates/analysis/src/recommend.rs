@@ -18,6 +18,7 @@ use crate::proof::{Proof, count_proof, squeezed};
 use crate::record::{AppKo, Configuration, SqueezeEnd, TrialRecord, TrialVerdict, VerdictReason};
 use crate::search::min_memory::MemoryFound;
 use crate::search::size::{OfLevel, SizeEnd};
+use crate::startup::ready_seconds;
 use crate::text;
 use crate::warming::JvmQuestion;
 use crate::wire;
@@ -74,12 +75,8 @@ pub struct LevelSize {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<String>,
     /// The CPU limit; `None` where one was asked about.
-    #[serde(
-        rename = "cpu_millicpus",
-        with = "wire::cpus_opt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "cpu_millicpus", with = "wire::cpus_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpus>,
     /// What to run with it; `None` where no size keeps the SLO.
     #[serde(default)]
@@ -140,10 +137,6 @@ impl LevelSize {
     pub fn is_answered(&self) -> bool {
         self.is_proven() || self.cpu.is_some() && self.is_infeasible
     }
-
-    fn configured_memory(&self) -> Option<Bytes> {
-        self.configuration.as_ref()?.memory
-    }
 }
 
 /// The CPU limit with the cheapest proven size, by what an answer is chosen by. `None` if fewer than
@@ -155,7 +148,8 @@ pub fn cpu_knee(levels: &[LevelSize]) -> Option<&LevelSize> {
         return None;
     }
     let weight = |of: &LevelSize| {
-        let size = of.configured_memory().filter(|_| of.is_proven())?;
+        let size = of.configuration.as_ref()?.memory;
+        let size = size.filter(|_| of.is_proven())?;
         Some(price::size_weight(of.cpu?.as_f64(), size))
     };
     let proven = levels.iter().filter_map(|of| Some((of, weight(of)?)));
@@ -220,24 +214,35 @@ pub fn recommend(
     trials: &[TrialRecord],
     others: &[TrialRecord],
 ) -> Recommendation {
-    let evidence = trials.iter().filter(|t| t.verdict.is_evidence());
+    let size = answer.size;
+    let compared = others.iter().map(|t| compare_trial(size, t));
     Recommendation {
-        configuration: Configuration {
-            memory: Some(answer.size),
-            ..configuration
-        },
-        budget: budget(answer.size, trials),
+        budget: budget(size, trials),
         live_set_trend: squeezed(trials).and_then(trend),
         confirmed: answer.confirmed,
         margin: answer.margin,
+        next_smaller: next_smaller(size, trials).or_else(|| storm(size, trials)),
+        comparisons: compared.collect(),
+        ..size_alone(configuration, size, trials)
+    }
+}
+
+fn size_alone(configuration: Configuration, size: Bytes, trials: &[TrialRecord]) -> Recommendation {
+    let evidence = trials.iter().filter(|t| t.verdict.is_evidence());
+    Recommendation {
+        configuration: Configuration {
+            memory: Some(size),
+            ..configuration
+        },
+        budget: None,
+        live_set_trend: None,
+        confirmed: size,
+        margin: 0.0,
         evidence: evidence.map(|trial| trial.id.clone()).collect(),
         question: JvmQuestion::Start,
-        proof: count_proof(answer.size, trials),
-        next_smaller: next_smaller(answer.size, trials).or_else(|| storm(answer.size, trials)),
-        comparisons: others
-            .iter()
-            .map(|t| compare_trial(answer.size, t))
-            .collect(),
+        proof: count_proof(size, trials),
+        next_smaller: None,
+        comparisons: Vec::new(),
         by_level: Vec::new(),
         deployment: None,
         run_prices: Vec::new(),
@@ -254,24 +259,9 @@ pub fn recommend_deployment(
     own: &[TrialRecord],
 ) -> Recommendation {
     let size = deployment.chosen.limits.memory;
-    let evidence = own.iter().filter(|t| t.verdict.is_evidence());
     Recommendation {
-        budget: None,
-        live_set_trend: None,
-        confirmed: size,
-        margin: 0.0,
-        evidence: evidence.map(|trial| trial.id.clone()).collect(),
-        question: JvmQuestion::Start,
-        proof: count_proof(size, own),
-        next_smaller: None,
-        comparisons: Vec::new(),
-        by_level: Vec::new(),
-        configuration: Configuration {
-            memory: Some(size),
-            ..configuration
-        },
         deployment: Some(deployment),
-        run_prices: Vec::new(),
+        ..size_alone(configuration, size, own)
     }
 }
 
@@ -305,11 +295,6 @@ pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> 
     })
 }
 
-/// Steps of a squeeze are whole pages; people ask for whole MiB.
-fn whole_mib(size: Bytes) -> Bytes {
-    Bytes::from_mib(size.as_mib() as u64)
-}
-
 fn budget(size: Bytes, trials: &[TrialRecord]) -> Option<Budget> {
     let squeezed = squeezed(trials)?;
     budget_at(&squeezed.evidence, allowed_heap(squeezed), size)?.ok()
@@ -322,21 +307,18 @@ fn trend(trial: &TrialRecord) -> Option<LiveSetTrend> {
 fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
     let squeezed = squeezed(trials)?;
     let squeeze = squeezed.evidence.squeeze.as_ref()?;
-    let storm = MemoryWall::of_start(&squeezed.evidence)?
-        .storm
-        .filter(|storm| storm.limit < size)?;
+    let storm = MemoryWall::of_start(&squeezed.evidence)?.storm;
+    let storm = storm.filter(|storm| storm.limit < size)?;
     let was_killed = squeeze.end == SqueezeEnd::Killed && squeeze.steps.last() == Some(storm);
-    let reread = format!(
-        "the kernel re-read {} file pages a second",
-        text::short_count(storm.refaults_per_second as u64)
-    );
-    let answered = storm
-        .achieved
-        .zip(storm.offered)
+    let pages = text::short_count(storm.refaults_per_second as u64);
+    let reread = format!("the kernel re-read {pages} file pages a second");
+    let answered = storm.achieved.zip(storm.offered);
+    let answered = answered
         .map(|(achieved, offered)| format!("{achieved} of {offered} requests were answered"));
     let killed = was_killed.then(|| "the kernel killed it".to_owned());
     Some(SmallerSize {
-        memory: whole_mib(storm.limit),
+        // Steps of a squeeze are whole pages; people ask for whole MiB.
+        memory: Bytes::from_mib(storm.limit.as_mib() as u64),
         trial: squeezed.id.clone(),
         verdict: match was_killed {
             true => TrialVerdict::AppKo(AppKo::CgroupOom),
@@ -366,9 +348,7 @@ impl Recommendation {
             t.verdict == TrialVerdict::Pass && t.configuration.memory == answer.memory
         };
         let own = trials.iter().filter(is_own);
-        let times: Vec<f64> = own
-            .filter_map(|t| Some(t.evidence.start.ready?.as_secs_f64()))
-            .collect();
+        let times: Vec<f64> = own.filter_map(ready_seconds).collect();
         let limits = answer.sure_cpu().zip(answer.memory);
         if let (Some((cpu, memory)), Some(time)) = (limits, median(&times)) {
             let time = Duration::from_secs_f64(time);

@@ -262,10 +262,7 @@ impl TrialRecord {
     }
 
     pub fn total_length(&self) -> Duration {
-        let phases = &self.evidence.phases;
-        let start = phases.iter().map(|p| p.start).min().unwrap_or(0);
-        let end = phases.iter().map(|p| p.end).max().unwrap_or(0);
-        Duration::from_nanos(end.saturating_sub(start))
+        self.evidence.length_of_phases()
     }
 }
 
@@ -329,12 +326,8 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceEvidence>,
     /// How long the command took that restored the backlog before the start; `None` without one.
-    #[serde(
-        rename = "backlog_ns",
-        with = "wire::nanos_opt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "backlog_ns", with = "wire::nanos_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backlog: Option<Duration>,
     /// The command that drove a consumer; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -405,11 +398,25 @@ impl Evidence {
     /// Up to when the application is judged, CLOCK_MONOTONIC: where its memory is studied behind the
     /// judged load, that is its end, and whatever happens later is no fault of the application.
     pub fn judged_until(&self) -> u64 {
-        let end = |phase| self.phases.iter().find(|span| span.phase == phase);
-        let is_studied = end(TrialPhase::Age).or(end(TrialPhase::Squeeze)).is_some();
-        let judged = end(TrialPhase::Peak).or(end(TrialPhase::Measure));
-        let judged = judged.filter(|_| is_studied);
+        let span = |phase| self.span_of(phase);
+        let is_studied = span(TrialPhase::Age).or(span(TrialPhase::Squeeze));
+        let judged = span(TrialPhase::Peak).or(span(TrialPhase::Measure));
+        let judged = judged.filter(|_| is_studied.is_some());
         judged.map_or(u64::MAX, |span| span.end)
+    }
+
+    pub fn span_of(&self, phase: TrialPhase) -> Option<&PhaseSpan> {
+        self.phases.iter().find(|span| span.phase == phase)
+    }
+
+    pub(crate) fn length_of_phases(&self) -> Duration {
+        let start = self.phases.iter().map(|p| p.start).min().unwrap_or(0);
+        let end = self.phases.iter().map(|p| p.end).max().unwrap_or(0);
+        Duration::from_nanos(end.saturating_sub(start))
+    }
+
+    pub fn load_in(&self, phase: TrialPhase) -> impl Iterator<Item = &LoadEvidence> {
+        self.load.iter().filter(move |load| load.phase == phase)
     }
 
     /// Whether the kernel killed the application because its limit was lowered on purpose.

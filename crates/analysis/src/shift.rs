@@ -18,7 +18,6 @@ const RULED_OUT: f64 = 2.5;
 
 /// The least spread of starts, as a share: a few that agree by chance do not show that all do.
 const LEAST_SPREAD: f64 = 0.01;
-
 pub const FEWEST: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,7 +10,8 @@ use loadline_sizing::Bytes;
 
 use crate::latency::{self, Latency, LatencyError};
 use crate::record::{
-    Evidence, GcEvidence, LoadFrom, PhaseSpan, RequestEvidence, TrialPhase, TrialRecord,
+    CgroupEvidence, Evidence, GcEvidence, LoadFrom, PhaseSpan, RequestEvidence, TrialPhase,
+    TrialRecord,
 };
 use crate::slo::{JvmObjective, Quantile};
 use crate::startup;
@@ -67,9 +68,9 @@ impl MeasuredLoad {
     }
 
     pub fn in_phase(evidence: &Evidence, phase: TrialPhase) -> Result<Option<Self>, LatencyError> {
-        let parts = evidence.load.iter().filter(|l| l.phase == phase);
         let mut sum: Option<Self> = None;
-        for part in parts {
+        for part in evidence.load_in(phase) {
+            let requests = part.by_request.iter();
             let part = Self {
                 latency: Latency::from_load(part)?,
                 offered_rate: part.offered_rate,
@@ -82,9 +83,7 @@ impl MeasuredLoad {
                 send_lag_p99: part.send_lag_p99,
                 is_observed: matches!(part.load_from, Some(LoadFrom::Command { .. })),
                 saturated: part.saturated.clone(),
-                by_request: part
-                    .by_request
-                    .iter()
+                by_request: requests
                     .map(MeasuredRequest::from_request)
                     .collect::<Result<_, _>>()?,
             };
@@ -129,20 +128,14 @@ impl MeasuredLoad {
     /// Share of scheduled requests without a good response, in [0, 1]; `None` without requests.
     pub fn error_share(&self) -> Option<f64> {
         let failed = self.scheduled.saturating_sub(self.ok);
-        (self.scheduled > 0).then(|| failed as f64 / self.scheduled as f64)
+        quotient(failed as f64, self.scheduled as f64)
     }
 
     /// The rate that was asked for: the plan's, or less where a random schedule drew fewer.
     pub fn asked_rate(&self) -> Option<f64> {
-        let seconds = self.duration.as_secs_f64();
-        let drawn = self.scheduled as f64 / seconds;
-        self.offered_rate.map(|offered| {
-            if seconds > 0.0 {
-                offered.min(drawn)
-            } else {
-                offered
-            }
-        })
+        let drawn = quotient(self.scheduled as f64, self.duration.as_secs_f64());
+        let drawn = drawn.unwrap_or(f64::INFINITY);
+        self.offered_rate.map(|offered| offered.min(drawn))
     }
 }
 
@@ -210,9 +203,7 @@ impl Sli {
             start_rss: evidence.start.rss,
             start_pss: evidence.start.pss,
             time_to_performance: startup::time_to_performance(record),
-            cpu_per_request: measured
-                .as_ref()
-                .and_then(|m| per_request(cgroup.measure_cpu?, m.ok)),
+            cpu_per_request: per_request(cgroup.measure_cpu, measured.as_ref()),
             cpus_used: time_share(cgroup.measure_cpu, duration),
             peak_memory: cgroup.peak_memory,
             peak_working_set: cgroup.peak_working_set,
@@ -220,10 +211,7 @@ impl Sli {
             gc_cpu_share: gc_cpu_share(evidence),
             gc_pause_share: time_share(gc.and_then(|gc| gc.measure_pause_sum), duration),
             gc_pause_max: gc.and_then(|gc| gc.measure_pause_max),
-            throttled_periods_share: cgroup
-                .measure_nr_throttled
-                .zip(cgroup.measure_nr_periods)
-                .and_then(|(throttled, periods)| quotient(throttled as f64, periods as f64)),
+            throttled_periods_share: throttled_share(cgroup),
             ..load.map(of_load).unwrap_or_default()
         })
     }
@@ -269,23 +257,19 @@ pub fn jvm_share(objective: JvmObjective, evidence: &Evidence) -> Option<f64> {
     match objective {
         JvmObjective::Heap { .. } => {
             let most = gc.heap_max?.as_bytes() as f64;
-            quotient(
-                heap_after_collections(gc, evidence)?.as_bytes() as f64,
-                most,
-            )
+            let after = heap_after_collections(gc, evidence)?;
+            quotient(after.as_bytes() as f64, most)
         }
         JvmObjective::Gc { .. } => {
             let is_placed = gc.pauses == 0 || !gc.pause_spans_ns.is_empty();
             let in_phase = gc.measure_pause_sum;
             let in_phase = in_phase.or(is_placed.then_some(Duration::ZERO));
-            match in_phase {
-                Some(_) => time_share(in_phase, judged_time(evidence)),
-                // JDK 8 does not place its pauses: all, of the whole trial.
-                None => time_share(
-                    Some(gc.pause_sum),
-                    Some(evidence.phases.iter().map(PhaseSpan::length).sum()),
-                ),
+            if in_phase.is_some() {
+                return time_share(in_phase, judged_time(evidence));
             }
+            // JDK 8 does not place its pauses: all, of the whole trial.
+            let whole = evidence.phases.iter().map(PhaseSpan::length).sum();
+            time_share(Some(gc.pause_sum), Some(whole))
         }
     }
 }
@@ -293,10 +277,7 @@ pub fn jvm_share(objective: JvmObjective, evidence: &Evidence) -> Option<f64> {
 /// The most after a full collection of the judged time; without one the least after the last
 /// collections, since young ones leave garbage behind. Nothing if the heap never filled.
 fn heap_after_collections(gc: &GcEvidence, evidence: &Evidence) -> Option<Bytes> {
-    let judged = evidence
-        .phases
-        .iter()
-        .find(|span| span.phase == TrialPhase::Measure);
+    let judged = evidence.span_of(TrialPhase::Measure);
     let (from, to) = judged.map_or((0, u64::MAX), |span| (span.start, span.end));
     let heaps = || gc.heaps_after.iter().filter(|heap| heap.at_ns <= to);
     let full = heaps().filter(|heap| heap.is_full && heap.at_ns >= from);
@@ -308,14 +289,11 @@ fn heap_after_collections(gc: &GcEvidence, evidence: &Evidence) -> Option<Bytes>
 
 /// The judged time: of the requests, else of the phase, else of the whole run.
 pub(crate) fn judged_time(evidence: &Evidence) -> Option<Duration> {
-    let mut load = evidence.load.iter();
-    let load = load.find(|load| load.phase == TrialPhase::Measure);
-    let mut spans = evidence.phases.iter();
-    let span = spans.find(|span| span.phase == TrialPhase::Measure);
-    let of_phase = load
-        .map(|load| load.duration)
-        .or(span.map(PhaseSpan::length));
-    of_phase.or(evidence.start.ready.filter(|_| evidence.run.is_some()))
+    let of_load = evidence.load_in(TrialPhase::Measure).next();
+    let of_phase = evidence.span_of(TrialPhase::Measure);
+    let of_run = evidence.start.ready.filter(|_| evidence.run.is_some());
+    let of_load = of_load.map(|load| load.duration);
+    of_load.or(of_phase.map(PhaseSpan::length)).or(of_run)
 }
 
 fn time_share(part: Option<Duration>, whole: Option<Duration>) -> Option<f64> {
@@ -326,8 +304,13 @@ fn quotient(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-fn per_request(cpu: Duration, ok: u64) -> Option<Duration> {
-    (ok > 0).then(|| Duration::from_secs_f64(cpu.as_secs_f64() / ok as f64))
+fn per_request(cpu: Option<Duration>, load: Option<&MeasuredLoad>) -> Option<Duration> {
+    quotient(cpu?.as_secs_f64(), load?.ok as f64).map(Duration::from_secs_f64)
+}
+
+fn throttled_share(cgroup: &CgroupEvidence) -> Option<f64> {
+    let (throttled, periods) = (cgroup.measure_nr_throttled?, cgroup.measure_nr_periods?);
+    quotient(throttled as f64, periods as f64)
 }
 
 #[cfg(test)]

@@ -123,9 +123,7 @@ impl Objective {
             _ => value < self.bound_value(),
         })
     }
-}
 
-impl Objective {
     /// The measured value with enough digits to differ from the printed bound: `100.3ms`, `1.004
     /// %`. Unit: [`Objective::bound_value`].
     pub fn show_measured(self, measured: f64) -> String {
@@ -227,6 +225,13 @@ pub struct ParseSloError {
     pub why: String,
 }
 
+impl ParseSloError {
+    fn new(text: &str, why: &str) -> Self {
+        let (text, why) = (text.trim().to_owned(), why.to_owned());
+        Self { text, why }
+    }
+}
+
 pub const DEFAULT_ERROR_BOUND: f64 = 0.01;
 
 impl Slo {
@@ -234,26 +239,18 @@ impl Slo {
     pub fn tightest_latency(&self) -> Option<Duration> {
         let bound = |o: &Objective| match o {
             Objective::Latency { bound, .. } | Objective::MaxLatency { bound } => Some(*bound),
-            Objective::Errors { .. }
-            | Objective::Start { .. }
-            | Objective::Jvm(_)
-            | Objective::Run(_)
-            | Objective::Metric(_)
-            | Objective::LoadPasses { .. } => None,
+            _ => None,
         };
         let named = self.by_request.iter().map(|named| &named.objective);
         self.objectives.iter().chain(named).filter_map(bound).min()
     }
-}
 
-impl Slo {
     pub fn metric_objectives(&self) -> impl Iterator<Item = (&str, MetricObjective)> {
-        self.by_request
-            .iter()
-            .filter_map(|named| match named.objective {
-                Objective::Metric(metric) => Some((named.request.as_str(), metric)),
-                _ => None,
-            })
+        let named = self.by_request.iter();
+        named.filter_map(|named| match named.objective {
+            Objective::Metric(metric) => Some((named.request.as_str(), metric)),
+            _ => None,
+        })
     }
 
     /// Takes the bound on errors away that every SLO has which names none: without requests.
@@ -274,27 +271,24 @@ impl Slo {
 
     /// An objective about all requests; `None` for a run, or a consumer.
     pub fn request_objective(&self) -> Option<&Objective> {
-        self.objectives.iter().find(|objective| {
-            matches!(
-                objective,
-                Objective::Latency { .. } | Objective::MaxLatency { .. } | Objective::Errors { .. }
-            )
-        })
+        use Objective::{Errors, Latency, MaxLatency};
+        let is_of_requests =
+            |o: &&Objective| matches!(o, Latency { .. } | MaxLatency { .. } | Errors { .. });
+        self.objectives.iter().find(is_of_requests)
     }
 
     /// Whether it bounds how fast a backlog is worked off.
     pub fn is_drained(&self) -> bool {
-        self.metric_objectives()
-            .any(|(_, metric)| metric.is_drain())
+        let mut metrics = self.metric_objectives();
+        metrics.any(|(_, metric)| metric.is_drain())
     }
 
     pub fn run_objectives(&self) -> impl Iterator<Item = RunObjective> {
-        self.objectives
-            .iter()
-            .filter_map(|objective| match objective {
-                Objective::Run(run) => Some(*run),
-                _ => None,
-            })
+        let run = |objective: &Objective| match objective {
+            Objective::Run(run) => Some(*run),
+            _ => None,
+        };
+        self.objectives.iter().filter_map(run)
     }
 
     pub fn expected_exit(&self) -> i32 {

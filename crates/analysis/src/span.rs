@@ -66,11 +66,10 @@ impl TimeSpans {
             if !span.has_no_time() {
                 both.push(span);
             }
-            if x.end <= y.end {
-                a.next();
-            } else {
-                b.next();
-            }
+            match x.end <= y.end {
+                true => a.next(),
+                false => b.next(),
+            };
         }
         Self(both)
     }

@@ -47,10 +47,8 @@ pub fn group_starts(records: &[TrialRecord]) -> Vec<ConfigurationStarts<'_>> {
     let mut groups: Vec<ConfigurationStarts<'_>> = Vec::new();
     let counts = |r: &&TrialRecord| r.verdict.is_evidence() && r.evidence.start.ready.is_some();
     for record in records.iter().filter(counts) {
-        let group = groups
-            .iter_mut()
-            .find(|group| *group.configuration == record.configuration);
-        match group {
+        let mut known = groups.iter_mut();
+        match known.find(|group| *group.configuration == record.configuration) {
             Some(group) => group.trials.push(record),
             None => groups.push(ConfigurationStarts {
                 configuration: &record.configuration,
@@ -113,31 +111,23 @@ pub fn compare_paired(
     bootstrap: Bootstrap,
 ) -> Option<PairedComparison> {
     let partner = |repeat: u32| reference.trials.iter().find(|t| t.repeat == repeat);
-    let ratios: Vec<Vec<f64>> = of
-        .trials
-        .iter()
-        .filter_map(|trial| {
-            let other = figure(partner(trial.repeat)?).filter(|value| *value > 0.0)?;
-            Some(vec![figure(trial)? / other])
-        })
-        .collect();
+    let ratio = |trial: &&TrialRecord| {
+        let other = figure(partner(trial.repeat)?).filter(|value| *value > 0.0)?;
+        Some(vec![figure(trial)? / other])
+    };
+    let ratios: Vec<Vec<f64>> = of.trials.iter().filter_map(ratio).collect();
     let ratio = ratio_interval(&ratios, &[vec![1.0]], Statistic::Median, bootstrap)?;
-    Some(PairedComparison {
-        pairs: ratios.len(),
-        ratio,
-    })
+    let pairs = ratios.len();
+    Some(PairedComparison { pairs, ratio })
 }
 
 pub fn is_same_but_sharing(one: &Configuration, other: &Configuration) -> bool {
+    let is_sharing = |text: &str| text.starts_with("-Xshare:") || OFF.contains(&text);
     let plain = |configuration: &Configuration| {
-        let mut plain = Configuration {
-            label: String::new(),
-            cache: None,
-            ..configuration.clone()
-        };
-        plain
-            .jvm_options
-            .retain(|o| !o.text.starts_with("-Xshare:") && !OFF.contains(&o.text.as_str()));
+        let mut plain = configuration.clone();
+        plain.label.clear();
+        plain.cache = None;
+        plain.jvm_options.retain(|o| !is_sharing(&o.text));
         plain
     };
     plain(one) == plain(other)
@@ -160,11 +150,8 @@ impl StartModel {
     /// error; neither parameter is negative. `None` for fewer than two different limits.
     pub fn fit_starts(points: &[(f64, f64)]) -> Option<Self> {
         let usable = |(cpu, t): &&(f64, f64)| *cpu > 0.0 && *t > 0.0 && (cpu * t).is_finite();
-        let points: Vec<(f64, f64)> = points
-            .iter()
-            .filter(usable)
-            .map(|(c, t)| (1.0 / c, *t))
-            .collect();
+        let points = points.iter().filter(usable);
+        let points: Vec<(f64, f64)> = points.map(|(c, t)| (1.0 / c, *t)).collect();
         let (first, rest) = points.split_first()?;
         if rest.iter().all(|(x, _)| x == &first.0) {
             return None;
@@ -175,22 +162,14 @@ impl StartModel {
         let (s, sx, sxx) = (sum(|_, _| 1.0), sum(|x, _| x), sum(|x, _| x * x));
         let (st, sxt) = (sum(|_, t| t), sum(|x, t| x * t));
         let determinant = s * sxx - sx * sx;
-        let model = Self {
-            fixed: (st * sxx - sx * sxt) / determinant,
-            cpu: (s * sxt - sx * st) / determinant,
+        let fixed = (st * sxx - sx * sxt) / determinant;
+        let cpu = (s * sxt - sx * st) / determinant;
+        let (fixed, cpu) = match (fixed < 0.0, cpu < 0.0) {
+            (true, _) => (0.0, sxt / sxx),
+            (_, true) => (st / s, 0.0),
+            _ => (fixed, cpu),
         };
-        let model = match (model.fixed < 0.0, model.cpu < 0.0) {
-            (true, _) => Self {
-                fixed: 0.0,
-                cpu: sxt / sxx,
-            },
-            (_, true) => Self {
-                fixed: st / s,
-                cpu: 0.0,
-            },
-            _ => model,
-        };
-        (model.fixed.is_finite() && model.cpu.is_finite()).then_some(model)
+        (fixed.is_finite() && cpu.is_finite()).then_some(Self { fixed, cpu })
     }
 
     pub fn seconds_at(&self, cpus: f64) -> f64 {
@@ -236,11 +215,14 @@ pub fn cpu_study(groups: &[&ConfigurationStarts<'_>]) -> Option<CpuStudy> {
         let kept = points.iter().filter(|(limit, _)| Some(*limit) != skip);
         kept.map(|(limit, t)| (limit.as_f64(), *t)).collect()
     };
+    let predicted = |limit: Cpus| {
+        let model = StartModel::fit_starts(&plain(Some(limit)))?;
+        Some(model.seconds_at(limit.as_f64()))
+    };
     let limits = points.iter().map(|(limit, measured)| HeldOut {
         limit: *limit,
         measured: *measured,
-        predicted: StartModel::fit_starts(&plain(Some(*limit)))
-            .map(|m| m.seconds_at(limit.as_f64())),
+        predicted: predicted(*limit),
     });
     Some(CpuStudy {
         limits: limits.collect(),
@@ -285,21 +267,16 @@ pub fn boost(model: &StartModel, limit: f64, boosted: f64) -> f64 {
 /// too short to tell or the run never got steady.
 pub fn time_to_performance(record: &TrialRecord) -> Option<Duration> {
     let evidence = &record.evidence;
-    let start = evidence
-        .phases
-        .iter()
-        .find(|span| span.phase == TrialPhase::Start)?;
-    let peak = evidence.phases.iter().find(|p| p.phase == TrialPhase::Peak);
+    let start = evidence.span_of(TrialPhase::Start)?;
+    let peak = evidence.span_of(TrialPhase::Peak);
     let until = peak.map_or(evidence.judged_until(), |peak| peak.start);
-    let seconds: Vec<(u64, f64)> = evidence
-        .seconds
-        .iter()
-        .filter(|second| second.at_ns <= until)
+    let seconds = evidence.seconds.iter().filter(|s| s.at_ns <= until);
+    let seconds: Vec<(u64, f64)> = seconds
         .filter_map(|second| Some((second.at_ns, second.p50?.as_secs_f64())))
         .collect();
     let values: Vec<f64> = seconds.iter().map(|(_, p50)| *p50).collect();
-    let steady = steady::judge_steadiness(&values, &steady::SteadinessRule::default())
-        .filter(|s| s.is_steady)?;
+    let steady = steady::judge_steadiness(&values, &steady::SteadinessRule::default());
+    let steady = steady.filter(|s| s.is_steady)?;
     // The entry is the second's end.
     let begin = seconds.get(steady.from)?.0.saturating_sub(1_000_000_000);
     Some(Duration::from_nanos(begin.saturating_sub(start.start)))

@@ -56,9 +56,8 @@ pub fn judge_steadiness(values: &[f64], rule: &SteadinessRule) -> Option<Steadin
         return None;
     }
     let outliers = outliers(values);
-    let kept: Vec<usize> = (0..values.len())
-        .filter(|i| !outliers.contains(i))
-        .collect();
+    let kept = (0..values.len()).filter(|i| !outliers.contains(i));
+    let kept: Vec<usize> = kept.collect();
     let series: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
     let logs: Vec<f64> = series.iter().map(|value| value.ln()).collect();
     let cuts = pelt(&logs, penalty(logs.len()), rule.shortest_segment).change_points;
@@ -136,10 +135,8 @@ pub fn pelt(values: &[f64], penalty: f64, shortest: usize) -> Segmentation {
         candidates.retain(|(_, until)| t < *until);
         let cost = |s: usize| best[s] + costs.segment_cost(s, t);
         let begins = candidates.iter().map(|(s, _)| *s);
-        let (begin, least) = begins
-            .filter(|s| t - s >= shortest)
-            .map(|s| (s, cost(s)))
-            .fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
+        let begins = begins.filter(|s| t - s >= shortest).map(|s| (s, cost(s)));
+        let (begin, least) = begins.fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
         for (s, until) in &mut candidates {
             if t - *s >= shortest && cost(*s) > least + penalty {
                 *until = (*until).min(t + shortest);

@@ -43,7 +43,7 @@ pub struct PeriodStart {
     pub used: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThrottledWork {
     pub wall: Duration,
     /// Of that, stopped: `wall` less what the work takes without a limit.
@@ -70,13 +70,7 @@ pub fn simulate(
         period_end: limit.period,
         left: limit.quota.saturating_sub(start.used),
     };
-    let mut throttled = ThrottledWork {
-        wall: Duration::ZERO,
-        stall: Duration::ZERO,
-        stops: Vec::new(),
-        throttled_time: Duration::ZERO,
-        wait_after: Duration::ZERO,
-    };
+    let mut throttled = ThrottledWork::default();
     let mut ideal = Duration::ZERO;
     for work in works {
         ideal += work.cpu / work.threads.max(1);
@@ -115,7 +109,8 @@ impl PeriodState {
             let possible = (self.period_end - self.now) * threads;
             let done = todo.min(self.left).min(possible);
             // Rounded up: a nanosecond divided by threads must still let time pass.
-            let took = Duration::from_nanos(work_nanos(done).div_ceil(u64::from(threads)));
+            let nanos = u64::try_from(done.as_nanos()).unwrap_or(u64::MAX);
+            let took = Duration::from_nanos(nanos.div_ceil(u64::from(threads)));
             self.now = (self.now + took).min(self.period_end);
             self.left -= done;
             todo -= done;
@@ -127,10 +122,6 @@ impl PeriodState {
         self.left = (self.left + self.limit.quota).min(full);
         self.period_end += self.limit.period;
     }
-}
-
-fn work_nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

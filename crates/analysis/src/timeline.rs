@@ -23,10 +23,8 @@ pub struct TimelineStep {
 /// A pause with a quarter of its length before and after.
 pub fn span_around(pause: TimeSpan) -> TimeSpan {
     let more = pause.length_ns() / 4;
-    TimeSpan::new(
-        pause.start.saturating_sub(more),
-        pause.end.saturating_add(more),
-    )
+    let from = pause.start.saturating_sub(more);
+    TimeSpan::new(from, pause.end.saturating_add(more))
 }
 
 pub fn to_steps(samples: &[CounterSample]) -> Vec<TimelineStep> {

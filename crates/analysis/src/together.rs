@@ -69,9 +69,8 @@ fn instance_evidence((number, part): (u32, &Evidence)) -> InstanceEvidence {
 /// The start of all: ready when the last one is, with the sums of what they used. Shared pages
 /// count fully in each instance's PSS that was taken before the next one was there.
 pub fn merge_starts(starts: &[StartEvidence]) -> StartEvidence {
-    let slowest = starts
-        .iter()
-        .max_by_key(|s| s.ready.unwrap_or(Duration::MAX));
+    let time = |s: &&StartEvidence| s.ready.unwrap_or(Duration::MAX);
+    let slowest = starts.iter().max_by_key(time);
     StartEvidence {
         ready: longest_of(starts, |s| s.ready),
         deadline: starts.iter().map(|s| s.deadline).max().unwrap_or_default(),
@@ -151,10 +150,9 @@ fn merge_warnings(parts: &[Evidence]) -> Vec<String> {
     for (number, part) in (1..).zip(parts) {
         for warning in &part.warnings {
             let is_common = parts.iter().all(|p| p.warnings.contains(warning));
-            let line = if is_common {
-                warning.clone()
-            } else {
-                format!("instance {number}: {warning}")
+            let line = match is_common {
+                true => warning.clone(),
+                false => format!("instance {number}: {warning}"),
             };
             if !lines.contains(&line) {
                 lines.push(line);
@@ -182,32 +180,31 @@ pub fn seconds_of_two(
 }
 
 fn add_second(slot: &mut SecondEvidence, other: SecondEvidence) {
-    let count = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b).or(a).or(b);
-    let time = |a: Option<Duration>, b: Option<Duration>| a.zip(b).map(|(a, b)| a + b).or(a).or(b);
-    let bytes = |a: Option<Bytes>, b: Option<Bytes>| {
-        let both = a.zip(b).map(|(a, b)| a.saturating_add(b));
-        both.or(a).or(b)
-    };
     *slot = SecondEvidence {
         at_ns: slot.at_ns,
-        offered: count(slot.offered, other.offered),
-        achieved: count(slot.achieved, other.achieved),
-        errors: count(slot.errors, other.errors),
+        offered: sum_known(slot.offered, other.offered),
+        achieved: sum_known(slot.achieved, other.achieved),
+        errors: sum_known(slot.errors, other.errors),
         p50: slot.p50.max(other.p50),
         p99: slot.p99.max(other.p99),
         max: slot.max.max(other.max),
-        cpu: time(slot.cpu, other.cpu),
-        nr_throttled: count(slot.nr_throttled, other.nr_throttled),
-        throttled: time(slot.throttled, other.throttled),
-        memory: bytes(slot.memory, other.memory),
-        working_set: bytes(slot.working_set, other.working_set),
-        anon: bytes(slot.anon, other.anon),
-        gc_pause: time(slot.gc_pause, other.gc_pause),
-        threads: count(slot.threads, other.threads),
-        sockets: count(slot.sockets, other.sockets),
-        heap_committed: bytes(slot.heap_committed, other.heap_committed),
-        heap_after: bytes(slot.heap_after, other.heap_after),
+        cpu: sum_known(slot.cpu, other.cpu),
+        nr_throttled: sum_known(slot.nr_throttled, other.nr_throttled),
+        throttled: sum_known(slot.throttled, other.throttled),
+        memory: sum_known(slot.memory, other.memory),
+        working_set: sum_known(slot.working_set, other.working_set),
+        anon: sum_known(slot.anon, other.anon),
+        gc_pause: sum_known(slot.gc_pause, other.gc_pause),
+        threads: sum_known(slot.threads, other.threads),
+        sockets: sum_known(slot.sockets, other.sockets),
+        heap_committed: sum_known(slot.heap_committed, other.heap_committed),
+        heap_after: sum_known(slot.heap_after, other.heap_after),
     };
+}
+
+/// What is known of the two.
+fn sum_known<V: SummableValue>(one: Option<V>, other: Option<V>) -> Option<V> {
+    one.into_iter().chain(other).reduce(V::plus)
 }
 
 fn all_present<T>(values: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {

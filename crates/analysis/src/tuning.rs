@@ -59,63 +59,27 @@ pub struct OptionCandidate {
     pub options: Vec<String>,
 }
 
-use TuningStage::{Collector, Flags, Heap};
-
-type Row = (TuningStage, &'static str, &'static [&'static str]);
-
-const CANDIDATES: [Row; 19] = [
-    (Collector, "serial", &["-XX:+UseSerialGC"]),
-    (Collector, "parallel", &["-XX:+UseParallelGC"]),
-    (Collector, "g1", &["-XX:+UseG1GC"]),
-    (Collector, "zgc", &["-XX:+UseZGC"]),
-    (Collector, "shenandoah", &["-XX:+UseShenandoahGC"]),
-    (
-        Flags,
-        "one GC thread",
-        &["-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1"],
-    ),
-    (Flags, "two GC threads", &["-XX:ParallelGCThreads=2"]),
-    (Flags, "one CPU", &["-XX:ActiveProcessorCount=1"]),
-    (Flags, "two CPUs", &["-XX:ActiveProcessorCount=2"]),
-    (Flags, "C1 only", &["-XX:TieredStopAtLevel=1"]),
-    (Flags, "two compilers", &["-XX:CICompilerCount=2"]),
-    (
-        Flags,
-        "small code cache",
-        &["-XX:ReservedCodeCacheSize=48m"],
-    ),
-    (Flags, "compact headers", &["-XX:+UseCompactObjectHeaders"]),
-    (
-        Flags,
-        "heap as large as it gets",
-        &["-XX:InitialRAMPercentage=75.0", "-XX:MaxRAMPercentage=75.0"],
-    ),
-    (
-        Flags,
-        "heap that shrinks",
-        &["-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20"],
-    ),
-    (
-        Heap,
-        "heap 30 %",
-        &["-XX:MaxRAMPercentage=30.0", "-XX:MinRAMPercentage=30.0"],
-    ),
-    (
-        Heap,
-        "heap 45 %",
-        &["-XX:MaxRAMPercentage=45.0", "-XX:MinRAMPercentage=45.0"],
-    ),
-    (
-        Heap,
-        "heap 60 %",
-        &["-XX:MaxRAMPercentage=60.0", "-XX:MinRAMPercentage=60.0"],
-    ),
-    (
-        Heap,
-        "heap 75 %",
-        &["-XX:MaxRAMPercentage=75.0", "-XX:MinRAMPercentage=75.0"],
-    ),
-];
+/// The stage's name, the label and the options of each.
+const CANDIDATES: &str = "\
+collector: serial: -XX:+UseSerialGC
+collector: parallel: -XX:+UseParallelGC
+collector: g1: -XX:+UseG1GC
+collector: zgc: -XX:+UseZGC
+collector: shenandoah: -XX:+UseShenandoahGC
+flags: one GC thread: -XX:ParallelGCThreads=1 -XX:ConcGCThreads=1
+flags: two GC threads: -XX:ParallelGCThreads=2
+flags: one CPU: -XX:ActiveProcessorCount=1
+flags: two CPUs: -XX:ActiveProcessorCount=2
+flags: C1 only: -XX:TieredStopAtLevel=1
+flags: two compilers: -XX:CICompilerCount=2
+flags: small code cache: -XX:ReservedCodeCacheSize=48m
+flags: compact headers: -XX:+UseCompactObjectHeaders
+flags: heap as large as it gets: -XX:InitialRAMPercentage=75.0 -XX:MaxRAMPercentage=75.0
+flags: heap that shrinks: -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20
+heap: heap 30 %: -XX:MaxRAMPercentage=30.0 -XX:MinRAMPercentage=30.0
+heap: heap 45 %: -XX:MaxRAMPercentage=45.0 -XX:MinRAMPercentage=45.0
+heap: heap 60 %: -XX:MaxRAMPercentage=60.0 -XX:MinRAMPercentage=60.0
+heap: heap 75 %: -XX:MaxRAMPercentage=75.0 -XX:MinRAMPercentage=75.0";
 
 /// The candidates of a stage for a JDK, except dimensions that the user has set, and options
 /// already present.
@@ -124,22 +88,26 @@ pub fn candidates(
     jdk: JdkRelease,
     given: &JvmOptionSet,
 ) -> Vec<OptionCandidate> {
-    let is_free = |option: &&'static str| match of_flag(flag_name(option)) {
-        Some(dimension) => given.freezing_option(dimension).is_none(),
-        None => !given.is_set(flag_name(option)),
-    };
     // A heap of the user's own leaves no share of the limit to choose.
-    let has_heap = given.freezing_option(OptionDimension::Heap).is_some();
-    CANDIDATES
-        .iter()
-        .filter(|(of, ..)| *of == stage && !(stage == TuningStage::Heap && has_heap))
-        .filter(|(_, _, options)| options.iter().all(is_free))
-        .filter(|(_, _, options)| options.iter().all(|o| gate::is_known(jdk, flag_name(o))))
-        .map(|(_, label, options)| OptionCandidate {
-            label: (*label).to_owned(),
-            options: options.iter().map(|o| (*o).to_owned()).collect(),
-        })
-        .collect()
+    if stage == TuningStage::Heap && given.freezing_option(OptionDimension::Heap).is_some() {
+        return Vec::new();
+    }
+    let is_free = |flag: &str| match of_flag(flag) {
+        Some(dimension) => given.freezing_option(dimension).is_none(),
+        None => !given.is_set(flag),
+    };
+    let candidate = |row: &str| {
+        let row = row.strip_prefix(stage.stage_name())?;
+        let (label, options) = row.strip_prefix(": ")?.split_once(": ")?;
+        let mut flags = options.split(' ').map(flag_name);
+        flags
+            .all(|flag| is_free(flag) && gate::is_known(jdk, flag))
+            .then(|| OptionCandidate {
+                label: label.to_owned(),
+                options: options.split(' ').map(str::to_owned).collect(),
+            })
+    };
+    CANDIDATES.lines().filter_map(candidate).collect()
 }
 
 /// `UseSerialGC` of `-XX:+UseSerialGC`.
@@ -193,9 +161,9 @@ pub fn compare_candidate(
         confidence: 1.0 - ERROR / among.max(1) as f64,
         seed,
     };
-    let pairs = mine
-        .zip(theirs)
-        .and_then(|(mine, theirs)| compare_paired(&mine, &theirs, cpu_per_request, bootstrap));
+    let both = mine.zip(theirs);
+    let pairs =
+        both.and_then(|(mine, theirs)| compare_paired(&mine, &theirs, cpu_per_request, bootstrap));
     let (passes, trials) = passed_and_counted(own);
     let (their_passes, their_trials) = passed_and_counted(reference);
     let keeps = trials > 0 && passes * their_trials >= their_passes * trials;
@@ -256,15 +224,11 @@ pub fn heap_by_price(
     cpu_price: f64,
     memory_price: f64,
 ) -> Option<u64> {
-    let probes: Vec<HeapProbe> = heaps
-        .iter()
-        .filter_map(|trials| heap_probe(trials))
-        .collect();
+    let probes = heaps.iter().filter_map(|trials| heap_probe(trials));
+    let probes: Vec<HeapProbe> = probes.collect();
     let law = HeapLaw::fit_probes(&probes)?;
-    let rates = heaps
-        .iter()
-        .flatten()
-        .filter_map(|t| Sli::from_record(t).ok()?.achieved_rate);
+    let rate = |t: &Arc<TrialRecord>| Sli::from_record(t).ok()?.achieved_rate;
+    let rates = heaps.iter().flatten().filter_map(rate);
     let rate = median(&rates.collect::<Vec<_>>())?;
     // Cost is GC CPU seconds per 1000 responses here, so responses take the place of allocation.
     let cheapest = law.cheapest_heap(rate / 1000.0, cpu_price, memory_price / 1024.0);

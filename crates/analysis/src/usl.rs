@@ -45,10 +45,8 @@ impl ScalingModel {
         if points.is_empty() || !points.iter().all(is_valid) {
             return None;
         }
-        let lambda = points
-            .iter()
-            .map(|p| p.throughput / p.n)
-            .fold(0.0, f64::max);
+        let each = points.iter().map(|p| p.throughput / p.n);
+        let lambda = each.fold(0.0, f64::max);
         // λ is fitted in units of its start, so that the three parameters have like sizes.
         let model = |p: &[f64; 3]| Self {
             sigma: p[0],

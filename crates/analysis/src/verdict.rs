@@ -17,8 +17,8 @@ use std::time::Duration;
 use crate::latency::{Latency, LatencyError};
 use crate::noise::{self, NoiseThresholds};
 use crate::record::{
-    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, PhaseSpan, TrialPurpose,
-    TrialRecord, TrialVerdict, VerdictReason,
+    AppKo, Configuration, Evidence, InvalidReason, ObjectiveResult, TrialPurpose, TrialRecord,
+    TrialVerdict, VerdictReason,
 };
 use crate::sli::{self, MeasuredLoad};
 use crate::slo::{DEFAULT_ERROR_BOUND, Objective, Quantile, RequestObjective, Slo};
@@ -33,7 +33,6 @@ const UNDER_WAY: f64 = 2.0;
 /// Requests under way at the end, at most, as a share of the phase. A larger median comes from a
 /// growing queue.
 const UNDER_WAY_SHARE: f64 = 0.1;
-
 const PORT_EXHAUSTED: &str = "port_exhausted";
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,21 +96,45 @@ pub struct Judgement {
     pub objectives: Vec<ObjectiveResult>,
 }
 
+/// A trial to be judged, and by what.
+#[derive(Clone, Copy)]
+struct TrialCase<'a> {
+    configuration: &'a Configuration,
+    slo: &'a Slo,
+    evidence: &'a Evidence,
+    thresholds: &'a VerdictThresholds,
+}
+
+impl TrialCase<'_> {
+    fn why_too_noisy(&self) -> CannotCount {
+        noise::why_too_noisy(&self.evidence.noise, &self.thresholds.noise)
+    }
+}
+
+/// Why a trial does not count.
+type CannotCount = Option<(InvalidReason, String)>;
+
 pub fn judge_trial(
     configuration: &Configuration,
     slo: &Slo,
     evidence: &Evidence,
     thresholds: &VerdictThresholds,
 ) -> Judgement {
+    let case = TrialCase {
+        configuration,
+        slo,
+        evidence,
+        thresholds,
+    };
     let course = match outage::OutageCourse::from_evidence(evidence, slo) {
         Ok(Some(course)) => course,
         // A histogram that cannot be read is found again, and told, below.
-        Ok(None) | Err(_) => return judge_calm(configuration, slo, evidence, thresholds),
+        Ok(None) | Err(_) => return judge_calm(case),
     };
     let calm = outage::without_outage(evidence, &course);
-    let calm = calm.as_ref().unwrap_or(evidence);
-    let judgement = judge_calm(configuration, slo, calm, thresholds);
-    let returned = outage::find_returns(evidence, &course);
+    let evidence = calm.as_ref().unwrap_or(evidence);
+    let judgement = judge_calm(TrialCase { evidence, ..case });
+    let returned = outage::find_returns(case.evidence, &course);
     around_outage(judgement, (&course, &returned), slo)
 }
 
@@ -136,23 +159,19 @@ fn around_outage(
     judgement
 }
 
-fn judge_calm(
-    configuration: &Configuration,
-    slo: &Slo,
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
-) -> Judgement {
+fn judge_calm(case: TrialCase<'_>) -> Judgement {
+    let evidence = case.evidence;
     let loads = JudgedLoads::from_evidence(evidence);
     let objectives = match (&evidence.run, &loads) {
-        (Some(of), _) => run::objective_results((slo, of), evidence, thresholds),
+        (Some(of), _) => run::objective_results(case, of),
         (None, Ok(loads)) if is_measured(loads.base.as_ref(), evidence) => {
-            objective_results(slo, loads, evidence)
+            objective_results(case, loads)
         }
         _ => Vec::new(),
     };
     let (verdict, reason) = match &evidence.run {
-        Some(of) => run::decide_verdict(configuration, (&objectives, of), evidence, thresholds),
-        None => decide_verdict(configuration, &objectives, slo, evidence, loads, thresholds),
+        Some(of) => run::decide_verdict(case, &objectives, of),
+        None => decide_verdict(case, &objectives, loads),
     };
     let (verdict, reason) = beside_dependencies(verdict, reason, evidence);
     Judgement {
@@ -188,46 +207,38 @@ fn beside_dependencies(
 }
 
 fn decide_verdict(
-    configuration: &Configuration,
+    case: TrialCase<'_>,
     objectives: &[ObjectiveResult],
-    slo: &Slo,
-    evidence: &Evidence,
     loads: Result<JudgedLoads, LatencyError>,
-    thresholds: &VerdictThresholds,
 ) -> (TrialVerdict, VerdictReason) {
+    let evidence = case.evidence;
+    let invalid = |cause, reason: String| (TrialVerdict::Invalid(cause), reason.into());
     if let Some(failure) = &evidence.failure {
-        return (
-            TrialVerdict::Invalid(failure.cause),
-            failure.detail.clone().into(),
-        );
+        return invalid(failure.cause, failure.detail.clone());
     }
-    let ko = app_ko::classify_failure(configuration, evidence, thresholds.hang_after);
+    let hang_after = case.thresholds.hang_after;
+    let ko = app_ko::classify_failure(case.configuration, evidence, hang_after);
     if let Some(ko) = ko.as_ref().filter(|ko| !ko.timed) {
         return (TrialVerdict::AppKo(ko.cause), ko.reason.clone());
     }
     let loads = match loads {
         Ok(loads) => loads,
-        Err(error) => {
-            return (
-                TrialVerdict::Invalid(InvalidReason::ToolError),
-                error.to_string().into(),
-            );
-        }
+        Err(error) => return invalid(InvalidReason::ToolError, error.to_string()),
     };
-    if let Some((cause, reason)) = cannot_count(&loads, slo, evidence, thresholds) {
-        return (TrialVerdict::Invalid(cause), reason.into());
+    if let Some((cause, reason)) = cannot_count(case, &loads) {
+        return invalid(cause, reason);
     }
-    let behind = causes_behind(evidence, thresholds);
+    let behind = causes_behind(evidence, case.thresholds);
     if let Some(mut ko) = ko {
         ko.reason.extend(behind);
         return (TrialVerdict::AppKo(ko.cause), ko.reason);
     }
-    if let Some((cause, reason)) = why_unjudged(loads.base.as_ref(), slo, evidence) {
-        return (TrialVerdict::Invalid(cause), reason.into());
+    if let Some((cause, reason)) = why_unjudged(case, loads.base.as_ref()) {
+        return invalid(cause, reason);
     }
     let early = evidence.ended_early.as_ref();
     let early = early.map(|early| format!("it was ended early: {}", early.reason));
-    match misses(objectives, slo, &loads, evidence, thresholds) {
+    match misses(case, objectives, &loads) {
         misses if misses.is_empty() && early.is_none() => {
             let passed = pass_reason(objectives, loads.base.as_ref());
             let sentences = [passed].into_iter().chain(loads.peak_sentence());
@@ -236,51 +247,35 @@ fn decide_verdict(
         misses => {
             // Of a trial that was cut the sums are those of the cut: what it had broken by then
             // says all.
-            let said = early.map_or(misses, |early| vec![early]);
-            (
-                TrialVerdict::SloMiss,
-                said.into_iter().chain(behind).collect(),
-            )
+            let said = early.map_or(misses, |early| vec![early]).into_iter();
+            (TrialVerdict::SloMiss, said.chain(behind).collect())
         }
     }
 }
 
-fn cannot_count(
-    loads: &JudgedLoads,
-    slo: &Slo,
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
-) -> Option<(InvalidReason, String)> {
+fn cannot_count(case: TrialCase<'_>, loads: &JudgedLoads) -> CannotCount {
+    let mut loads = loads.both_loads();
     loads
-        .both_loads()
-        .find_map(|load| generator_limit(load, slo, thresholds))
-        .or_else(|| drive_limit(evidence, thresholds))
-        .or_else(|| proxy_limit(evidence, slo, thresholds))
-        .or_else(|| noise::why_too_noisy(&evidence.noise, &thresholds.noise))
-        .or_else(|| noisy_start(slo, evidence, thresholds))
+        .find_map(|load| generator_limit(case, load))
+        .or_else(|| drive_limit(case))
+        .or_else(|| proxy_limit(case))
+        .or_else(|| case.why_too_noisy())
+        .or_else(|| noisy_start(case))
 }
 
 /// What else the machine did while the application started, where that may be why the start took
 /// longer than the SLO allows: others make a start later, never sooner.
-fn noisy_start(
-    slo: &Slo,
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
-) -> Option<(InvalidReason, String)> {
-    let ready = evidence.start.ready?;
+fn noisy_start(case: TrialCase<'_>) -> CannotCount {
+    let ready = case.evidence.start.ready?;
     let is_late =
         |objective: &Objective| matches!(objective, Objective::Start { bound } if ready > *bound);
-    slo.objectives.iter().any(is_late).then_some(())?;
-    let noise = evidence.start_noise.as_ref()?;
-    let (cause, reason) = noise::why_too_noisy(noise, &thresholds.noise)?;
+    case.slo.objectives.iter().any(is_late).then_some(())?;
+    let noise = case.evidence.start_noise.as_ref()?;
+    let (cause, reason) = noise::why_too_noisy(noise, &case.thresholds.noise)?;
     Some((cause, format!("while it started, {reason}")))
 }
 
-fn generator_limit(
-    measured: &MeasuredLoad,
-    slo: &Slo,
-    thresholds: &VerdictThresholds,
-) -> Option<(InvalidReason, String)> {
+fn generator_limit(case: TrialCase<'_>, measured: &MeasuredLoad) -> CannotCount {
     let exhausted = measured.errors.get(PORT_EXHAUSTED);
     if let Some(count) = exhausted.filter(|count| **count > 0) {
         let count = text::short_count(*count);
@@ -290,11 +285,11 @@ fn generator_limit(
         return Some((InvalidReason::PortExhausted, reason));
     }
     let saturated = measured.saturated.as_ref();
-    if let Some(why) = saturated.filter(|_| !thresholds.accept_saturated) {
+    if let Some(why) = saturated.filter(|_| !case.thresholds.accept_saturated) {
         let reason = format!("the load generator was the bottleneck: {why}");
         return Some((InvalidReason::GeneratorSaturated, reason));
     }
-    let allowed = allowed_lag(slo, thresholds)?;
+    let allowed = allowed_lag(case)?;
     let lag = measured.send_lag_p99.filter(|lag| *lag > allowed)?;
     measured.offered_rate.is_some().then(|| {
         let lag = text::duration_beside(lag, allowed);
@@ -306,62 +301,56 @@ fn generator_limit(
     })
 }
 
-fn drive_limit(
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
-) -> Option<(InvalidReason, String)> {
-    let why = evidence.drive.as_ref()?.saturated.as_ref();
-    let why = why.filter(|_| !thresholds.accept_saturated)?;
+fn drive_limit(case: TrialCase<'_>) -> CannotCount {
+    let why = case.evidence.drive.as_ref()?.saturated.as_ref();
+    let why = why.filter(|_| !case.thresholds.accept_saturated)?;
     Some((InvalidReason::GeneratorSaturated, why.clone()))
 }
 
 /// How late the generator, or the proxy, may be; `None` where no objective is about latency.
-fn allowed_lag(slo: &Slo, thresholds: &VerdictThresholds) -> Option<Duration> {
-    let share = slo.tightest_latency()?.mul_f64(thresholds.send_lag_share);
-    Some(thresholds.send_lag.max(share))
+fn allowed_lag(case: TrialCase<'_>) -> Option<Duration> {
+    let share = case.thresholds.send_lag_share;
+    let share = case.slo.tightest_latency()?.mul_f64(share);
+    Some(case.thresholds.send_lag.max(share))
 }
 
-fn proxy_limit(
-    evidence: &Evidence,
-    slo: &Slo,
-    thresholds: &VerdictThresholds,
-) -> Option<(InvalidReason, String)> {
-    let proxy = evidence
-        .proxy
-        .as_ref()
-        .filter(|_| !thresholds.accept_saturated)?;
-    let allowed = allowed_lag(slo, thresholds).unwrap_or(Duration::MAX);
+fn proxy_limit(case: TrialCase<'_>) -> CannotCount {
+    let proxy = case.evidence.proxy.as_ref();
+    let proxy = proxy.filter(|_| !case.thresholds.accept_saturated)?;
+    let allowed = allowed_lag(case).unwrap_or(Duration::MAX);
     let reason = proxy::proxy_bottleneck(proxy, allowed)?;
     Some((InvalidReason::ProxySaturated, reason))
 }
 
-fn objective_results(slo: &Slo, loads: &JudgedLoads, evidence: &Evidence) -> Vec<ObjectiveResult> {
+fn objective_results(case: TrialCase<'_>, loads: &JudgedLoads) -> Vec<ObjectiveResult> {
+    let TrialCase { slo, evidence, .. } = case;
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
     let measured = loads.base.as_ref();
-    let in_load = |load: Option<&MeasuredLoad>, objective: &Objective| match objective {
-        Objective::Errors { .. } => load.and_then(MeasuredLoad::error_share),
-        Objective::Start { .. } => seconds(evidence.start.ready),
-        Objective::Jvm(jvm) => sli::jvm_share(*jvm, evidence),
-        Objective::LoadPasses { .. } => evidence.load_exit.map(f64::from),
-        _ => load.and_then(|load| seconds(judged_latency(*objective, &load.latency))),
+    let in_load = |objective: Objective, load: Option<&MeasuredLoad>| {
+        let value = match objective {
+            Objective::Errors { .. } => load.and_then(MeasuredLoad::error_share),
+            Objective::Start { .. } => seconds(evidence.start.ready),
+            Objective::Jvm(jvm) => sli::jvm_share(jvm, evidence),
+            Objective::LoadPasses { .. } => evidence.load_exit.map(f64::from),
+            _ => load.and_then(|load| seconds(judged_latency(objective, &load.latency))),
+        };
+        objective_result(None, objective, value)
     };
-    let of_all =
-        |objective: &Objective| objective_result(None, *objective, in_load(measured, objective));
+    let of_all = |objective: &Objective| in_load(*objective, measured);
     let of_peak = |objective: &Objective| ObjectiveResult {
         is_peak: true,
-        ..objective_result(None, *objective, in_load(loads.peak.as_ref(), objective))
+        ..in_load(*objective, loads.peak.as_ref())
     };
     let of_one = |named: &RequestObjective| {
-        if let Objective::Metric(metric) = named.objective {
-            let value = metric::measured_value(&named.request, metric, slo, evidence);
-            return objective_result(Some(named.request.clone()), named.objective, value);
-        }
-        let request = measured.and_then(|m| m.request_named(&named.request));
-        let value = request.and_then(|request| match named.objective {
-            Objective::Errors { .. } => request.error_share(),
-            _ => seconds(judged_latency(named.objective, &request.latency)),
-        });
-        objective_result(Some(named.request.clone()), named.objective, value)
+        let name = &named.request;
+        let request = measured.and_then(|measured| measured.request_named(name));
+        let value = match (named.objective, request) {
+            (Objective::Metric(metric), _) => metric::measured_value(name, metric, slo, evidence),
+            (Objective::Errors { .. }, Some(request)) => request.error_share(),
+            (of, Some(request)) => seconds(judged_latency(of, &request.latency)),
+            (_, None) => None,
+        };
+        objective_result(Some(name.clone()), named.objective, value)
     };
     let all = slo.objectives.iter().map(of_all);
     let all = all.chain(slo.by_request.iter().map(of_one));
@@ -385,16 +374,11 @@ pub fn load_misses(slo: &Slo, load: &MeasuredLoad) -> bool {
 
 /// What a latency objective is held against; `None` for the others, and for a latency that lies in
 /// requests that failed.
-fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
+pub(crate) fn judged_latency(objective: Objective, latency: &Latency) -> Option<Duration> {
     match objective {
         Objective::Latency { quantile, .. } => latency.quantile(quantile),
         Objective::MaxLatency { .. } => latency.max(),
-        Objective::Errors { .. }
-        | Objective::Start { .. }
-        | Objective::Jvm(_)
-        | Objective::Run(_)
-        | Objective::Metric(_)
-        | Objective::LoadPasses { .. } => None,
+        _ => None,
     }
 }
 
@@ -412,19 +396,14 @@ fn objective_result(
     }
 }
 
-fn misses(
-    objectives: &[ObjectiveResult],
-    slo: &Slo,
-    loads: &JudgedLoads,
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
-) -> Vec<String> {
+fn misses(case: TrialCase<'_>, objectives: &[ObjectiveResult], loads: &JudgedLoads) -> Vec<String> {
+    let (evidence, thresholds) = (case.evidence, case.thresholds);
     let measured = loads.base.as_ref();
     let broken = objectives.iter().filter(|objective| !objective.met);
     let sentence = |miss| broken_sentence(miss, loads.load_of(miss), evidence);
     let mut sentences: Vec<String> = broken.map(sentence).collect();
-    sentences.extend(metric::growth_sentences(slo, evidence));
-    let allowed = error_bound(slo).max(1.0 - thresholds.achieved_share);
+    sentences.extend(metric::growth_sentences(case.slo, evidence));
+    let allowed = error_bound(case.slo).max(1.0 - thresholds.achieved_share);
     let asked = measured.and_then(|measured| Some((measured, measured.asked_rate()?)));
     if let Some((measured, asked)) = asked.filter(|(measured, asked)| {
         measured.achieved_rate + under_way(measured, *asked) < asked * (1.0 - allowed)
@@ -455,13 +434,11 @@ fn under_way(measured: &MeasuredLoad, asked: f64) -> f64 {
 }
 
 fn error_bound(slo: &Slo) -> f64 {
-    let bounds = slo
-        .objectives
-        .iter()
-        .filter_map(|objective| match objective {
-            Objective::Errors { bound } => Some(*bound),
-            _ => None,
-        });
+    let bound = |objective: &Objective| match objective {
+        Objective::Errors { bound } => Some(*bound),
+        _ => None,
+    };
+    let bounds = slo.objectives.iter().filter_map(bound);
     bounds.reduce(f64::min).unwrap_or(DEFAULT_ERROR_BOUND)
 }
 
@@ -552,14 +529,7 @@ fn causes_behind(evidence: &Evidence, thresholds: &VerdictThresholds) -> Vec<Str
 }
 
 fn trial_seconds(evidence: &Evidence) -> f64 {
-    let start = evidence
-        .phases
-        .iter()
-        .map(|span: &PhaseSpan| span.start)
-        .min();
-    let end = evidence.phases.iter().map(|span| span.end).max();
-    let nanos = end.unwrap_or(0).saturating_sub(start.unwrap_or(0));
-    let of_phases = nanos as f64 / 1e9;
+    let of_phases = evidence.length_of_phases().as_secs_f64();
     of_phases.max(evidence.seconds.len() as f64).max(1.0)
 }
 
@@ -568,13 +538,10 @@ fn is_measured(measured: Option<&MeasuredLoad>, evidence: &Evidence) -> bool {
     measured.is_some() || !evidence.metrics.is_empty() || evidence.load_exit.is_some()
 }
 
-fn why_unjudged(
-    measured: Option<&MeasuredLoad>,
-    slo: &Slo,
-    evidence: &Evidence,
-) -> Option<(InvalidReason, String)> {
+fn why_unjudged(case: TrialCase<'_>, measured: Option<&MeasuredLoad>) -> CannotCount {
+    let evidence = case.evidence;
     let is_cut = evidence.ended_early.is_some();
-    if slo.failing_exit().is_some() && evidence.load_exit.is_none() && !is_cut {
+    if case.slo.failing_exit().is_some() && evidence.load_exit.is_none() && !is_cut {
         let reason = "the load command did not end after the judged part, so its exit code is unknown; it must end after {duration_s} seconds, as its command can say";
         return Some((InvalidReason::LoadCommand, reason.to_owned()));
     }

@@ -19,9 +19,7 @@ const WARMING: f64 = 1.3;
 
 /// Medians that differ by less differ by the machine's own timers and wake-ups.
 const GRAIN: Duration = Duration::from_millis(1);
-
 pub const FEW: usize = 3;
-
 const FIRST: Duration = Duration::from_secs(5);
 
 /// The longest warm-up that is tried: a trial of a search may take minutes, not hours.
@@ -56,8 +54,7 @@ pub fn longer_warm_up(warm_up: Duration) -> Option<Duration> {
 }
 
 pub(crate) fn measured_seconds(record: &TrialRecord) -> Vec<&SecondEvidence> {
-    let phases = &record.evidence.phases;
-    let span = phases.iter().find(|p| p.phase == TrialPhase::Measure);
+    let span = record.evidence.span_of(TrialPhase::Measure);
     let within = |s: &&SecondEvidence| {
         span.is_none_or(|p| p.start < s.at_ns && s.at_ns <= p.end) && s.offered.is_some()
     };
@@ -89,11 +86,8 @@ fn ratio_of_cpu(first: &[&SecondEvidence], second: &[&SecondEvidence]) -> Option
 }
 
 fn latency_of_one(half: &[&SecondEvidence]) -> Option<f64> {
-    let seconds: Vec<f64> = half
-        .iter()
-        .filter_map(|s| Some(s.p50?.as_secs_f64()))
-        .collect();
-    median(&seconds).filter(|latency| *latency > 0.0)
+    let seconds = half.iter().filter_map(|s| Some(s.p50?.as_secs_f64()));
+    median(&seconds.collect::<Vec<_>>()).filter(|latency| *latency > 0.0)
 }
 
 fn find_falling_cost(record: &TrialRecord) -> Option<FallingCost> {
@@ -124,17 +118,14 @@ pub fn find_cold_starts<'a>(
     starts: impl IntoIterator<Item = &'a TrialRecord>,
 ) -> Option<ColdStarts> {
     let starts: Vec<Option<FallingCost>> = starts.into_iter().map(find_falling_cost).collect();
-    let seen = || starts.iter().flatten();
-    let warming = seen().count();
-    let by_cpu = seen().filter_map(|f| match f {
-        FallingCost::Cpu(ratio) => Some(*ratio),
-        FallingCost::Latency(_) => None,
-    });
-    let by_latency = seen().filter_map(|f| match f {
-        FallingCost::Latency(ratio) => Some(*ratio),
-        FallingCost::Cpu(_) => None,
-    });
-    let (by_cpu, by_latency): (Vec<f64>, Vec<f64>) = (by_cpu.collect(), by_latency.collect());
+    let (mut by_cpu, mut by_latency) = (Vec::new(), Vec::new());
+    for cost in starts.iter().flatten() {
+        match cost {
+            FallingCost::Cpu(ratio) => by_cpu.push(*ratio),
+            FallingCost::Latency(ratio) => by_latency.push(*ratio),
+        }
+    }
+    let warming = by_cpu.len() + by_latency.len();
     let falls = match by_cpu.len() >= by_latency.len() {
         true => FallingCost::Cpu(median(&by_cpu)?),
         false => FallingCost::Latency(median(&by_latency)?),

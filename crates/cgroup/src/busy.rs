@@ -64,10 +64,8 @@ impl CpuWatch {
             machine: MachineCpuTimes::read(&self.proc_root).ok()?,
             programs: program_times(&self.proc_root),
         };
-        let last = self
-            .last
-            .replace(now)
-            .filter(|last| last.at.elapsed() < LONGEST)?;
+        let last = self.last.replace(now);
+        let last = last.filter(|last| last.at.elapsed() < LONGEST)?;
         let now = self.last.as_ref()?;
         let passed = now.machine.since(last.machine);
         let all = passed.total_time().as_secs_f64();

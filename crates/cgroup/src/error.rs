@@ -99,10 +99,10 @@ impl CgroupError {
             Self::OuterLimit { .. } => {
                 Some("raise that limit, run loadline outside of it, or stay below it".to_owned())
             }
-            Self::StillPopulated { .. } => Some(
-                "they cannot be killed (uninterruptible I/O, or another PID namespace); see `ps`"
-                    .to_owned(),
-            ),
+            Self::StillPopulated { .. } => {
+                let fix = "they cannot be killed (uninterruptible I/O, or another PID namespace); see `ps`";
+                Some(fix.to_owned())
+            }
             _ => None,
         }
     }
@@ -118,8 +118,6 @@ impl CgroupError {
 
 /// ENOENT: never was; ENODEV: the group was removed while its file was open.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::NOENT | Errno::NODEV)
-    )
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOENT | Errno::NODEV))
 }

@@ -202,9 +202,8 @@ impl ControlGroup {
     /// The files into which a process writes `0` to join, before it executes the application. v1
     /// cpuset refuses (ENOSPC) until [`ControlGroup::create_group`] has filled it.
     pub fn join_files(&self) -> Vec<PathBuf> {
-        self.hierarchy_dirs()
-            .map(|dir| dir.join("cgroup.procs"))
-            .collect()
+        let dirs = self.hierarchy_dirs();
+        dirs.map(|dir| dir.join("cgroup.procs")).collect()
     }
 
     pub fn open_reader(&self) -> Result<CgroupReader, CgroupError> {
@@ -254,10 +253,9 @@ fn enable_controllers(
     let control = parent.join("cgroup.subtree_control");
     let enabled = file::read(&control)?;
     let enabled: Vec<&str> = enabled.split_ascii_whitespace().collect();
-    let missing = controllers
-        .iter()
-        .filter(|c| !enabled.contains(&c.kernel_name()));
-    let missing: Vec<String> = missing.map(|c| format!("+{c}")).collect();
+    let mut missing = controllers.to_vec();
+    missing.retain(|c| !enabled.contains(&c.kernel_name()));
+    let missing: Vec<String> = missing.iter().map(|c| format!("+{c}")).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -298,11 +296,10 @@ fn evacuate(place: &CgroupHierarchy, parent: &Path) -> Result<(), CgroupError> {
         });
     }
     let supervisor = parent.join(SUPERVISOR);
-    match fs::create_dir(&supervisor) {
-        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(CgroupError::for_file("create", &supervisor, e));
-        }
-        _ => {}
+    if let Err(error) = fs::create_dir(&supervisor)
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
+        return Err(CgroupError::for_file("create", &supervisor, error));
     }
     for pid in pids.lines() {
         match file::write(&supervisor.join("cgroup.procs"), pid) {

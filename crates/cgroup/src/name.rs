@@ -162,10 +162,9 @@ impl FromStr for GroupName {
             start_time: next()?.parse().map_err(|_| error())?,
             trial: next()?.to_owned(),
         };
-        if is_boot(&name.boot) && name.to_string() == text {
-            Ok(name)
-        } else {
-            Err(error())
+        match is_boot(&name.boot) && name.to_string() == text {
+            true => Ok(name),
+            false => Err(error()),
         }
     }
 }

@@ -20,7 +20,6 @@ use crate::limits::CgroupLimits;
 use crate::name::GroupName;
 
 const PATIENCE: Duration = Duration::from_secs(10);
-
 const DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,10 +132,8 @@ fn check_cgroups(layout: &CgroupLayout) -> PreflightCheck {
 }
 
 fn describe_place(group: &ControlGroup) -> String {
-    let dirs: Vec<String> = group
-        .hierarchy_dirs()
-        .filter_map(|dir| Some(dir.parent()?.display().to_string()))
-        .collect();
+    let parent = |dir: &Path| Some(dir.parent()?.display().to_string());
+    let dirs: Vec<String> = group.hierarchy_dirs().filter_map(parent).collect();
     format!("below {}", dirs.join(", "))
 }
 
@@ -218,19 +215,19 @@ fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
 
 /// What a busy child that was never throttled says, by the CPU time that it used meanwhile.
 fn never_throttled(used: Option<Duration>, within: Duration) -> PreflightCheck {
-    let check = |detail: String| PreflightCheck::broken(CPU_QUOTA, detail);
     // A group with less CPU than the quota proves nothing; a child that ended before used none
     // either.
-    match used.filter(|used| within >= PATIENCE && *used < within / 5) {
-        Some(used) => check(format!(
-            "a busy child got {} ms of CPU time in {} s: other programs hold the CPUs",
-            used.as_millis(),
-            within.as_secs()
-        ))
-        .with_fix("try again when they are done"),
-        None => check("a busy child under a quota of 20 ms in 100 ms was not throttled".to_owned())
-            .with_fix("the kernel needs CONFIG_CFS_BANDWIDTH"),
-    }
+    let starved = used.filter(|used| within >= PATIENCE && *used < within / 5);
+    let Some(used) = starved.map(|used| used.as_millis()) else {
+        let detail = "a busy child under a quota of 20 ms in 100 ms was not throttled";
+        let fix = "the kernel needs CONFIG_CFS_BANDWIDTH";
+        return PreflightCheck::broken(CPU_QUOTA, detail).with_fix(fix);
+    };
+    let within = within.as_secs();
+    let detail = format!(
+        "a busy child got {used} ms of CPU time in {within} s: other programs hold the CPUs"
+    );
+    PreflightCheck::broken(CPU_QUOTA, detail).with_fix("try again when they are done")
 }
 
 fn check_cpuset(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
@@ -282,9 +279,8 @@ fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
             CgroupVersion::V1 => dir.join("memory.memsw.limit_in_bytes").exists(),
             CgroupVersion::V2 => dir.join("memory.swap.max").exists(),
         };
-        let has_limit = group
-            .controller_dir(Controller::Memory)
-            .is_some_and(has_file);
+        let memory = group.controller_dir(Controller::Memory);
+        let has_limit = memory.is_some_and(has_file);
         Ok(match (swap.as_bytes(), has_limit) {
             (0, _) => PreflightCheck::works(NAME, "this machine has no swap"),
             (_, true) => PreflightCheck::works(NAME, format!("{swap} of swap, forbidden to the group")),

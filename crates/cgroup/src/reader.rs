@@ -20,7 +20,6 @@ use crate::sample::{self, CgroupSample, CpuSample, MemorySample, Pressure, Press
 
 /// First size of the buffer: memory.stat is about 1.5 KiB, usage_percpu 12 bytes a CPU.
 const BUFFER: usize = 8 << 10;
-
 const MAX_BUFFER: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -134,13 +133,10 @@ impl CgroupReader {
             memory_pressure: in_v2("memory.pressure")?,
             io_pressure: in_v2("io.pressure")?,
         };
+        let first = group.first_dir();
         match group.hierarchy_dirs().any(Path::is_dir) {
             true => Ok(this),
-            false => Err(CgroupError::for_file(
-                "open",
-                group.first_dir(),
-                Errno::NOENT,
-            )),
+            false => Err(CgroupError::for_file("open", first, Errno::NOENT)),
         }
     }
 
@@ -181,10 +177,8 @@ impl CgroupReader {
     /// User and system time from separate files (v1).
     fn read_cpu_modes(&mut self, cpu: &mut CpuSample) -> Result<(), CgroupError> {
         let buffer = &mut self.buffer;
-        let (user, system) = (
-            self.usage_user.read_u64(buffer)?,
-            self.usage_system.read_u64(buffer)?,
-        );
+        let user = self.usage_user.read_u64(buffer)?;
+        let system = self.usage_system.read_u64(buffer)?;
         cpu.user = user.map(Duration::from_nanos).or(cpu.user);
         cpu.system = system.map(Duration::from_nanos).or(cpu.system);
         Ok(())

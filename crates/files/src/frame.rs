@@ -16,7 +16,6 @@ const FRACTION: usize = 7;
 
 /// `kubectl logs --prefix`.
 const POD: &[u8] = b"[pod/";
-
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /// The longest line that is put together, bytes.

@@ -17,63 +17,71 @@ pub struct FileKind {
     next: &'static str,
 }
 
-const fn kind(name: &'static str, next: &'static str) -> FileKind {
+/// What to do with each kind, behind its name.
+const NEXT: &str = "\
+a jar: put the application's command last, after --: -- java -jar FILE
+a packed file: show a result with loadline show FILE; read a log with loadline gc or loadline profile
+a program: put the application's command last, after --: -- FILE
+non-UTF-8 text: save it as UTF-8
+the head of a Helm chart: let Helm write the manifests: helm template CHART | loadline lint -
+values of a Helm chart: let Helm write the manifests: helm template CHART -f FILE | loadline lint -
+a Gradle project: start in its directory: loadline init
+a Maven project: start in its directory: loadline init
+a configuration of Spring Boot: start in its project's directory: loadline init
+source code: build it, and start in its project's directory: loadline init
+a CSV: export a result as JSON: loadline export RESULT -o result.json
+a HAR file: make a load profile: loadline profile FILE
+an access log: make a load profile: loadline profile FILE
+a load profile: replay it: loadline load --profile FILE URL
+advice of an autoscaler: judge it: loadline judge --advice FILE
+a Kubernetes manifest: check it: loadline lint FILE; or start from it: loadline init --manifest FILE
+a kustomization: let kubectl write the manifests: kubectl kustomize DIR | loadline lint -
+a compose file: name it with the service to measure: loadline size --compose FILE --service NAME
+a workflow of a CI system: loadline runs as a step in it: docs/guides/ci-gate.md
+a Dockerfile: build its image and name it: --image NAME
+a result: show it: loadline show FILE
+an experiment: measure it: loadline size FILE
+JSON: show a result with: loadline show FILE
+XML: loadline reads the JSON of a result: loadline export RESULT -o result.json
+an HTML report: open it in a browser; loadline reads the JSON of a result: loadline export RESULT -o result.json
+a GC log: read it: loadline gc FILE
+a script: put the application's command last, after --: -- ./FILE
+a script of JMeter: let it generate the load of each trial: loadline size --load 'jmeter -n -t FILE'
+a script of k6: let it generate the load of each trial: loadline size --load 'k6 run FILE'
+a script of Gatling: let it generate the load of each trial: loadline size --load 'gatling.sh -s SIMULATION'
+a script of Locust: let it generate the load of each trial: loadline size --load 'locust --headless -f FILE'";
+/// What has requests, and does not say how often each is sent.
+const NO_LOAD: &str = "it has no rates: pass a HAR file or an access log to loadline profile, or write a load profile with its requests";
+const SEVERAL_ADVISED: &str = "judge what it advises: kubectl get vpa NAME -o json > vpa.json; loadline judge --advice vpa.json";
+
+fn kind(name: &'static str) -> FileKind {
+    let next = |line: &'static str| line.strip_prefix(name)?.strip_prefix(": ");
+    let next = NEXT.lines().find_map(next).unwrap_or(NO_LOAD);
     FileKind { name, next }
 }
 
-const JAR: FileKind = kind(
-    "a jar",
-    "put the application's command last, after --: -- java -jar FILE",
-);
-const PACKED: FileKind = kind(
-    "a packed file",
-    "show a result with loadline show FILE; read a log with loadline gc or loadline profile",
-);
-const PROGRAM: FileKind = kind(
-    "a program",
-    "put the application's command last, after --: -- FILE",
-);
-const NO_TEXT: FileKind = kind("non-UTF-8 text", "save it as UTF-8");
+const JAR: &str = "a jar";
+const ADVICE: &str = "advice of an autoscaler";
+const MANIFEST: &str = "a Kubernetes manifest";
+const OPENAPI: &str = "an OpenAPI description";
+const GC_LOG: &str = "a GC log";
 
 /// Files that are known by their names: an ending, or the whole name.
-const NAMED: [(&str, FileKind); 13] = [
+const NAMED: [(&str, &str); 13] = [
     (".jar", JAR),
     (".war", JAR),
-    (
-        "Chart.yaml",
-        kind(
-            "the head of a Helm chart",
-            "let Helm write the manifests: helm template CHART | loadline lint -",
-        ),
-    ),
-    ("values.yaml", VALUES),
-    ("values.yml", VALUES),
-    ("build.gradle", GRADLE),
-    ("build.gradle.kts", GRADLE),
-    ("application.yaml", SPRING),
-    ("application.yml", SPRING),
-    ("application.properties", SPRING),
-    (".java", SOURCE),
-    (".kt", SOURCE),
-    (".csv", TABLE),
+    ("Chart.yaml", "the head of a Helm chart"),
+    ("values.yaml", "values of a Helm chart"),
+    ("values.yml", "values of a Helm chart"),
+    ("build.gradle", "a Gradle project"),
+    ("build.gradle.kts", "a Gradle project"),
+    ("application.yaml", "a configuration of Spring Boot"),
+    ("application.yml", "a configuration of Spring Boot"),
+    ("application.properties", "a configuration of Spring Boot"),
+    (".java", "source code"),
+    (".kt", "source code"),
+    (".csv", "a CSV"),
 ];
-const VALUES: FileKind = kind(
-    "values of a Helm chart",
-    "let Helm write the manifests: helm template CHART -f FILE | loadline lint -",
-);
-const GRADLE: FileKind = kind("a Gradle project", "start in its directory: loadline init");
-const SPRING: FileKind = kind(
-    "a configuration of Spring Boot",
-    "start in its project's directory: loadline init",
-);
-const SOURCE: FileKind = kind(
-    "source code",
-    "build it, and start in its project's directory: loadline init",
-);
-const TABLE: FileKind = kind(
-    "a CSV",
-    "export a result as JSON: loadline export RESULT -o result.json",
-);
 
 impl FileKind {
     /// Reads the begin of a file. `None` for a kind that is not known, and for what cannot be read.
@@ -81,7 +89,7 @@ impl FileKind {
         let mut begin = Vec::new();
         if !path.exists() {
             // A jar that is not built yet is one to who names it.
-            return Self::of_bytes(path, &[]).filter(|kind| *kind == JAR);
+            return Self::of_bytes(path, &[]).filter(|kind| kind.name == JAR);
         }
         // To open a pipe waits for its other end.
         let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
@@ -103,7 +111,7 @@ impl FileKind {
             false => name == known,
         };
         let named = NAMED.iter().find(|(known, _)| is_named(known));
-        let named = named.map(|(_, kind)| *kind);
+        let named = named.map(|(_, name)| kind(name));
         let text = match std::str::from_utf8(begin) {
             Ok(text) => Some(text),
             // The last letter may be cut.
@@ -112,14 +120,14 @@ impl FileKind {
             }
             Err(_) => None,
         };
-        if named == Some(JAR) {
+        if named.is_some_and(|kind| kind.name == JAR) {
             return named;
         }
         let text = text.filter(|text| !text.contains('\0'));
         match (of_magic(begin), text) {
             (Some(kind), _) => Some(kind),
             (None, Some(text)) => of_text(text).or(named),
-            (None, None) => Some(NO_TEXT),
+            (None, None) => Some(kind("non-UTF-8 text")),
         }
     }
 
@@ -130,14 +138,14 @@ impl FileKind {
 }
 
 fn of_magic(begin: &[u8]) -> Option<FileKind> {
-    let magics: [(&[u8], FileKind); 4] = [
+    let magics: [(&[u8], &str); 4] = [
         (b"PK\x03\x04", JAR),
-        (b"\x1f\x8b", PACKED),
-        (b"\x28\xb5\x2f\xfd", PACKED),
-        (b"\x7fELF", PROGRAM),
+        (b"\x1f\x8b", "a packed file"),
+        (b"\x28\xb5\x2f\xfd", "a packed file"),
+        (b"\x7fELF", "a program"),
     ];
     let found = magics.iter().find(|(magic, _)| begin.starts_with(magic));
-    found.map(|(_, kind)| *kind)
+    found.map(|(_, name)| kind(name))
 }
 
 fn of_text(text: &str) -> Option<FileKind> {
@@ -153,70 +161,42 @@ fn of_text(text: &str) -> Option<FileKind> {
 
 fn of_json(text: &str) -> FileKind {
     let has = |name: &str| text.contains(&format!("\"{name}\""));
-    if has("log") && has("entries") {
-        return kind("a HAR file", "make a load profile: loadline profile FILE");
-    }
-    if has("containerRecommendations") || has("scans") {
-        return kind(ADVICE, "judge it: loadline judge --advice FILE");
-    }
-    if has("apiVersion") && has("kind") {
-        return MANIFEST;
-    }
-    if has("schema") && has("result") {
-        return kind("a result", "show it: loadline show FILE");
-    }
-    if text.contains("schema.getpostman.com") {
-        return kind("a Postman collection", NO_LOAD);
-    }
-    if has("openapi") || has("swagger") {
-        return OPENAPI;
-    }
-    kind("JSON", "show a result with: loadline show FILE")
+    let kinds = [
+        (has("log") && has("entries"), "a HAR file"),
+        (has("containerRecommendations") || has("scans"), ADVICE),
+        (has("apiVersion") && has("kind"), MANIFEST),
+        (has("schema") && has("result"), "a result"),
+        (
+            text.contains("schema.getpostman.com"),
+            "a Postman collection",
+        ),
+        (has("openapi") || has("swagger"), OPENAPI),
+    ];
+    first_kind(&kinds).unwrap_or(kind("JSON"))
 }
 
-/// What has requests, and does not say how often each is sent.
-const NO_LOAD: &str = "it has no rates: pass a HAR file or an access log to loadline profile, or write a load profile with its requests";
-const OPENAPI: FileKind = kind("an OpenAPI description", NO_LOAD);
+fn first_kind(kinds: &[(bool, &'static str)]) -> Option<FileKind> {
+    let found = kinds.iter().find(|(is_kind, _)| *is_kind);
+    found.map(|(_, name)| kind(name))
+}
 
 fn of_markup(text: &str) -> FileKind {
     let lower = text.get(..text.len().min(15)).unwrap_or(text);
-    if text.contains("<project") {
-        return kind("a Maven project", "start in its directory: loadline init");
-    }
-    if text.contains("<jmeterTestPlan") {
-        return kind(
-            "a script of JMeter",
-            "let it generate the load of each trial: loadline size --load 'jmeter -n -t FILE'",
-        );
-    }
-    if text.contains("<verbosegc") {
-        return GC_LOG;
-    }
-    if lower.eq_ignore_ascii_case("<!doctype html>") || text.contains("<html") {
-        return kind(
-            "an HTML report",
-            "open it in a browser; loadline reads the JSON of a result: loadline export RESULT -o result.json",
-        );
-    }
-    kind(
-        "XML",
-        "loadline reads the JSON of a result: loadline export RESULT -o result.json",
-    )
+    let is_page = lower.eq_ignore_ascii_case("<!doctype html>") || text.contains("<html");
+    let kinds = [
+        (text.contains("<project"), "a Maven project"),
+        (text.contains("<jmeterTestPlan"), "a script of JMeter"),
+        (text.contains("<verbosegc"), GC_LOG),
+        (is_page, "an HTML report"),
+    ];
+    first_kind(&kinds).unwrap_or(kind("XML"))
 }
-
-const ADVICE: &str = "advice of an autoscaler";
-const MANIFEST: FileKind = kind(
-    "a Kubernetes manifest",
-    "check it: loadline lint FILE; or start from it: loadline init --manifest FILE",
-);
-const GC_LOG: FileKind = kind("a GC log", "read it: loadline gc FILE");
 
 fn of_lines(text: &str) -> Option<FileKind> {
     let has_line = |begin: &str| text.lines().any(|line| line.starts_with(begin));
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = lines
-        .find(|line| !line.starts_with('#'))
-        .unwrap_or_default();
+    let first = lines.find(|line| !line.starts_with('#'));
+    let first = first.unwrap_or_default();
     let is_request = |line: &str| {
         let methods = ["\"GET /", "\"POST /", "\"HEAD /", "\"PUT /", "\"DELETE /"];
         methods.iter().any(|method| line.contains(method)) && !line.contains(" = ")
@@ -224,97 +204,46 @@ fn of_lines(text: &str) -> Option<FileKind> {
     let mut object_kinds = text.lines().filter(|line| line.starts_with("kind:"));
     let is_advice = object_kinds.all(|line| line.contains("VerticalPodAutoscaler"));
     let is_experiment = |line: &str| line.starts_with("slo ") || line.starts_with("slo=");
-    let kinds = [
-        // First, because an SLO may name requests as an access log does.
-        (
-            text.lines()
-                .any(|line| is_experiment(line) || line.trim_end() == "[app]"),
-            kind("an experiment", "measure it: loadline size FILE"),
-        ),
-        (
-            has_line("kind:") && is_advice,
-            kind(
-                ADVICE,
-                "judge what it advises: kubectl get vpa NAME -o json > vpa.json; loadline judge --advice vpa.json",
-            ),
-        ),
-        (
-            has_line("kind: Kustomization") || has_line("apiVersion: kustomize.config.k8s.io"),
-            kind(
-                "a kustomization",
-                "let kubectl write the manifests: kubectl kustomize DIR | loadline lint -",
-            ),
-        ),
-        (has_line("openapi:") || has_line("swagger:"), OPENAPI),
+    let has_any = |begins: &[&str]| begins.iter().any(|begin| has_line(begin));
+    let is_kustomized = has_any(&["kind: Kustomization", "apiVersion: kustomize.config.k8s.io"]);
+    let is_of_k6 = ["from 'k6", "from \"k6"]
+        .iter()
+        .any(|name| text.contains(name));
+    let mut starts = text.lines();
+    // First, because an SLO may name requests as an access log does.
+    if starts.any(|line| is_experiment(line) || line.trim_end() == "[app]") {
+        return Some(kind("an experiment"));
+    }
+    if has_line("kind:") && is_advice {
+        return Some(FileKind {
+            name: ADVICE,
+            next: SEVERAL_ADVISED,
+        });
+    }
+    first_kind(&[
+        (is_kustomized, "a kustomization"),
+        (has_any(&["openapi:", "swagger:"]), OPENAPI),
         (has_line("kind:") && has_line("apiVersion:"), MANIFEST),
-        (
-            has_line("services:"),
-            kind(
-                "a compose file",
-                "name it with the service to measure: loadline size --compose FILE --service NAME",
-            ),
-        ),
+        (has_line("services:"), "a compose file"),
         (
             has_line("jobs:") && has_line("on:"),
-            kind(
-                "a workflow of a CI system",
-                "loadline runs as a step in it: docs/guides/ci-gate.md",
-            ),
+            "a workflow of a CI system",
         ),
         (
-            ["FROM ", "ARG "].iter().any(|word| first.starts_with(word)),
-            kind("a Dockerfile", "build its image and name it: --image NAME"),
+            first.starts_with("FROM ") || first.starts_with("ARG "),
+            "a Dockerfile",
         ),
         (first.starts_with('[') && first.contains("]["), GC_LOG),
+        (is_request(first), "an access log"),
+        (has_any(&["[[request]]", "rates ="]), "a load profile"),
+        (text.starts_with("#!"), "a script"),
+        (is_of_k6, "a script of k6"),
+        (text.contains("io.gatling"), "a script of Gatling"),
         (
-            is_request(first),
-            kind(
-                "an access log",
-                "make a load profile: loadline profile FILE",
-            ),
+            has_any(&["import locust", "from locust"]),
+            "a script of Locust",
         ),
-        (
-            has_line("[[request]]") || has_line("rates ="),
-            kind(
-                "a load profile",
-                "replay it: loadline load --profile FILE URL",
-            ),
-        ),
-        (
-            text.starts_with("#!"),
-            kind(
-                "a script",
-                "put the application's command last, after --: -- ./FILE",
-            ),
-        ),
-        (
-            ["'k6", "\"k6"]
-                .iter()
-                .any(|name| text.contains(&format!("from {name}"))),
-            kind(
-                "a script of k6",
-                "let it generate the load of each trial: loadline size --load 'k6 run FILE'",
-            ),
-        ),
-        (
-            text.contains("io.gatling"),
-            kind(
-                "a script of Gatling",
-                "let it generate the load of each trial: loadline size --load 'gatling.sh -s SIMULATION'",
-            ),
-        ),
-        (
-            ["import locust", "from locust"]
-                .iter()
-                .any(|begin| has_line(begin)),
-            kind(
-                "a script of Locust",
-                "let it generate the load of each trial: loadline size --load 'locust --headless -f FILE'",
-            ),
-        ),
-    ];
-    let found = kinds.into_iter().find(|(is_kind, _)| *is_kind);
-    found.map(|(_, kind)| kind)
+    ])
 }
 
 #[cfg(test)]

@@ -24,7 +24,6 @@ use crate::refused::PathRefusal;
 use crate::way::{PathEnd, PathWalk};
 
 const READABLE: u32 = 0o666;
-
 const BEGIN: &str = ".loadline-";
 const END: &str = ".part";
 

@@ -14,7 +14,6 @@ use loadline_sys::{O_PATH, ResolveFlags, openat2};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 
 const MOST_NAMES: usize = 1 << 16;
-
 const LINKED: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGICLINKS);
 const UNLINKED: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 const LIST: OFlags = OFlags::RDONLY

@@ -18,7 +18,6 @@ use crate::beneath;
 use crate::process::{JvmProcess, ProcessError};
 
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
-
 const PROLOGUE: usize = 32;
 /// Bytes of an entry before its name.
 const ENTRY: usize = 20;
@@ -145,11 +144,7 @@ impl HsperfCounters {
 
     pub fn classes_loaded(&self) -> Option<u64> {
         let own = self.counter_number("java.cls.loadedClasses")?;
-        Some(
-            own + self
-                .counter_number("java.cls.sharedLoadedClasses")
-                .unwrap_or(0),
-        )
+        Some(own + self.classes_archived().unwrap_or(0))
     }
 
     /// Classes that came from a class archive, the JDK's own included.

@@ -24,12 +24,10 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// Nothing has begun for so long: the signal was lost.
 const AGAIN: Duration = Duration::from_secs(5);
-
 const LOOK: Duration = Duration::from_millis(50);
 
 /// One of 10 000 threads has less.
 const CAP: u64 = 256 << 20;
-
 const END: &[u8] = b"END OF DUMP";
 
 #[derive(Debug, thiserror::Error)]

@@ -23,11 +23,8 @@ pub use reader::{EventLogReader, JoinedFile};
 pub use writer::EventLog;
 
 const MAGIC: &[u8] = b"LLEL1\n";
-
 const HEAD: usize = 8;
-
 const LABEL: usize = 5;
-
 const LARGEST_PAYLOAD: u32 = 64 << 20;
 
 /// A body larger than this is neither written nor read: a log of some bytes could ask for any memory.

@@ -247,9 +247,8 @@ impl FromStr for EngineKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|kind| kind.program_name() == text);
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|kind| kind.program_name() == text);
         found.ok_or_else(|| format!("`{text}` is not a container engine that loadline knows"))
     }
 }

@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Finding, Project};
 
 const MOST: usize = 7;
-
 const MOST_IN: &[(&str, usize)] = &[("kubernetes", 3)];
-
 const HOPS: usize = 8;
 
 pub fn small(project: &Project) -> Vec<Finding> {

@@ -16,7 +16,6 @@ const LONG_FOR_NOW: &[&str] = &[
 ];
 
 const CATCH_ALL: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers"];
-
 const PURE: &[&str] = &["analysis", "sizing", "report"];
 
 const IMPURE: &str = "std::fs|std::net|std::process|std::env::|std::thread|fs::|File::open|\

@@ -7,7 +7,6 @@ use crate::check::tree::Tree;
 
 /// Commands that fetch bytes from a changeable address.
 const BARE: &str = "curl |wget |pip install|npm install|npm ci|npx ";
-
 const PINS: [&str; 3] = ["wheels.txt", "npm.txt", "locust.txt"];
 
 /// Scripts fetch nothing by a bare address, packages only by their hashes, actions by their commit.

@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 use super::{Finding, Project};
 
 const ONE_WORD_TYPES: usize = 30;
-
 const SHARED_TYPES: usize = 12;
-
 const ONE_WORD_FUNCTIONS: usize = 35;
-
 const DEFINITIONS: usize = 5;
 
 /// Names that the standard library, serde or protox prescribes.

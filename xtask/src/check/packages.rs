@@ -25,7 +25,6 @@ const CAP: usize = 228;
 /// The crate that speaks to clusters, the crate that links it, and most packages that only these
 /// need.
 const CLUSTER: (&str, &str, usize) = ("loadline-kubernetes", "loadline-cli", 130);
-
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 const LICENCES: &str = "0BSD, Apache-2.0, Apache-2.0 WITH LLVM-exception, BSD-2-Clause, \
@@ -181,17 +180,15 @@ pub fn licences(project: &Project) -> Vec<Finding> {
     let foreign = project.packages.foreign();
     foreign
         .filter(|package| !package.licence.as_deref().is_some_and(is_allowed))
-        .filter(|package| !is_excepted(package))
+        .filter(|package| {
+            let licence = package.licence.as_deref().unwrap_or_default();
+            !EXCEPTIONS.contains(&(package.name.as_str(), licence))
+        })
         .map(|package| {
             let licence = package.licence.as_deref().unwrap_or("no licence");
             lock(format!("{} {}: {licence}", package.name, package.version))
         })
         .collect()
-}
-
-fn is_excepted(package: &Package) -> bool {
-    let licence = package.licence.as_deref().unwrap_or_default();
-    EXCEPTIONS.contains(&(package.name.as_str(), licence))
 }
 
 /// Whether an SPDX expression can be met: all parts of an AND, one part of an OR. `/` is the old

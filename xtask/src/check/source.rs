@@ -112,10 +112,9 @@ fn character_end(bytes: &[u8], start: usize) -> usize {
                 0xf0.. => 4,
             };
             let end = start + 1 + length;
-            if bytes.get(end) == Some(&b'\'') {
-                end + 1
-            } else {
-                start
+            match bytes.get(end) == Some(&b'\'') {
+                true => end + 1,
+                false => start,
             }
         }
         None => start,

@@ -88,10 +88,9 @@ impl Tree {
 impl File {
     pub fn new(path: &str, text: String) -> Self {
         let is_rust = path.ends_with(".rs");
-        let mut plain = if is_rust {
-            blank_literals(&text)
-        } else {
-            String::new()
+        let mut plain = match is_rust {
+            true => blank_literals(&text),
+            false => String::new(),
         };
         let line_at = |at: usize| text[..at].matches('\n').count() + 1;
         let mut test_lines = Vec::new();

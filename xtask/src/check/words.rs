@@ -81,10 +81,8 @@ pub fn phrases(project: &Project) -> Vec<Finding> {
 /// The words outside of commands, lower case and without punctuation.
 fn prose(text: &str) -> Vec<String> {
     let is_prose = |line: &&str| !line.starts_with("    ") && !line.starts_with("```");
-    let words = text
-        .lines()
-        .filter(is_prose)
-        .flat_map(str::split_whitespace);
+    let words = text.lines().filter(is_prose);
+    let words = words.flat_map(str::split_whitespace);
     let bare = |word: &str| {
         word.trim_matches(|c: char| !c.is_alphanumeric())
             .to_lowercase()

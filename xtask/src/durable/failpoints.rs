@@ -163,10 +163,9 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
                 Calls::Reads => {
                     let time = times.entry(point.what_is_read()).or_insert(0);
                     *time += 1;
-                    if *time > READS {
-                        Vec::new()
-                    } else {
-                        point.kinds_of_read()
+                    match *time > READS {
+                        true => Vec::new(),
+                        false => point.kinds_of_read(),
                     }
                 }
             };
@@ -192,10 +191,8 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
         return Err(Error::Usage(format!("{what}\nhint: look at ONCE_WRONG")));
     }
     if let Some(count) = count {
-        println!(
-            "{count} of {all} faults, seed {seed}, and {} more",
-            known.len()
-        );
+        let more = known.len();
+        println!("{count} of {all} faults, seed {seed}, and {more} more");
         faults = Random::from_seed(seed).sample(faults, count);
     }
     faults.append(&mut known);
@@ -215,12 +212,10 @@ fn of(programs: &Programs, count: Option<usize>, seed: u64) -> Result<Vec<String
     let left = lab.left()?;
     left.iter().for_each(|group| println!("LEFT {group}"));
     summary(&outcomes, begin.elapsed().as_secs());
-    let of_faults = outcomes
-        .iter()
-        .flat_map(|(fault, outcome)| findings(fault, outcome));
-    let wrong: Vec<String> = of_faults
-        .chain(left.iter().map(|group| format!("left: {group}")))
-        .collect();
+    let outcomes = outcomes.iter();
+    let of_faults = outcomes.flat_map(|(fault, outcome)| findings(fault, outcome));
+    let left = left.iter().map(|group| format!("left: {group}"));
+    let wrong: Vec<String> = of_faults.chain(left).collect();
     if wrong.is_empty() {
         fs::remove_dir_all(&lab.base).map_err(Error::file(&lab.base))?;
     }
@@ -253,15 +248,11 @@ fn summary(outcomes: &[(Fault, Outcome)], seconds: u64) {
     let mut all = [0; 3];
     for ((scenario, kind), row) in &table {
         let command = format!("{scenario:?}").to_lowercase();
-        println!(
-            "| {command} | {kind} | {} | {} | {} |",
-            row[0], row[1], row[2]
-        );
+        let [tried, unmet, wrong] = row;
+        println!("| {command} | {kind} | {tried} | {unmet} | {wrong} |");
         (0..3).for_each(|column| all[column] += row[column]);
     }
     println!("| all | | {} | {} | {} |", all[0], all[1], all[2]);
-    println!(
-        "\n{} kinds of calls by their process, {seconds} s",
-        places.len()
-    );
+    let kinds = places.len();
+    println!("\n{kinds} kinds of calls by their process, {seconds} s");
 }

@@ -67,13 +67,9 @@ impl Programs {
             true => "dev",
             false => "release",
         };
-        cargo
-            .args(["build", "--locked", "--bins", "--examples"])
-            .args(["--profile", profile])
-            .args(
-                ["loadline-cli", "loadline-zoo", "loadline-runner"].map(|name| format!("-p{name}")),
-            )
-            .current_dir(root);
+        cargo.args(["build", "--locked", "--bins", "--examples"]);
+        cargo.args(["-ploadline-cli", "-ploadline-zoo", "-ploadline-runner"]);
+        cargo.args(["--profile", profile]).current_dir(root);
         stdout_of(&mut cargo)?;
         Self::built()
     }

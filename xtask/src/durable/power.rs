@@ -20,7 +20,6 @@ use crate::error::Error;
 use crate::process::{empty, output_of, stdout_of};
 
 const POINTS: usize = 10_000;
-
 const STARTS: &str = "12";
 
 /// Bytes of the disk, and of the log of its writes (sparse).
@@ -28,9 +27,7 @@ const DISK: (u64, u64) = (32 << 20, 4 << 30);
 
 /// Atomic unit of a disk write, bytes.
 const SECTOR: usize = 512;
-
 const WORKERS: usize = 2;
-
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const FLUSH: u64 = 1;
 const FUA: u64 = 2;
@@ -90,10 +87,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<bool, Error> {
     let wrong = looked_at(&programs, &base, &entries, &crashes)?;
     let finished = crashes.iter().map(|crash| crash.finished).max();
     let finished = finished.unwrap_or(0);
+    let (points, seconds) = (crashes.len(), begin.elapsed().as_secs());
     println!(
-        "{} crash points, seed {seed}, up to {finished} finished trials: {wrong} wrong, {} s",
-        crashes.len(),
-        begin.elapsed().as_secs()
+        "{points} crash points, seed {seed}, up to {finished} finished trials: {wrong} wrong, {seconds} s"
     );
     if wrong == 0 {
         fs::remove_dir_all(&base).map_err(Error::file(&base))?;
@@ -108,19 +104,14 @@ fn recorded(root: &Path, base: &Path, programs: &Programs) -> Result<Option<Vec<
         let made = File::create(path).and_then(|file| file.set_len(length));
         made.map_err(Error::file(path))?;
     }
+    let disks = format!("{} {}", disk.display(), log.display());
     let mut guest = Command::new(root.join("tests/uml/run.sh"));
-    guest
-        .arg("/bin/bash")
-        .arg(root.join("tests/faults/power.sh"))
-        .args([&programs.loadline, &programs.zoo])
-        .arg(STARTS)
-        .env(
-            "LOADLINE_UML_DISKS",
-            format!("{} {}", disk.display(), log.display()),
-        )
-        .env("LOADLINE_UML_TIMEOUT", "1800")
-        .current_dir(base);
-    let output = output_of(&mut guest)?;
+    guest.arg("/bin/bash");
+    guest.arg(root.join("tests/faults/power.sh"));
+    guest.args([&programs.loadline, &programs.zoo]).arg(STARTS);
+    guest.env("LOADLINE_UML_DISKS", disks);
+    guest.env("LOADLINE_UML_TIMEOUT", "1800");
+    let output = output_of(guest.current_dir(base))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => read_log(&log).map(Some),
@@ -143,10 +134,9 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
     let mut file = File::open(path).map_err(Error::file(path))?;
     let mut at = |position: u64, length: usize| -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; length];
-        file.seek(SeekFrom::Start(position))
-            .and_then(|_| file.read_exact(&mut bytes))
-            .map_err(Error::file(path))?;
-        Ok(bytes)
+        let found = file.seek(SeekFrom::Start(position));
+        let read = found.and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(Error::file(path)).map(|()| bytes)
     };
     let head = at(0, SECTOR)?;
     let is_log = word(&head, 0) == MAGIC && word(&head, 3) & 0xffff_ffff == SECTOR as u64;
@@ -170,10 +160,9 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
         // Discarded blocks are free already, and otherwise read as before.
         let is_written = u64::from(flags & DISCARD == 0);
         let length = is_written * sectors * SECTOR as u64;
+        let sector = usize::try_from(sector).unwrap_or(usize::MAX);
         entries.push(Entry::Write {
-            at: usize::try_from(sector)
-                .unwrap_or(usize::MAX)
-                .saturating_mul(SECTOR),
+            at: sector.saturating_mul(SECTOR),
             bytes: at(position, usize::try_from(length).unwrap_or(0))?,
             is_flush: flags & FLUSH != 0,
             is_forced: flags & FUA != 0,
@@ -185,9 +174,8 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
 }
 
 fn word(bytes: &[u8], place: usize) -> u64 {
-    let part = bytes
-        .get(place * 8..)
-        .and_then(|rest| rest.first_chunk::<8>());
+    let rest = bytes.get(place * 8..).unwrap_or_default();
+    let part = rest.first_chunk::<8>();
     part.copied().map_or(0, u64::from_le_bytes)
 }
 
@@ -208,11 +196,9 @@ fn crashes(entries: &[Entry], count: usize, seed: u64) -> Vec<Crash> {
     let begin = |entry: &Entry| *entry == Entry::Mark("begin".to_owned());
     let begin = entries.iter().position(begin).unwrap_or(0);
     let mut random = Random::from_seed(seed);
-    let mut all: Vec<Crash> = (begin..entries.len())
-        .filter(|place| is_flush(&entries[*place]))
-        .take(count)
-        .map(|place| crash(entries, place + 1, &mut random, false))
-        .collect();
+    let flushes = (begin..entries.len()).filter(|place| is_flush(&entries[*place]));
+    let behind = |place| crash(entries, place + 1, &mut random, false);
+    let mut all: Vec<Crash> = flushes.take(count).map(behind).collect();
     while all.len() < count && begin + 1 < entries.len() {
         let moment = begin + 1 + random.below(entries.len() - begin);
         all.push(crash(entries, moment, &mut random, true));
@@ -225,10 +211,8 @@ fn crashes(entries: &[Entry], count: usize, seed: u64) -> Vec<Crash> {
 /// else not at all. Forced writes are in the log once they are on disk.
 fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_drawn: bool) -> Crash {
     let before = &entries[..moment.min(entries.len())];
-    let flushed = before
-        .iter()
-        .rposition(is_flush)
-        .map_or(0, |place| place + 1);
+    let flushed = before.iter().rposition(is_flush);
+    let flushed = flushed.map_or(0, |place| place + 1);
     let mut kept = Vec::new();
     for (place, entry) in before.iter().enumerate().skip(flushed) {
         let Entry::Write {
@@ -245,10 +229,9 @@ fn crash(entries: &[Entry], moment: usize, random: &mut Random, is_drawn: bool) 
         } else if is_drawn && random.below(2) == 0 {
             let sectors = bytes.len() / SECTOR;
             let is_torn = !is_whole && sectors > 1 && random.below(4) == 0;
-            let length = if !is_torn {
-                sectors
-            } else {
-                random.below(sectors)
+            let length = match is_torn {
+                true => random.below(sectors),
+                false => sectors,
             };
             kept.push((place, length * SECTOR));
         }

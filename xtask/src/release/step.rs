@@ -27,11 +27,8 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
     }
     let target = Architecture::here()?.target();
     let mut rustup = Command::new("rustup");
-    let installed = stdout_of(
-        rustup
-            .args(["target", "list", "--installed"])
-            .current_dir(root),
-    )?;
+    rustup.args(["target", "list", "--installed"]);
+    let installed = stdout_of(rustup.current_dir(root))?;
     if !installed.lines().any(|line| line == target) {
         let reason = format!("Rust's libraries for {target} are not installed (make setup)");
         return Ok(Counts::one_skipped("release", &reason));
@@ -58,10 +55,8 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
     counts.add(match other.as_slice() {
         [] => Counts::one_passed(),
         other => {
-            eprintln!(
-                "release: other bytes when packed again:\n{}",
-                other.join("\n")
-            );
+            let other = other.join("\n");
+            eprintln!("release: other bytes when packed again:\n{other}");
             Counts::one_failed("release: the same bytes again")
         }
     });

@@ -26,11 +26,8 @@ impl Pages {
             summary: at_root(&text, summary),
             ..Self::default()
         };
-        let named: Vec<String> = text
-            .lines()
-            .flat_map(targets)
-            .map(|target| resolve(summary, target))
-            .collect();
+        let named = text.lines().flat_map(targets);
+        let named: Vec<String> = named.map(|target| resolve(summary, target)).collect();
         let mut waiting = named.clone();
         while let Some(path) = waiting.pop() {
             if !pages.texts.contains_key(&path) {
@@ -108,10 +105,8 @@ fn at_root(text: &str, file: &str) -> String {
         // The question behind a link is for readers of the file.
         let line = line.find("): ").map_or(line, |end| &line[..=end]);
         targets(line).fold(line.to_owned(), |line, target| {
-            line.replace(
-                &format!("]({target})"),
-                &format!("]({})", resolve(file, target)),
-            )
+            let there = format!("]({})", resolve(file, target));
+            line.replace(&format!("]({target})"), &there)
         })
     };
     let lines: Vec<String> = text.lines().map(moved).collect();

@@ -2,6 +2,7 @@
 //!
 //! Requests go to loopback only, to a port that the kernel says is free.
 
+use std::fs::DirEntry;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -80,19 +81,14 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
 
 /// The `java` programs below /usr/lib/jvm, without symbolic links; else `java`.
 fn jdks() -> Vec<(String, PathBuf)> {
-    let mut found: Vec<(String, PathBuf)> = std::fs::read_dir("/usr/lib/jvm")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| {
-            (
-                entry.file_name().to_string_lossy().into_owned(),
-                entry.path().join("bin/java"),
-            )
-        })
-        .filter(|(_, java)| java.is_file())
-        .collect();
+    let entries = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten();
+    let program = |entry: DirEntry| {
+        let is_own = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let java = entry.path().join("bin/java");
+        (is_own && java.is_file()).then_some((name, java))
+    };
+    let mut found: Vec<(String, PathBuf)> = entries.flatten().filter_map(program).collect();
     found.sort();
     if found.is_empty() && Command::new("java").arg("-version").output().is_ok() {
         found.push(("java".to_owned(), PathBuf::from("java")));
@@ -164,10 +160,8 @@ fn get(port: u16, path: &str) -> Result<String, String> {
     if head.split_whitespace().nth(1) == Some("200") {
         return Ok(body.to_owned());
     }
-    Err(format!(
-        "GET {path}: {}",
-        head.lines().next().unwrap_or_default()
-    ))
+    let status = head.lines().next().unwrap_or_default();
+    Err(format!("GET {path}: {status}"))
 }
 
 #[cfg(test)]

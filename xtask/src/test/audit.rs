@@ -22,10 +22,8 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
     let mut counts = judge("audit", outside.status.success(), &outside);
     let known = deny(root, &["check", "advisories"])?;
     if String::from_utf8_lossy(&known.stderr).contains(NO_DATABASE) {
-        counts.add(Counts::one_skipped(
-            "advisories",
-            "their database cannot be reached",
-        ));
+        let reason = "their database cannot be reached";
+        counts.add(Counts::one_skipped("advisories", reason));
     } else {
         counts.add(judge("advisories", known.status.success(), &known));
     }

@@ -10,7 +10,6 @@ use std::path::Path;
 use crate::error::Error;
 
 const GUESTS: &str = "uml::";
-
 const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
 
 /// What names of tests have that run real trials and judge no time of theirs; the binary has them all.
@@ -27,7 +26,6 @@ const TIMED: [&str; 9] = [
 ];
 
 const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
-
 const OTHERS: [&str; 6] = ["--skip", GUESTS, "--skip", TRIALS, "--skip", ENGINES];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -78,12 +78,9 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (passed, failed) = (self.passed, self.failed);
         let skipped = self.skips.len();
-        write!(
-            f,
-            "{} passed, {} failed, {skipped} skipped",
-            self.passed, self.failed
-        )
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
     }
 }
 

@@ -12,7 +12,6 @@ use crate::process::stdout_of;
 /// libraries of tests, the same for fuzzing and for other systems, documents, images, results. Added up
 /// from the parts of a target in which every step had run, rounded up.
 const WRITTEN: u64 = 8 << 30;
-
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// Errors: [`Error::Usage`] when a run would fill the disk.

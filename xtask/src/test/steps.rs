@@ -55,143 +55,109 @@ enum Run {
     Own(fn(&Path) -> Result<Counts, Error>),
 }
 
+/// In the main lane, with nothing to run yet.
+const fn step(name: &'static str, what: &'static str) -> Step {
+    Step {
+        name,
+        what,
+        lane: Lane::Main,
+        nice: 10,
+        run: Run::Check(""),
+    }
+}
+
 pub const STEPS: &[Step] = &[
-    Step {
-        name: "format",
-        what: "sources are formatted",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Check("fmt --all --check -- --color never -l"),
-    },
-    Step {
-        name: "invariants",
-        what: "the rules of ARCHITECTURE.md hold",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Check("xtask check"),
-    },
-    Step {
-        name: "workloads",
-        what: "the Java workloads build",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Check("xtask workloads"),
-    },
-    Step {
-        name: "build",
-        what: "programs and tests build",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Check("test --workspace --locked --no-run"),
-    },
-    Step {
-        name: "guests",
-        what: "the tests that boot a machine of their own (user-mode Linux)",
-        lane: Lane::Guests,
-        nice: 5,
-        run: Run::Tests(Group::Guests),
-    },
-    Step {
-        name: "contained",
-        what: "trials with hostile applications, judged by what happens and what is left",
-        lane: Lane::Guests,
-        nice: 5,
-        run: Run::Tests(Group::Contained),
-    },
-    Step {
-        name: "trials",
-        what: "tests that run real trials and judge no time of theirs",
-        lane: Lane::Trials,
-        nice: 0,
-        run: Run::Tests(Group::Trials),
-    },
-    Step {
-        name: "failpoints",
-        what: "some system calls of what the tests built are broken, and nothing is lost",
-        lane: Lane::Trials,
-        nice: 0,
-        run: Run::Own(failpoints::step),
-    },
-    Step {
-        name: "answers",
-        what: "the workloads start and answer as their READMEs say",
-        lane: Lane::Trials,
-        nice: 5,
-        run: Run::Own(answers::run),
-    },
-    Step {
-        name: "release",
-        what: "packages and images of what the tests built go in, work and go out",
-        lane: Lane::Trials,
-        nice: 5,
-        run: Run::Own(step::run),
-    },
-    Step {
-        name: "engines",
-        what: "the same with images, by podman and docker",
-        lane: Lane::Engines,
-        nice: 0,
-        run: Run::Tests(Group::Engines),
-    },
-    Step {
-        name: "fuzz",
-        what: "every parser against inputs that look for its branches, 10 s each",
-        lane: Lane::Engines,
-        nice: 10,
-        run: Run::Own(fuzz::step),
-    },
-    Step {
-        name: "elsewhere",
-        what: "the program is checked for macOS and FreeBSD, where it only reads",
-        lane: Lane::Engines,
-        nice: 10,
-        run: Run::Own(elsewhere::check_targets),
-    },
-    Step {
-        name: "lints",
-        what: "clippy has nothing to say",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Check("clippy --workspace --all-targets --locked -- -D warnings"),
-    },
-    Step {
-        name: "documents",
-        what: "API documentation builds without a warning",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Check("doc --workspace --no-deps --document-private-items --locked"),
-    },
-    Step {
-        name: "audit",
-        what: "cargo deny: bans, licences, sources, advisories",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Own(audit::run),
-    },
-    Step {
-        name: "tests",
-        what: "unit, property and integration tests that measure no time",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Tests(Group::Untimed),
-    },
-    Step {
-        name: "site",
-        what: "the documents build as a site, and its links lead somewhere",
-        lane: Lane::Main,
-        nice: 10,
-        run: Run::Own(site::run),
-    },
-    Step {
-        name: "measured",
-        what: "tests that measure, with real JVMs and cgroups where they are, and nothing next to them",
-        lane: Lane::Alone,
-        nice: 0,
-        run: Run::Tests(Group::Timed),
-    },
+    step("format", "sources are formatted")
+        .runs(Run::Check("fmt --all --check -- --color never -l")),
+    step("invariants", "the rules of ARCHITECTURE.md hold").runs(Run::Check("xtask check")),
+    step("workloads", "the Java workloads build").runs(Run::Check("xtask workloads")),
+    step("build", "programs and tests build")
+        .runs(Run::Check("test --workspace --locked --no-run")),
+    step(
+        "guests",
+        "the tests that boot a machine of their own (user-mode Linux)",
+    )
+    .at(Lane::Guests, 5)
+    .runs(Run::Tests(Group::Guests)),
+    step(
+        "contained",
+        "trials with hostile applications, judged by what happens and what is left",
+    )
+    .at(Lane::Guests, 5)
+    .runs(Run::Tests(Group::Contained)),
+    step(
+        "trials",
+        "tests that run real trials and judge no time of theirs",
+    )
+    .at(Lane::Trials, 0)
+    .runs(Run::Tests(Group::Trials)),
+    step(
+        "failpoints",
+        "some system calls of what the tests built are broken, and nothing is lost",
+    )
+    .at(Lane::Trials, 0)
+    .runs(Run::Own(failpoints::step)),
+    step(
+        "answers",
+        "the workloads start and answer as their READMEs say",
+    )
+    .at(Lane::Trials, 5)
+    .runs(Run::Own(answers::run)),
+    step(
+        "release",
+        "packages and images of what the tests built go in, work and go out",
+    )
+    .at(Lane::Trials, 5)
+    .runs(Run::Own(step::run)),
+    step("engines", "the same with images, by podman and docker")
+        .at(Lane::Engines, 0)
+        .runs(Run::Tests(Group::Engines)),
+    step(
+        "fuzz",
+        "every parser against inputs that look for its branches, 10 s each",
+    )
+    .at(Lane::Engines, 10)
+    .runs(Run::Own(fuzz::step)),
+    step(
+        "elsewhere",
+        "the program is checked for macOS and FreeBSD, where it only reads",
+    )
+    .at(Lane::Engines, 10)
+    .runs(Run::Own(elsewhere::check_targets)),
+    step("lints", "clippy has nothing to say").runs(Run::Check(
+        "clippy --workspace --all-targets --locked -- -D warnings",
+    )),
+    step("documents", "API documentation builds without a warning").runs(Run::Check(
+        "doc --workspace --no-deps --document-private-items --locked",
+    )),
+    step("audit", "cargo deny: bans, licences, sources, advisories").runs(Run::Own(audit::run)),
+    step(
+        "tests",
+        "unit, property and integration tests that measure no time",
+    )
+    .runs(Run::Tests(Group::Untimed)),
+    step(
+        "site",
+        "the documents build as a site, and its links lead somewhere",
+    )
+    .runs(Run::Own(site::run)),
+    step(
+        "measured",
+        "tests that measure, with real JVMs and cgroups where they are, and nothing next to them",
+    )
+    .at(Lane::Alone, 0)
+    .runs(Run::Tests(Group::Timed)),
 ];
 
 impl Step {
+    const fn at(self, lane: Lane, nice: i32) -> Self {
+        Self { lane, nice, ..self }
+    }
+
+    const fn runs(self, run: Run) -> Self {
+        Self { run, ..self }
+    }
+
     /// Runs it; its output goes to the log file. It has a separate thread with its niceness: a
     /// program inherits it from the thread that starts it.
     pub fn run(&self, root: &Path, log: &Path) -> Result<Counts, Error> {
@@ -326,11 +292,8 @@ fn logged(
     let mut text = String::new();
     let mut line = Vec::new();
     let mut reader = BufReader::new(reader);
-    while reader
-        .read_until(b'\n', &mut line)
-        .map_err(Error::file(log))?
-        > 0
-    {
+    let mut next = |line: &mut Vec<u8>| reader.read_until(b'\n', line).map_err(Error::file(log));
+    while next(&mut line)? > 0 {
         file.write_all(&line).map_err(Error::file(log))?;
         let read = String::from_utf8_lossy(&line);
         let word = read.trim();

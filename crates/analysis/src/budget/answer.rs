@@ -7,7 +7,7 @@
 use loadline_sizing::Bytes;
 
 use super::expect::{Expectation, expected_lines, passing_growth};
-use super::{Budget, BudgetLine, MemoryPart, OverCommitted};
+use super::{Budget, BudgetLine, MemoryPart, OverCommitted, need_of};
 use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeStep};
 
 /// The answer is at least this factor above the calm limit.
@@ -44,12 +44,12 @@ impl<'a> MemoryWall<'a> {
         let storm = steps.iter().find(|step| !step.is_calm()).or(killed);
         let until_calm = steps.iter().filter(|step| step.is_calm());
         let most = until_calm.map(|step| step.unreclaimable).max();
+        let start_room = start_room(squeeze.read_ahead.unwrap_or(ASSUMED_READ_AHEAD));
         Some(Self {
             calm,
             storm: storm.filter(|step| step.limit < calm.limit),
             unreclaimable: aged.unreclaimable().max(most.unwrap_or_default()),
-            start_room: start_room(squeeze.read_ahead.unwrap_or(ASSUMED_READ_AHEAD))
-                .min(file_pages(evidence, aged)),
+            start_room: start_room.min(file_pages(evidence, aged)),
         })
     }
 
@@ -66,12 +66,11 @@ impl<'a> MemoryWall<'a> {
 /// Most file pages that a start has held: a fresh start reads no more. Pages charged to other
 /// groups count where they are mapped. No bound if the peak does not show it.
 fn file_pages(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
-    let peak = evidence.cgroup.peak_memory;
     let held = aged.unreclaimable();
-    let cached = peak
-        .filter(|peak| *peak > held)
-        .map(|peak| peak.saturating_sub(held));
-    cached.map_or(Bytes::from_bytes(u64::MAX), |cached| cached.max(aged.files))
+    match evidence.cgroup.peak_memory {
+        Some(peak) if peak > held => peak.saturating_sub(held).max(aged.files),
+        _ => Bytes::from_bytes(u64::MAX),
+    }
 }
 
 pub fn start_room(read_ahead: Bytes) -> Bytes {
@@ -85,19 +84,15 @@ pub fn start_room(read_ahead: Bytes) -> Bytes {
 /// The limit for the load after a squeeze: the answer's limit less its expected growth. `None` if
 /// the squeeze found no wall.
 pub fn limit_after_squeeze(evidence: &Evidence) -> Option<Bytes> {
-    let wall = MemoryWall::of_start(evidence)?;
-    Some(wall.fresh_limit())
+    MemoryWall::of_start(evidence).map(|wall| wall.fresh_limit())
 }
 
 /// The budget of the smallest limit for a squeezed start; `heap` is the largest that its JVM may have.
 /// `None` where the squeeze found no wall.
 pub fn answer_budget(evidence: &Evidence, heap: Option<Bytes>, step: Bytes) -> Option<Budget> {
     let lines = answer_lines(evidence, heap)?;
-    let need = lines
-        .iter()
-        .map(|line| line.measured.saturating_add(line.growth));
-    let need = need.fold(Bytes::default(), Bytes::saturating_add);
-    Budget::new(lines, need.round_up(step)).ok()
+    let limit = need_of(&lines).round_up(step);
+    Budget::new(lines, limit).ok()
 }
 
 /// The budget of this limit for the same.
@@ -130,17 +125,11 @@ fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLi
             malloc.reason = "it held more for a while behind the burst".to_owned();
         }
     }
-    let is_more = growth > Bytes::default();
     lines.push(BudgetLine {
         part: MemoryPart::Files,
         measured,
         growth,
-        reason: if is_more {
-            "a fresh start reads more files"
-        } else {
-            ""
-        }
-        .to_owned(),
+        reason: why_more(growth, "a fresh start reads more files"),
         cap: None,
     });
     Some(lines)
@@ -148,24 +137,25 @@ fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLi
 
 fn heap_line(parts: &MemoryParts, heap: Option<Bytes>) -> BudgetLine {
     let growth = heap.map_or(Bytes::default(), |heap| heap.saturating_sub(parts.heap));
-    let is_more = growth > Bytes::default();
     BudgetLine {
         part: MemoryPart::Heap,
         measured: parts.heap,
         growth,
-        reason: if is_more { "the JVM may take it" } else { "" }.to_owned(),
+        reason: why_more(growth, "the JVM may take it"),
         cap: heap.map(|heap| format!("-Xmx{}", heap.to_jvm_size())),
     }
+}
+
+fn why_more(growth: Bytes, why: &str) -> String {
+    let is_more = growth > Bytes::default();
+    if is_more { why } else { "" }.to_owned()
 }
 
 pub fn room_need(room: &Evidence, heap: Option<Bytes>) -> Option<Bytes> {
     let parts = room.memory.as_ref()?;
     let lines = expected_lines(parts, &Expectation::after_start(parts.requests));
-    let need = lines
-        .iter()
-        .map(|line| line.measured.saturating_add(line.growth));
     let first = heap.unwrap_or(parts.heap).saturating_add(parts.files);
-    Some(need.fold(first, Bytes::saturating_add))
+    Some(first.saturating_add(need_of(&lines)))
 }
 
 /// The limit for the start that is squeezed, from one with room; `None` where its parts are not known.

@@ -83,14 +83,19 @@ impl Expectation {
         let differ = differ.clamp(MALLOC_DIFFERS, MALLOC_GROWTH);
         let half = anon.len().saturating_sub(1) / 2;
         let most = anon[half..].iter().max().copied().unwrap_or_default();
-        let (late, reason) = if stands_still(&anon) {
-            let reason = format!("memory stood still after {requests} requests");
-            (Bytes::default(), reason)
-        } else {
-            let late = most.saturating_sub(anon[half]);
-            let rise = late.as_mib();
-            let of = format!("in the second half of {requests} requests");
-            (late, format!("anonymous memory rose by {rise:.1} MiB {of}"))
+        let risen = most.saturating_sub(anon[half]);
+        let (late, reason) = match stands_still(&anon) {
+            true => (
+                Bytes::default(),
+                format!("memory stood still after {requests} requests"),
+            ),
+            false => (
+                risen,
+                format!(
+                    "anonymous memory rose by {:.1} MiB in the second half of {requests} requests",
+                    risen.as_mib()
+                ),
+            ),
         };
         let growing = aged.code_cache.saturating_add(aged.malloc);
         let again = if requests < BURST { 2.0 } else { 1.0 };
@@ -109,19 +114,15 @@ impl Expectation {
 
 fn stands_still(anon: &[Bytes]) -> bool {
     let end = &anon[anon.len().saturating_sub(STILL_SAMPLES)..];
-    let (low, high) = (end.iter().min(), end.iter().max());
+    let ends = end.iter().min().zip(end.iter().max());
     let is_within = |low: &Bytes, high: &Bytes| *high <= low.mul_ratio(1000 + STILL_SHARE, 1000);
-    end.len() == STILL_SAMPLES
-        && low
-            .zip(high)
-            .is_some_and(|(low, high)| is_within(low, high))
+    end.len() == STILL_SAMPLES && ends.is_some_and(|(low, high)| is_within(low, high))
 }
 
 /// How much more anonymous memory was held for a while under the judged load behind the burst, when
 /// compilers had the CPU again.
 pub(super) fn passing_growth(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
-    let mut phases = evidence.phases.iter();
-    let burst = phases.find(|span| span.phase == TrialPhase::Age);
+    let burst = evidence.span_of(TrialPhase::Age);
     let end = burst.map_or(u64::MAX, |age| age.end);
     let behind = aged_seconds(evidence, aged).filter(|second| second.at_ns > end);
     let anon: Vec<Bytes> = behind.filter_map(|second| second.anon).collect();
@@ -133,8 +134,7 @@ fn aged_seconds<'a>(
     evidence: &'a Evidence,
     aged: &MemoryParts,
 ) -> impl Iterator<Item = &'a SecondEvidence> {
-    let mut phases = evidence.phases.iter();
-    let age = phases.find(|span| span.phase == TrialPhase::Age);
+    let age = evidence.span_of(TrialPhase::Age);
     let until = age.map_or(0, |age| age.end.max(aged.at_ns));
     let seconds = evidence.seconds.iter();
     seconds.filter(move |s| age.is_some_and(|age| age.start < s.at_ns) && s.at_ns <= until)
@@ -149,39 +149,23 @@ pub(super) fn expected_lines(parts: &MemoryParts, expected: &Expectation) -> Vec
         cap: None,
     };
     let jvm = parts.private_files.saturating_add(parts.other);
-    let mut code = line(
-        MemoryPart::CodeCache,
-        parts.code_cache,
-        expected.code,
-        &expected.reason,
-    );
-    let most = code.measured.saturating_add(code.growth).mul_ratio(2, 1);
+    use MemoryPart::{CodeCache, Jvm, Kernel, Malloc, Metaspace, Stacks};
+    let (why_code, why_malloc) = (&expected.reason, &expected.malloc_reason);
+    let mut code = line(CodeCache, parts.code_cache, expected.code, why_code);
+    let most = code.need().mul_ratio(2, 1);
     let most = most.max(Bytes::from_mib(32)).round_up(Bytes::from_mib(8));
     code.cap = (parts.code_cache > Bytes::default())
         .then(|| format!("-XX:ReservedCodeCacheSize={}", most.to_jvm_size()));
-    let mut malloc = line(
-        MemoryPart::Malloc,
-        parts.malloc,
-        expected.malloc,
-        &expected.malloc_reason,
-    );
+    let mut malloc = line(Malloc, parts.malloc, expected.malloc, why_malloc);
     malloc.cap = Some("MALLOC_ARENA_MAX=2".to_owned());
+    let unused = "classes that no request needed yet";
+    let tables = "sockets and page tables";
     vec![
-        line(
-            MemoryPart::Metaspace,
-            parts.metaspace,
-            METASPACE_GROWTH,
-            "classes that no request needed yet",
-        ),
+        line(Metaspace, parts.metaspace, METASPACE_GROWTH, unused),
         code,
-        line(MemoryPart::Stacks, parts.stacks, 0.0, ""),
+        line(Stacks, parts.stacks, 0.0, ""),
         malloc,
-        line(MemoryPart::Jvm, jvm, CHANCE, "starts differ"),
-        line(
-            MemoryPart::Kernel,
-            parts.kernel,
-            KERNEL_GROWTH,
-            "sockets and page tables",
-        ),
+        line(Jvm, jvm, CHANCE, "starts differ"),
+        line(Kernel, parts.kernel, KERNEL_GROWTH, tables),
     ]
 }

@@ -102,8 +102,8 @@ fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
 
 /// A job is judged from start to exit.
 fn is_judged(room: &Evidence, at_ns: u64) -> bool {
-    let mut judged = (room.phases.iter()).filter(|span| span.phase == TrialPhase::Measure);
-    room.run.is_some() || judged.any(|span| (span.start..span.end).contains(&at_ns))
+    let judged = room.span_of(TrialPhase::Measure);
+    room.run.is_some() || judged.is_some_and(|span| (span.start..span.end).contains(&at_ns))
 }
 
 /// The heap behind most collections of the judged phase: a heap that grows late was smaller until then.
@@ -138,29 +138,20 @@ fn enlargements(room: &Evidence, gc: &GcEvidence) -> (u64, Duration) {
 /// the heap became 64 MiB instead of 56.
 fn pause_sum(room: &Evidence, gc: &GcEvidence) -> Option<Duration> {
     let all = gc.measure_pause_sum?;
-    let judged = || {
-        gc.pause_spans_ns
-            .iter()
-            .filter(|span| is_judged(room, span.1))
-    };
-    let is_whole = Some(judged().count() as u64) == gc.measure_pauses;
+    let mut judged = gc.pause_spans_ns.clone();
+    judged.retain(|span| is_judged(room, span.1));
+    let is_whole = Some(judged.len() as u64) == gc.measure_pauses;
     if !was_disturbed(room) || !is_whole {
         return Some(all);
     }
-    let ends_full = |end: u64| {
-        gc.heaps_after
-            .iter()
-            .any(|after| after.is_full && after.at_ns == end)
+    let ends_full = |span: &(u64, u64)| {
+        let mut heaps = gc.heaps_after.iter();
+        heaps.any(|after| after.is_full && after.at_ns == span.1)
     };
-    let length = |span: &&(u64, u64)| Duration::from_nanos(span.1.saturating_sub(span.0));
-    let full: Duration = judged()
-        .filter(|span| ends_full(span.1))
-        .map(|span| length(&span))
-        .sum();
-    let mut young: Vec<Duration> = judged()
-        .filter(|span| !ends_full(span.1))
-        .map(|span| length(&span))
-        .collect();
+    let length = |span: (u64, u64)| Duration::from_nanos(span.1.saturating_sub(span.0));
+    let (full, young): (Vec<_>, Vec<_>) = judged.into_iter().partition(ends_full);
+    let full: Duration = full.into_iter().map(length).sum();
+    let mut young: Vec<Duration> = young.into_iter().map(length).collect();
     young.sort_unstable();
     let short = young.get(young.len() / 4).copied().unwrap_or_default();
     Some((full + short * young.len() as u32).min(all))
@@ -199,11 +190,8 @@ fn measured_seconds(evidence: &Evidence) -> Option<f64> {
 /// room: if that JVM chose its collector as a server, the answer's JVM must not choose another one.
 pub fn heap_options(heap: Bytes, room: &Evidence, room_limit: Option<Bytes>) -> Vec<JvmOption> {
     let size = heap.to_jvm_size();
-    let mut texts = vec![
-        format!("-Xms{size}"),
-        format!("-Xmx{size}"),
-        "-XX:+AlwaysPreTouch".to_owned(),
-    ];
+    let mut texts = vec![format!("-Xms{size}"), format!("-Xmx{size}")];
+    texts.push("-XX:+AlwaysPreTouch".to_owned());
     let collector = room.gc.as_ref().map(|gc| gc.collector.as_str());
     if collector == Some("Shenandoah") {
         texts.push(NO_UNCOMMIT.to_owned());
@@ -256,14 +244,13 @@ pub fn resize_heap(options: &[JvmOption], heap: Bytes) -> Vec<JvmOption> {
     let heap = Bytes::from_mib(heap.as_bytes() >> 20).max(SMALLEST_HEAP);
     let size = heap.to_jvm_size();
     let resize = |option: &JvmOption| {
-        let flag = ["-Xms", "-Xmx"]
-            .into_iter()
-            .find(|flag| option.text.starts_with(flag));
-        let flag = flag.filter(|_| option.provenance == ValueProvenance::Measured);
-        JvmOption {
-            text: flag.map_or_else(|| option.text.clone(), |flag| format!("{flag}{size}")),
-            ..option.clone()
+        let mut flags = ["-Xms", "-Xmx"].into_iter();
+        let flag = flags.find(|flag| option.text.starts_with(flag));
+        let mut resized = option.clone();
+        if let Some(flag) = flag.filter(|_| option.provenance == ValueProvenance::Measured) {
+            resized.text = format!("{flag}{size}");
         }
+        resized
     };
     options.iter().map(resize).collect()
 }
@@ -276,9 +263,8 @@ pub fn without_pretouch(mut configuration: Configuration) -> Configuration {
         let is_own = option.provenance == ValueProvenance::Measured;
         is_own && words.iter().any(|word| option.text.starts_with(word))
     };
-    configuration
-        .jvm_options
-        .retain(|option| !keeps_large(option));
+    let options = &mut configuration.jvm_options;
+    options.retain(|option| !keeps_large(option));
     configuration
 }
 

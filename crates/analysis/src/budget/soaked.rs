@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadline_sizing::Bytes;
 
 use super::{Budget, MemoryPart};
-use crate::record::{SoakEvidence, SoakPoint, TrialPhase, TrialRecord, TrialVerdict};
+use crate::record::{SoakEvidence, SoakPoint, TrialRecord, TrialVerdict};
 
 /// The shortest time under load, both cycles together, after which a soak proves a size. Measured: with
 /// a fixed heap two services grew by 1 and 14 MiB in their first minutes and by 1 and 4 MiB in the 40
@@ -43,7 +43,7 @@ impl SoakOutcome {
     /// Judges a soak against the budget that it tested; `None` if the trial is no soak.
     pub fn for_trial(trial: &TrialRecord, budget: Option<&Budget>) -> Option<Self> {
         let soak = trial.evidence.soak.as_ref()?;
-        let length = time_under_load(soak);
+        let length = soak.time_under_load();
         let overrun = budget.and_then(|budget| find_overrun(soak, budget));
         Some(match (trial.verdict, overrun) {
             (TrialVerdict::AppKo(_), _) => Self::Died { after: length },
@@ -70,21 +70,6 @@ impl SoakOutcome {
     }
 }
 
-fn loaded_points(soak: &SoakEvidence) -> impl Iterator<Item = &SoakPoint> {
-    let is_under_load = |phase| matches!(phase, TrialPhase::Measure | TrialPhase::Again);
-    soak.points.iter().filter(move |p| is_under_load(p.phase))
-}
-
-fn time_under_load(soak: &SoakEvidence) -> Duration {
-    let of_phase = |phase| {
-        let mut points = loaded_points(soak).filter(move |p| p.phase == phase);
-        let first = points.next().map_or(0, |p| p.at_ns);
-        let last = points.last().map_or(first, |p| p.at_ns);
-        Duration::from_nanos(last.saturating_sub(first))
-    };
-    of_phase(TrialPhase::Measure) + of_phase(TrialPhase::Again)
-}
-
 /// The first point above the anonymous memory of the budget: its limit without kernel and files.
 fn find_overrun(soak: &SoakEvidence, budget: &Budget) -> Option<SoakOutcome> {
     let is_charged = |part| matches!(part, MemoryPart::Kernel | MemoryPart::Files);
@@ -92,12 +77,12 @@ fn find_overrun(soak: &SoakEvidence, budget: &Budget) -> Option<SoakOutcome> {
     let allowed = charged.fold(budget.limit(), |room, line| {
         room.saturating_sub(line.need())
     });
-    let begin = loaded_points(soak).next()?.at_ns;
+    let begin = soak.points_under_load().next()?.at_ns;
     let above = |p: &&SoakPoint| p.anon.is_some_and(|anon| anon > allowed);
-    let first = loaded_points(soak).find(above)?;
+    let first = soak.points_under_load().find(above)?;
     Some(SoakOutcome::Outgrew {
         after: Duration::from_nanos(first.at_ns.saturating_sub(begin)),
-        most: loaded_points(soak).filter_map(|p| p.anon).max()?,
+        most: soak.points_under_load().filter_map(|p| p.anon).max()?,
         allowed,
     })
 }

@@ -37,23 +37,15 @@ pub fn live_set_trend(evidence: &Evidence, heap: Option<Bytes>) -> Option<LiveSe
     let gc = evidence.gc.as_ref()?;
     let judged = judged_seconds(evidence)?;
     let at = |after: &HeapAfter| {
-        Some((
-            judged_time(&judged, after.at_ns)?,
-            after.bytes.as_bytes() as f64,
-        ))
+        let time = judged_time(&judged, after.at_ns)?;
+        Some((time, after.bytes.as_bytes() as f64))
     };
-    let full: Vec<_> = gc
-        .heaps_after
-        .iter()
-        .filter(|after| after.is_full)
-        .filter_map(at)
-        .collect();
+    let all = || gc.heaps_after.iter().filter_map(at).collect::<Vec<_>>();
+    let full = gc.heaps_after.iter().filter(|after| after.is_full);
+    let full: Vec<_> = full.filter_map(at).collect();
     let (values, least) = match full.len() >= FEWEST {
         true => (full, LEAST_RISE.0),
-        false => (
-            lows(&gc.heaps_after.iter().filter_map(at).collect::<Vec<_>>()),
-            LEAST_RISE.1,
-        ),
+        false => (lows(&all()), LEAST_RISE.1),
     };
     let top = heap.or(gc.heap_max);
     let (first, last) = (values.first()?, values.last()?);
@@ -75,25 +67,14 @@ pub fn live_set_trend(evidence: &Evidence, heap: Option<Bytes>) -> Option<LiveSe
 
 /// Ends of the seconds of load, ns, each with the judged time until then, seconds.
 fn judged_seconds(evidence: &Evidence) -> Option<Vec<(u64, f64)>> {
-    let load = evidence
-        .load
-        .iter()
-        .find(|load| load.phase == TrialPhase::Measure)?;
+    use TrialPhase::{Again, Age, Measure, Peak, Squeeze};
+    let load = evidence.load_in(Measure).next()?;
     let rate = load.scheduled as f64 / load.duration.as_secs_f64();
-    let loaded = |phase| {
-        matches!(
-            phase,
-            TrialPhase::Measure
-                | TrialPhase::Peak
-                | TrialPhase::Age
-                | TrialPhase::Squeeze
-                | TrialPhase::Again
-        )
-    };
+    let is_loaded = |phase| matches!(phase, Measure | Peak | Age | Squeeze | Again);
     let mut time = 0.0;
     let mut seconds = Vec::new();
     for second in &evidence.seconds {
-        let mut phases = evidence.phases.iter().filter(|span| loaded(span.phase));
+        let mut phases = evidence.phases.iter().filter(|s| is_loaded(s.phase));
         if !phases.any(|span| span.start < second.at_ns && second.at_ns <= span.end) {
             continue;
         }

@@ -13,7 +13,6 @@ use crate::record::SoakLook;
 
 /// Growth of native memory in the second cycle that matters, of the limit.
 const NATIVE_FLOOR: f64 = 0.002;
-
 const LIVE_FLOOR: f64 = 0.02;
 
 /// Of the growth of the live heap in the first cycle: less than this in the second is settling.
@@ -118,6 +117,7 @@ impl GrowthJudge<'_> {
         let had_grown = live(looks.rest) - live(looks.begin);
         let is_growing = grown > floor && had_grown > floor / 2.0;
         let hidden = now.max(0.0) + floor / 4.0 / looks.second_cycle_requests();
+        let full_in = room.and_then(|room| self.full_in(room, now));
         PartGrowth {
             verdict: match is_growing {
                 true if now < SETTLING * before => self.too_short(2.0, true),
@@ -126,9 +126,7 @@ impl GrowthJudge<'_> {
             },
             per_million: now * 1e6,
             first_cycle: Some(before * 1e6),
-            full_in: room
-                .filter(|_| is_growing)
-                .and_then(|room| self.full_in(room, now)),
+            full_in: full_in.filter(|_| is_growing),
             ..PartGrowth::for_part(GrowingPart::Heap, None)
         }
     }
@@ -201,12 +199,14 @@ impl GrowthJudge<'_> {
             }
             part => part,
         };
+        let (before, now) = match part {
+            GrowingPart::Threads => {
+                growth.bytes_per_million = Some(now * 1e6);
+                looks.growth_rates(|look| look.threads as f64)
+            }
+            _ => (before, now),
+        };
         (growth.per_million, growth.first_cycle) = (now * 1e6, Some(before * 1e6));
-        if part == GrowingPart::Threads {
-            let (before, now) = looks.growth_rates(|look| look.threads as f64);
-            growth.bytes_per_million = Some(growth.per_million);
-            (growth.per_million, growth.first_cycle) = (now * 1e6, Some(before * 1e6));
-        }
         if growth.part == GrowingPart::Malloc {
             let held = bytes_as_f64(looks.end.malloc).max(1.0);
             let trimmed = looks.end.malloc_trimmed;
@@ -218,11 +218,8 @@ impl GrowthJudge<'_> {
     /// until the heap shrinks. Empty if the heap is not known.
     fn touched_heap(&self) -> BTreeMap<u64, Bytes> {
         let mut touched = Bytes::default();
-        let known = self
-            .soak
-            .points
-            .iter()
-            .filter(|p| p.heap_committed.is_some());
+        let points = self.soak.points.iter();
+        let known = points.filter(|p| p.heap_committed.is_some());
         let at = known.map(|point| {
             touched = touched.max(point.heap_before.unwrap_or_default());
             touched = touched.min(point.heap_committed.unwrap_or_default());

@@ -11,14 +11,11 @@
 use crate::random::RandomStream;
 
 const WINDOWS: usize = 30;
-
 const FEWEST: usize = 18;
 
 /// Share of a cycle that is left out at its begin: a start or a rest and a collection came before it.
 const SETTLE: f64 = 0.1;
-
 const BLOCK: usize = 4;
-
 const RESAMPLES: usize = 300;
 
 /// Half an interval in standard deviations of the bootstrap. More than the 2.6 of a normal 99 %
@@ -76,9 +73,8 @@ pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Tren
         &grown[2 * third..],
     ];
     let mut random = RandomStream::from_seed(seed);
-    let samples: Vec<[f64; 3]> = (0..RESAMPLES)
-        .map(|_| thirds.map(|part| mean(&resample_blocks(part, &mut random))))
-        .collect();
+    let mut sample = |_| thirds.map(|part| mean(&resample_blocks(part, &mut random)));
+    let samples: Vec<[f64; 3]> = (0..RESAMPLES).map(&mut sample).collect();
     let estimate = |of: fn(&[f64; 3]) -> f64| {
         let values: Vec<f64> = samples.iter().map(of).collect();
         (of(&thirds.map(mean)), WIDTH * deviation(&values))
@@ -89,10 +85,9 @@ pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Tren
     let (all, left) = (estimate(|t| mean(t)), estimate(asymptote));
     let is_falling = falls.0 - falls.1 / 2.0 > 0.0 && at_first.0 - at_first.1 > 0.0;
     // The limit of a falling series rests on three values, not one.
-    let (value, wide) = if is_falling {
-        (left.0, left.1 * 0.7)
-    } else {
-        all
+    let (value, wide) = match is_falling {
+        true => (left.0, left.1 * 0.7),
+        false => all,
     };
     Some(Trend {
         slope: value / span,
@@ -118,10 +113,8 @@ fn asymptote([a, b, c]: &[f64; 3]) -> f64 {
 /// Growth along the lows of one cycle; `None` with too few lows.
 pub fn within_cycle(values: &Values, seed: u64) -> Option<Trend> {
     let (first, last) = (values.first()?.0, values.last()?.0);
-    let found: Vec<(f64, f64)> = lows(values, first, last - first)
-        .into_iter()
-        .flatten()
-        .collect();
+    let lows = lows(values, first, last - first).into_iter();
+    let found: Vec<(f64, f64)> = lows.flatten().collect();
     if found.len() < FEWEST {
         return None;
     }
@@ -130,13 +123,12 @@ pub fn within_cycle(values: &Values, seed: u64) -> Option<Trend> {
     let fitted = |x: f64| height + slope * (x - middle);
     let residuals: Vec<f64> = found.iter().map(|l| l.1 - fitted(l.0)).collect();
     let mut random = RandomStream::from_seed(seed);
-    let slopes: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| {
-            let moved = resample_blocks(&residuals, &mut random);
-            let sample = found.iter().zip(moved).map(|(l, r)| (l.0, fitted(l.0) + r));
-            fit_line(&sample.collect::<Vec<_>>()).map(|l| l.0)
-        })
-        .collect();
+    let slopes = (0..RESAMPLES).filter_map(|_| {
+        let moved = resample_blocks(&residuals, &mut random);
+        let sample = found.iter().zip(moved).map(|(l, r)| (l.0, fitted(l.0) + r));
+        fit_line(&sample.collect::<Vec<_>>()).map(|l| l.0)
+    });
+    let slopes: Vec<f64> = slopes.collect();
     let wide = WIDTH * deviation(&slopes);
     Some(Trend {
         slope,
@@ -170,13 +162,11 @@ fn lows(values: &Values, begin: f64, length: f64) -> Vec<Option<(f64, f64)>> {
 /// The lows of a cycle as if its one jump had been there from the begin: a cache that was filled, a
 /// table that was made larger. Where several lows jump, none is taken for an exception.
 fn without_jump(mut lows: Vec<Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
-    let steps: Vec<f64> = lows
-        .windows(2)
-        .map(|pair| match pair {
-            [Some(a), Some(b)] => b.1 - a.1,
-            _ => 0.0,
-        })
-        .collect();
+    let step = |pair: &[Option<(f64, f64)>]| match pair {
+        [Some(a), Some(b)] => b.1 - a.1,
+        _ => 0.0,
+    };
+    let steps: Vec<f64> = lows.windows(2).map(step).collect();
     let mut sizes: Vec<f64> = steps.iter().map(|s| s.abs()).collect();
     sizes.sort_by(f64::total_cmp);
     let Some(usual) = sizes.get(sizes.len() / 2) else {
@@ -195,10 +185,8 @@ fn without_jump(mut lows: Vec<Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
 /// Least squares: slope, and the height over the mean of the axis.
 fn fit_line(points: &Values) -> Option<(f64, f64)> {
     let n = points.len() as f64;
-    let (x, y) = (
-        points.iter().map(|p| p.0).sum::<f64>() / n,
-        points.iter().map(|p| p.1).sum::<f64>() / n,
-    );
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
     let spread: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
     let both: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
     (spread > 0.0).then(|| (both / spread, y))

@@ -23,11 +23,8 @@ pub(super) fn check_quantities(container: &LintedContainer) -> impl Iterator<Ite
             let hint = "fill it in first: envsubst < FILE | loadline lint -; of a Template: oc process -f FILE -p NAME=VALUE -o yaml | loadline lint -";
             return finding(Severity::Warning, problem, hint);
         }
-        finding(
-            Severity::Error,
-            format!("{text} is no quantity, and the API server refuses it"),
-            "write 512Mi, 1Gi, 1G, 250m or 1.5",
-        )
+        let problem = format!("{text} is no quantity, and the API server refuses it");
+        finding(Severity::Error, problem, "write 512Mi, 1Gi, 1G, 250m or 1.5")
     })
 }
 
@@ -38,28 +35,19 @@ pub(super) fn check_amounts(container: &LintedContainer) -> Vec<LintFinding> {
     let tiny = |(kind, amount): (&str, ContainerResources)| {
         let bytes = amount.memory?.as_bytes();
         let plural = if bytes == 1 { "" } else { "s" };
-        (bytes < SMALLEST).then(|| {
-            finding(
-                Severity::Error,
-                format!("the memory {kind} is {bytes} byte{plural}: no JVM starts in it"),
-                "a number without a unit is bytes, and m a thousandth of one: write 512Mi or 512M",
-            )
-        })
+        let hint =
+            "a number without a unit is bytes, and m a thousandth of one: write 512Mi or 512M";
+        let problem = format!("the memory {kind} is {bytes} byte{plural}: no JVM starts in it");
+        (bytes < SMALLEST).then(|| finding(Severity::Error, problem, hint))
     };
     let huge = |(kind, amount): (&str, ContainerResources)| {
         let cpus = amount.cpu?.as_millis() / 1000;
-        (cpus >= MANY_CPUS).then(|| {
-            finding(
-                Severity::Warning,
-                format!("the CPU {kind} is {cpus} CPUs, more than most nodes have"),
-                &format!("if a thousandth of a CPU each was meant: write {cpus}m"),
-            )
-        })
+        let problem = format!("the CPU {kind} is {cpus} CPUs, more than most nodes have");
+        let hint = format!("if a thousandth of a CPU each was meant: write {cpus}m");
+        (cpus >= MANY_CPUS).then(|| finding(Severity::Warning, problem, &hint))
     };
-    both()
-        .filter_map(tiny)
-        .chain(both().filter_map(huge))
-        .collect()
+    let tiny = both().filter_map(tiny);
+    tiny.chain(both().filter_map(huge)).collect()
 }
 
 pub fn over_commitment(
@@ -75,14 +63,14 @@ pub fn over_commitment(
     let options = container.options();
     let rest = measured.rest.or(container.rest);
     let overrun = check_container(jdk, machine, &options, rest)?;
-    let (whose, more) = match rest {
-        Some(_) => ("as it was measured, growth included", ""),
-        None => (
-            "for a typical service",
-            "; --measured RESULT takes the service's own",
-        ),
+    let mut hint = overrun.suggest_change();
+    let whose = match rest {
+        Some(_) => "as it was measured, growth included",
+        None => {
+            hint.push_str("; --measured RESULT takes the service's own");
+            "for a typical service"
+        }
     };
-    let hint = format!("{}{more}", overrun.suggest_change());
     let problem = format!("over-committed: {overrun} ({whose})");
     Some(finding(Severity::Error, problem, &hint))
 }
@@ -96,29 +84,22 @@ pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFind
     let options = container.options();
     let text = |name: &str| options.setting(name).map(|setting| setting.text.as_str());
     let share = SHARES.iter().find_map(|name| text(name));
-    let (severity, heap) = match (text("MaxHeapSize").or(text("MaxRAM")), share) {
-        (Some(heap), _) => (
-            Severity::Warning,
-            format!("{heap} bounds the heap, and nothing bounds the rest"),
-        ),
-        (None, Some(share)) => (
-            Severity::Error,
-            format!("{share} is a share of the node's memory"),
-        ),
-        (None, None) if !container.unseen.is_empty() => (
-            Severity::Warning,
-            "whether an option bounds the heap is not to be seen here".to_owned(),
-        ),
-        (None, None) => (
-            Severity::Error,
-            "the JVM takes a quarter of the node's memory as its heap".to_owned(),
-        ),
+    let bound = text("MaxHeapSize").or(text("MaxRAM"));
+    let heap = match (bound, share) {
+        (Some(heap), _) => format!("{heap} bounds the heap, and nothing bounds the rest"),
+        (None, Some(share)) => format!("{share} is a share of the node's memory"),
+        (None, None) if !container.unseen.is_empty() => {
+            "whether an option bounds the heap is not to be seen here".to_owned()
+        }
+        (None, None) => "the JVM takes a quarter of the node's memory as its heap".to_owned(),
     };
-    Some(finding(
-        severity,
-        format!("no memory limit: {heap}"),
-        "set resources.limits.memory; `loadline size` finds it",
-    ))
+    let may_be_bounded = bound.is_some() || share.is_none() && !container.unseen.is_empty();
+    let severity = match may_be_bounded {
+        true => Severity::Warning,
+        false => Severity::Error,
+    };
+    let hint = "set resources.limits.memory; `loadline size` finds it";
+    Some(finding(severity, format!("no memory limit: {heap}"), hint))
 }
 
 pub(super) fn check_order(container: &LintedContainer) -> Vec<LintFinding> {
@@ -156,31 +137,23 @@ pub(super) fn check_request(
 ) -> Option<LintFinding> {
     let request = container.requests.memory?;
     let hint = "the scheduler counts on the request; on a full node it is the first to be evicted";
-    match (measured.memory, initial_heap(container)) {
-        (Some(used), _) if request < used => Some(finding(
-            Severity::Warning,
-            format!("the memory request is {request}, but {used} were used when it was measured"),
-            hint,
-        )),
-        (None, Some((initial, option))) if request < initial => Some(finding(
-            Severity::Warning,
-            format!(
-                "the memory request is {request}, less than the heap of {initial} it starts with ({option})"
-            ),
-            hint,
-        )),
-        _ => None,
-    }
+    let problem = match (measured.memory, initial_heap(container)) {
+        (Some(used), _) if request < used => {
+            format!("the memory request is {request}, but {used} were used when it was measured")
+        }
+        (None, Some((initial, option))) if request < initial => format!(
+            "the memory request is {request}, less than the heap of {initial} it starts with ({option})"
+        ),
+        _ => return None,
+    };
+    Some(finding(Severity::Warning, problem, hint))
 }
 
 fn initial_heap(container: &LintedContainer) -> Option<(Bytes, String)> {
     let options = container.options();
-    let named = [
-        "InitialHeapSize",
-        "InitialRAMPercentage",
-        "InitialRAMFraction",
-    ];
-    let setting = named.iter().find_map(|name| options.setting(name))?;
+    let setting = options.setting("InitialHeapSize");
+    let setting = setting.or(options.setting("InitialRAMPercentage"));
+    let setting = setting.or(options.setting("InitialRAMFraction"))?;
     let heap = heap_of(container, &options)?;
     Some((heap.initial, setting.text.clone()))
 }

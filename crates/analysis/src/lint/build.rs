@@ -37,10 +37,8 @@ pub fn check_build(jvms: &[BuildJvm], memory: Bytes) -> Option<LintFinding> {
     let mut heaps: Vec<(&BuildJvm, Bytes)> = Vec::new();
     let own = |jvm: &BuildJvm| jvm.largest_heap(memory);
     for next in jvms.iter().filter_map(|jvm| Some((jvm, own(jvm)?))) {
-        match heaps
-            .iter_mut()
-            .find(|(known, _)| known.name == next.0.name)
-        {
+        let mut known = heaps.iter_mut();
+        match known.find(|(known, _)| known.name == next.0.name) {
             Some(known) if all(known) >= all(&next) => {}
             Some(known) => *known = next,
             None => heaps.push(next),
@@ -48,23 +46,16 @@ pub fn check_build(jvms: &[BuildJvm], memory: Bytes) -> Option<LintFinding> {
     }
     let sum = heaps.iter().map(all);
     let sum = sum.fold(Bytes::default(), Bytes::saturating_add);
-    let parts: Vec<String> = heaps
-        .iter()
-        .map(|(jvm, heap)| match jvm.count {
-            1 => format!("{} {heap}", jvm.name),
-            count => format!("{count} x {} {heap}", jvm.name),
-        })
-        .collect();
-    (sum > memory).then(|| {
-        finding(
-            Severity::Error,
-            format!(
-                "the heaps of its JVMs may take {sum} together, and there are {memory}: {}",
-                parts.join(", ")
-            ),
-            "give each less, or give the build more memory; `loadline size --job` measures what it needs",
-        )
-    })
+    let part = |(jvm, heap): &(&BuildJvm, Bytes)| match jvm.count {
+        1 => format!("{} {heap}", jvm.name),
+        count => format!("{count} x {} {heap}", jvm.name),
+    };
+    let parts: Vec<String> = heaps.iter().map(part).collect();
+    let parts = parts.join(", ");
+    let problem =
+        format!("the heaps of its JVMs may take {sum} together, and there are {memory}: {parts}");
+    let hint = "give each less, or give the build more memory; `loadline size --job` measures what it needs";
+    (sum > memory).then(|| finding(Severity::Error, problem, hint))
 }
 
 #[cfg(test)]

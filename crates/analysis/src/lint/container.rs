@@ -12,12 +12,10 @@ use super::finding::LintFinding;
 
 /// Less memory than any JVM starts in, bytes.
 pub(super) const SMALLEST: u64 = 1 << 20;
-
 const USUAL_JDK: JavaVersion = JavaVersion::from_feature(17);
 
 /// Processors of a container without a CPU limit: with fewer the JVM takes another collector.
 const USUAL_CPUS: u32 = 2;
-
 const USUAL_NODE: Bytes = Bytes::from_gib(16);
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -72,11 +70,9 @@ impl LintedContainer {
     pub fn pod_size(&self) -> (Option<Cpus>, Option<Bytes>) {
         let paid = |needs: &ContainerNeeds| {
             let ContainerNeeds { requests, limits } = needs;
-            (
-                // Nodes sell requests; a missing one is the limit.
-                requests.cpu.or(limits.cpu),
-                limits.memory.or(requests.memory),
-            )
+            // Nodes sell requests; a missing one is the limit.
+            let cpu = requests.cpu.or(limits.cpu);
+            (cpu, limits.memory.or(requests.memory))
         };
         if let Some(own) = &self.pod.own {
             return paid(own);
@@ -108,9 +104,8 @@ impl LintedContainer {
 
     /// The memory limit, if a JVM can start in it.
     pub(super) fn sound_limit(&self) -> Option<Bytes> {
-        self.limits
-            .memory
-            .filter(|limit| limit.as_bytes() >= SMALLEST)
+        let limit = self.limits.memory;
+        limit.filter(|limit| limit.as_bytes() >= SMALLEST)
     }
 
     /// The machine as its JVM sees it, with an ample one where a limit is missing.

@@ -25,10 +25,8 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
     if container.jvm.is_empty() {
         return None;
     }
-    let known = container
-        .jvm
-        .iter()
-        .filter(|option| !option.contains(['$', '{']));
+    let is_known = |option: &&String| !option.contains(['$', '{']);
+    let known = container.jvm.iter().filter(is_known);
     let options = JvmOptionSet::from_words(known.cloned());
     let (jdk, machine) = (container.jdk(), container.machine());
     let by_version = |refusal: &HotSpotRefusal| {
@@ -63,11 +61,9 @@ pub(super) fn check_shares(container: &LintedContainer) -> Vec<LintFinding> {
     let options = container.options();
     let all = tiny_percentages(&options).into_iter();
     let tiny = all.map(|(option, meant)| {
-        finding(
-            Severity::Warning,
-            format!("{option} is less than one percent of the memory"),
-            &format!("it is a percentage: write {meant}"),
-        )
+        let problem = format!("{option} is less than one percent of the memory");
+        let hint = format!("it is a percentage: write {meant}");
+        finding(Severity::Warning, problem, &hint)
     });
     let limit = container.sound_limit();
     let idle = limit.and_then(|limit| {
@@ -88,23 +84,17 @@ pub(super) fn check_container_support(container: &LintedContainer) -> Option<Lin
     let Some(why) = without_container_support(container.jdk(), &options) else {
         let mut places = blind_places(container.jdk(), &options).into_iter();
         let place = places.find(|place| place.contains("cgroup v2"))?;
-        return Some(finding(
-            Severity::Warning,
-            place,
-            "take a newer JDK, or set -Xmx",
-        ));
+        let hint = "take a newer JDK, or set -Xmx";
+        return Some(finding(Severity::Warning, place, hint));
     };
     let hint = match options.is_set("UseContainerSupport") {
         true => "leave the option out, or set -Xmx",
         false => "take a newer JDK, such as 8u372, or set -Xmx",
     };
-    Some(finding(
-        Severity::Error,
-        format!(
-            "{why}: the JVM takes a share of the node's memory as its heap, whatever the limit is"
-        ),
-        hint,
-    ))
+    let problem = format!(
+        "{why}: the JVM takes a share of the node's memory as its heap, whatever the limit is"
+    );
+    Some(finding(Severity::Error, problem, hint))
 }
 
 /// Heap options that overrule each other: `-Xmx` twice, or with a percentage, in any order (measured on
@@ -138,25 +128,20 @@ pub(super) fn check_gc_threads(container: &LintedContainer) -> Option<LintFindin
     let jdk = container.jdk();
     let collector = choose(jdk, machine, &options).ok()?;
     let heap = size_heap(jdk, machine, collector, &options).ok()?;
-    let threads = collector_threads(jdk, machine, collector, heap.max, &options)
-        .ok()?
-        .parallel;
+    let threads = collector_threads(jdk, machine, collector, heap.max, &options);
+    let threads = threads.ok()?.parallel;
     let is_above = threads > 1 && u64::from(threads) * 1000 > u64::from(cpu.as_millis());
-    (is_above && cpu.as_millis() % 1000 != 0).then(|| {
-        finding(
-            Severity::Warning,
-            format!("the CPU limit is {cpu}: {collector} runs {threads} GC threads, which use up the quota and stop the application until the next period"),
-            "set -XX:ParallelGCThreads to the whole CPUs of the limit, or give whole CPUs",
-        )
-    })
+    let problem = format!(
+        "the CPU limit is {cpu}: {collector} runs {threads} GC threads, which use up the quota and stop the application until the next period"
+    );
+    let hint = "set -XX:ParallelGCThreads to the whole CPUs of the limit, or give whole CPUs";
+    let is_shared = is_above && cpu.as_millis() % 1000 != 0;
+    is_shared.then(|| finding(Severity::Warning, problem, hint))
 }
 
 pub(super) fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {
-    (!container.unseen.is_empty()).then(|| {
-        finding(
-            Severity::Note,
-            format!("not checked: {}", container.unseen.join(", ")),
-            "JVM options in it count too: give it with the manifest, such as by kubectl get -o yaml",
-        )
-    })
+    let problem = format!("not checked: {}", container.unseen.join(", "));
+    let hint =
+        "JVM options in it count too: give it with the manifest, such as by kubectl get -o yaml";
+    (!container.unseen.is_empty()).then(|| finding(Severity::Note, problem, hint))
 }

@@ -41,10 +41,8 @@ fn is_guaranteed(needs: &ContainerNeeds) -> bool {
     let ContainerNeeds { requests, limits } = needs;
     limits.cpu.is_some()
         && limits.memory.is_some()
-        && requests.cpu.is_none_or(|cpu| Some(cpu) == limits.cpu)
-        && requests
-            .memory
-            .is_none_or(|memory| Some(memory) == limits.memory)
+        && requests.cpu.or(limits.cpu) == limits.cpu
+        && requests.memory.or(limits.memory) == limits.memory
 }
 
 pub(super) fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
@@ -52,19 +50,20 @@ pub(super) fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
         return None;
     }
     let is_meant = |needs: &ContainerNeeds| is_guaranteed(needs) || is_sized_by_request(needs);
-    match qos_class(container) {
-        "BestEffort" => Some(finding(
+    let (severity, problem, hint) = match qos_class(container) {
+        "BestEffort" => (
             Severity::Error,
-            "QoS class BestEffort: the pod has no requests and no limits".to_owned(),
+            "QoS class BestEffort: the pod has no requests and no limits",
             "it is the first to be killed on a full node; set requests and limits",
-        )),
-        "Burstable" if !all_needs(container).iter().all(is_meant) => Some(finding(
+        ),
+        "Burstable" if !all_needs(container).iter().all(is_meant) => (
             Severity::Note,
-            "QoS class Burstable".to_owned(),
+            "QoS class Burstable",
             "give every container of the pod requests equal to its limits: then the pod is Guaranteed and gets the measured resources",
-        )),
-        _ => None,
-    }
+        ),
+        _ => return None,
+    };
+    Some(finding(severity, problem.to_owned(), hint))
 }
 
 pub(super) fn check_probes(
@@ -81,20 +80,16 @@ pub(super) fn check_probes(
         "livenessProbe" => !has_startup,
         _ => false,
     };
-    let impatient = container.probes.iter().filter(kills);
-    impatient
-        .filter(|probe| probe.patience() < start)
-        .map(|probe| {
-            finding(
-                Severity::Error,
-                format!(
-                    "the {} gives up after {:.0} s, but a start took {:.1} s when it was measured",
-                    probe.kind,
-                    probe.patience().as_secs_f64(),
-                    start.as_secs_f64()
-                ),
-                "it is restarted for ever; raise failureThreshold, or add a startupProbe",
-            )
-        })
-        .collect()
+    let given_up = |probe: &ContainerProbe| {
+        let problem = format!(
+            "the {} gives up after {:.0} s, but a start took {:.1} s when it was measured",
+            probe.kind,
+            probe.patience().as_secs_f64(),
+            start.as_secs_f64()
+        );
+        let hint = "it is restarted for ever; raise failureThreshold, or add a startupProbe";
+        (probe.patience() < start).then(|| finding(Severity::Error, problem, hint))
+    };
+    let killing = container.probes.iter().filter(kills);
+    killing.filter_map(given_up).collect()
 }

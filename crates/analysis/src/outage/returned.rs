@@ -18,9 +18,7 @@ const ROOM: f64 = 0.1;
 
 /// Tolerance for threads and sockets: one timer, one connection.
 const FEW: u64 = 2;
-
 const LITTLE: u64 = 4 << 20;
-
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,53 +88,29 @@ pub struct StateReturn {
 impl fmt::Display for StateReturn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |value| self.state.show_value(value);
-        let (name, before, most) = (
-            self.state.state_name(),
-            show(self.before),
-            show(self.furthest),
-        );
-        match (self.changed, self.back) {
-            (false, _) => write!(f, "{name} {before}, at most {most}"),
-            (true, Some(time)) => {
-                let last = show(self.last);
-                write!(
-                    f,
-                    "{name} {before} -> {most}, back to {last} after {} s",
-                    time.as_secs()
-                )
-            }
-            (true, None) => {
-                let last = show(self.last);
-                write!(
-                    f,
-                    "{name} {before} -> {most}, still {last} at the end of the load"
-                )
-            }
+        let (before, most, last) = (show(self.before), show(self.furthest), show(self.last));
+        write!(f, "{} {before}", self.state.state_name())?;
+        match (self.changed, self.back.map(|time| time.as_secs())) {
+            (false, _) => write!(f, ", at most {most}"),
+            (true, Some(time)) => write!(f, " -> {most}, back to {last} after {time} s"),
+            (true, None) => write!(f, " -> {most}, still {last} at the end of the load"),
         }
     }
 }
 
 pub fn find_returns(evidence: &Evidence, course: &OutageCourse) -> Vec<StateReturn> {
-    let measured = evidence
-        .phases
-        .iter()
-        .find(|p| p.phase == TrialPhase::Measure);
-    let Some(begin) = measured.map(|phase| phase.start) else {
+    let Some(measured) = evidence.span_of(TrialPhase::Measure) else {
         return Vec::new();
     };
-    let at = |second: usize| begin + second as u64 * SECOND;
+    let at = |second: usize| measured.start + second as u64 * SECOND;
+    let (from, to) = course.during.seconds;
     let of = |state: ApplicationState| {
         let seen = evidence.seconds.iter();
         let seen = seen.filter_map(|second| Some((second.at_ns, state.value_in(second)?)));
         let seen: Vec<(u64, u64)> = seen
             .filter(|(time, _)| (at(0)..=at(course.after.seconds.1)).contains(time))
             .collect();
-        state_return(
-            state,
-            &seen,
-            at(course.during.seconds.0),
-            at(course.during.seconds.1),
-        )
+        state_return(state, &seen, at(from), at(to))
     };
     ApplicationState::ALL.into_iter().filter_map(of).collect()
 }
@@ -154,10 +128,8 @@ fn state_return(
     let like = state.calm_range(calm)?;
     let last = rest.last().filter(|(time, _)| *time > to)?.1;
     let is_other = |value: u64| !like.contains(&value);
-    let others = rest
-        .iter()
-        .map(|(_, value)| *value)
-        .filter(|value| is_other(*value));
+    let others = rest.iter().map(|(_, value)| *value);
+    let others = others.filter(|value| is_other(*value));
     let before = most(calm)?;
     let furthest = others.max_by_key(|value| value.abs_diff(before));
     let other = rest.iter().rposition(|(_, value)| is_other(*value));

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::MemoryWall;
 use crate::record::{STORM_REFAULTS, TrialPurpose, TrialRecord};
 use crate::slo::{Comparison, Objective};
+use crate::startup::ready_seconds;
 use crate::verdict::was_disturbed;
 
 /// Number of starts, and the standard deviations from their mean within which 95 % of all starts
@@ -54,6 +55,7 @@ pub struct Distance {
     pub enough: u32,
 }
 
+#[derive(Default)]
 struct Values {
     of: String,
     values: Vec<f64>,
@@ -161,10 +163,9 @@ impl Values {
         let deviation = (squares.sum::<f64>() / (n - 1.0)).sqrt();
         let deviations = ((self.bound - mean) / deviation.max(1e-12)).min(FARTHEST);
         let most = FACTORS[FACTORS.len() - 1];
-        let (by_own, _) = FACTORS
-            .into_iter()
-            .find(|(_, factor)| *factor <= deviations)
-            .unwrap_or(most);
+        let mut factors = FACTORS.into_iter();
+        let by_own = factors.find(|(_, factor)| *factor <= deviations);
+        let (by_own, _) = by_own.unwrap_or(most);
         let is_known =
             |strays: f64| deviation <= strays && (self.bound - mean) / strays >= KNOWN_FACTOR;
         let enough = match self.strays.is_some_and(is_known) {
@@ -200,15 +201,12 @@ fn objectives(starts: &[&TrialRecord], is_wanted: fn(Objective) -> bool) -> Vec<
     let bounded = first.objectives.iter().enumerate();
     let of = |(index, result): (usize, &crate::record::ObjectiveResult)| {
         let scale = scale(result.objective).filter(|_| is_wanted(result.objective))?;
-        let own = starts
-            .iter()
-            .map(|start| start.objectives.get(index)?.measured);
-        let own: Option<Vec<f64>> = own.collect();
+        let measured = |start: &&TrialRecord| start.objectives.get(index)?.measured.map(scale);
         Some(Values {
             of: result.objective_text(),
-            values: own?.into_iter().map(scale).collect(),
+            values: starts.iter().map(measured).collect::<Option<_>>()?,
             bound: scale(result.objective.bound_value()),
-            strays: None,
+            ..Values::default()
         })
     };
     bounded.filter_map(of).collect()
@@ -216,15 +214,13 @@ fn objectives(starts: &[&TrialRecord], is_wanted: fn(Objective) -> bool) -> Vec<
 
 fn start_times(starts: &[&TrialRecord]) -> Option<Values> {
     let bound = starts.first()?.evidence.start.deadline.as_secs_f64();
-    let own = starts.iter().map(|start| start.evidence.start.ready);
-    let own: Option<Vec<f64>> = own
-        .map(|ready| Some(ready?.as_secs_f64().max(1e-3).ln()))
-        .collect();
-    (bound > 0.0).then_some(Values {
+    let own = |start: &&TrialRecord| Some(ready_seconds(start)?.max(1e-3).ln());
+    let values = starts.iter().map(own).collect::<Option<_>>()?;
+    (bound > 0.0).then(|| Values {
         of: "start".to_owned(),
-        values: own?,
+        values,
         bound: bound.ln(),
-        strays: None,
+        ..Values::default()
     })
 }
 
@@ -235,12 +231,11 @@ fn rereads(starts: &[&TrialRecord]) -> Option<Values> {
         let refaults = start.evidence.cgroup.file_refaults? as f64;
         (seconds > 0.0).then(|| refaults / seconds)
     };
-    let own: Option<Vec<f64>> = starts.iter().map(rate).collect();
     Some(Values {
         of: "re-reads".to_owned(),
-        values: own?,
+        values: starts.iter().map(rate).collect::<Option<_>>()?,
         bound: STORM_REFAULTS,
-        strays: None,
+        ..Values::default()
     })
 }
 
@@ -249,11 +244,10 @@ fn memory(starts: &[&TrialRecord], squeezed: &TrialRecord) -> Option<Values> {
     let aged = squeezed.evidence.cgroup.peak_anon?.as_mib();
     let limit = starts.first()?.configuration.memory?.as_mib();
     let spare = limit - wall.warm_room().as_mib() - wall.unreclaimable.as_mib();
-    let own = starts.iter().map(|start| start.evidence.cgroup.peak_anon);
-    let own: Option<Vec<f64>> = own.map(|anon| Some(anon?.as_mib())).collect();
+    let own = |start: &&TrialRecord| Some(start.evidence.cgroup.peak_anon?.as_mib());
     Some(Values {
         of: "memory".to_owned(),
-        values: own?,
+        values: starts.iter().map(own).collect::<Option<_>>()?,
         bound: aged + spare,
         strays: Some(MEMORY_STRAYS * aged),
     })

@@ -77,11 +77,8 @@ pub struct Configuration {
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Requests a second offered to all instances together; `None` is the load of the experiment.
-    #[serde(
-        rename = "rate_per_second",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "rate_per_second", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// The warm-up, if a search for a warm JVM made it longer; `None` for the experiment's.
     #[serde(rename = "warm_up_ns", with = "wire::nanos_opt", default)]

@@ -43,21 +43,13 @@ pub struct LoadEvidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_time: Option<String>,
     /// Intended to actual send, 99th percentile; `None` of a load command.
-    #[serde(
-        rename = "send_lag_p99_ns",
-        with = "wire::nanos_opt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "send_lag_p99_ns", with = "wire::nanos_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub send_lag_p99: Option<Duration>,
     /// CPU time the generator used; for a load command its own plus the front's. `None` if not
     /// measured.
-    #[serde(
-        rename = "generator_cpu_ns",
-        with = "wire::nanos_opt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "generator_cpu_ns", with = "wire::nanos_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub generator_cpu: Option<Duration>,
     /// `None`, or why the generator says that it was itself the bottleneck.
     pub saturated: Option<String>,
@@ -111,12 +103,8 @@ pub struct LoadCommandEvidence {
     #[serde(rename = "front_lag_p99_ns", with = "wire::nanos")]
     pub front_lag_p99: Duration,
     /// How long its threads waited for a CPU in the phase, summed; `None` is not measured.
-    #[serde(
-        rename = "cpu_wait_ns",
-        with = "wire::nanos_opt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "cpu_wait_ns", with = "wire::nanos_opt", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_wait: Option<Duration>,
     /// What its own result file says of the phase; never judged. `None` without such a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,7 +190,6 @@ const OPEN_SHARE: f64 = 0.7;
 const CLOSED_SHARE: f64 = 0.5;
 /// Nothing came, whatever CPU the command had: wrk, at full speed, waits for a CPU for seconds.
 const NEXT_TO_NOTHING: f64 = 0.1;
-
 const LEAST_EXPECTED: f64 = 5.0;
 
 impl LoadCommandEvidence {

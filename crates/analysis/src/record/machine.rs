@@ -167,31 +167,20 @@ impl TrialNode {
     /// same kind. A property that one of the nodes lacks is ignored.
     pub fn differences_from(&self, other: &Self) -> Vec<String> {
         let class = |node: &Self| node.runtime_class.clone().unwrap_or_default();
+        let system = |node: &Self| node.os.clone().unwrap_or_default();
+        let part = |what, of: fn(&Self) -> String, is_always_known| {
+            (what, of(self), of(other), is_always_known)
+        };
         let (own, others) = known_runtimes(&self.runtime, &other.runtime);
         let parts = [
             ("runtime", own.to_owned(), others.to_owned(), false),
-            ("runtime class", class(self), class(other), true),
-            (
-                "operating system",
-                self.os.clone().unwrap_or_default(),
-                other.os.clone().unwrap_or_default(),
-                false,
-            ),
-            (
-                "architecture",
-                self.architecture.clone(),
-                other.architecture.clone(),
-                false,
-            ),
-            ("kernel", self.kernel.clone(), other.kernel.clone(), true),
-            (
-                "CPU model",
-                self.cpu_model.clone(),
-                other.cpu_model.clone(),
-                true,
-            ),
-            ("CPUs", self.cpus.to_string(), other.cpus.to_string(), true),
-            ("cgroup", self.cgroup.clone(), other.cgroup.clone(), true),
+            part("runtime class", class, true),
+            part("operating system", system, false),
+            part("architecture", |n| n.architecture.clone(), false),
+            part("kernel", |n| n.kernel.clone(), true),
+            part("CPU model", |n| n.cpu_model.clone(), true),
+            part("CPUs", |n| n.cpus.to_string(), true),
+            part("cgroup", |n| n.cgroup.clone(), true),
         ];
         let differs = |(_, one, two, is_always_known): &(&str, String, String, bool)| {
             one != two && (*is_always_known || !(one.is_empty() || two.is_empty()))
@@ -200,10 +189,10 @@ impl TrialNode {
             true => "none".to_owned(),
             false => text,
         };
-        let of_both = parts.into_iter().filter(differs);
-        of_both
-            .map(|(what, one, two, _)| format!("{what} {}, not {}", words(one), words(two)))
-            .collect()
+        let different = parts.into_iter().filter(differs);
+        let said = different
+            .map(|(what, one, two, _)| format!("{what} {}, not {}", words(one), words(two)));
+        said.collect()
     }
 }
 

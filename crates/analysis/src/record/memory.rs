@@ -68,9 +68,8 @@ impl MemoryParts {
             self.other,
             self.kernel,
         ];
-        parts
-            .into_iter()
-            .fold(Bytes::from_bytes(0), Bytes::saturating_add)
+        let parts = parts.into_iter();
+        parts.fold(Bytes::default(), Bytes::saturating_add)
     }
 }
 
@@ -94,7 +93,7 @@ pub struct SqueezeEvidence {
 }
 
 /// One step of a squeeze. Counters are growth within the step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct SqueezeStep {
     /// Its end, CLOCK_MONOTONIC.
     pub at_ns: u64,
@@ -142,9 +141,7 @@ pub enum SqueezeEnd {
 /// File pages read again a second from which a step is a storm. Measured: 0 to single thousands in calm
 /// steps, 30,000 and more in the first second of a storm (8 MiB of read-ahead).
 pub const STORM_REFAULTS: f64 = 10_000.0;
-
 pub const STORM_PRESSURE: f64 = 0.20;
-
 const SILENT_REQUESTS: u64 = 5;
 
 impl SqueezeStep {

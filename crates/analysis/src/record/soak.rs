@@ -3,6 +3,8 @@
 //! Owns the stored form. Points are cheap and taken under load; looks ask the JVM and walk its
 //! pages, and are taken only without load. [`crate::growth`] judges it.
 
+use std::time::Duration;
+
 use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,27 @@ pub struct SoakEvidence {
     /// Why it ended before its time; `None` where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
+}
+
+impl SoakEvidence {
+    pub(crate) fn points_in(&self, phase: TrialPhase) -> impl Iterator<Item = &SoakPoint> {
+        self.points.iter().filter(move |p| p.phase == phase)
+    }
+
+    pub(crate) fn points_under_load(&self) -> impl Iterator<Item = &SoakPoint> {
+        let is_under_load = |phase| matches!(phase, TrialPhase::Measure | TrialPhase::Again);
+        self.points.iter().filter(move |p| is_under_load(p.phase))
+    }
+
+    pub(crate) fn time_under_load(&self) -> Duration {
+        let of_phase = |phase| {
+            let mut points = self.points_in(phase);
+            let first = points.next().map_or(0, |p| p.at_ns);
+            let last = points.last().map_or(first, |p| p.at_ns);
+            Duration::from_nanos(last.saturating_sub(first))
+        };
+        of_phase(TrialPhase::Measure) + of_phase(TrialPhase::Again)
+    }
 }
 
 /// The application at one moment, from /proc, the cgroup and files that the JVM keeps anyway.

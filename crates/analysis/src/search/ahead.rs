@@ -7,7 +7,6 @@ use super::{SeenTrials, TrialAsk, TrialOutcome};
 
 /// Most guesses at a time: both trials after the deciding one, and two after those.
 const FEW: usize = 4;
-
 const UNLIKELY: f64 = 0.2;
 
 pub(super) trait SearchMachine: Clone {

@@ -121,18 +121,14 @@ impl Ascent {
     }
 
     fn tally_start(&mut self, at: u64, outcome: TrialOutcome) {
-        let tally = match outcome {
+        let misses = match outcome {
             TrialOutcome::Invalid => return,
-            TrialOutcome::Pass => MissTally {
-                misses: 0.0,
-                starts: 1.0,
-            },
-            TrialOutcome::Fail | TrialOutcome::Crash => MissTally {
-                misses: 1.0,
-                starts: 1.0,
-            },
+            TrialOutcome::Pass => 0.0,
+            TrialOutcome::Fail | TrialOutcome::Crash => 1.0,
         };
-        self.tallies.entry(at).or_default().add_tally(tally);
+        let starts = 1.0;
+        let tally = self.tallies.entry(at).or_default();
+        tally.add_tally(MissTally { misses, starts });
     }
 
     fn little_higher(&self) -> u64 {

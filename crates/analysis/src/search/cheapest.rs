@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::TrialOutcome;
 use super::lattice::{CellChoice, Lattice, LatticeCell, LatticeParameters};
 use super::max_rate::{RateBound, RateGoal, RateSample, classify_trials};
+use crate::price::InstanceSize;
 use crate::proof::{ProofCount, ProofStanding, judge_starts, why_unproven};
 use crate::record::TrialPurpose;
 
@@ -155,7 +156,8 @@ impl CheapestSearch {
     }
 
     pub fn proofs_left(&self) -> u32 {
-        match self.lattice.best().map(|best| self.choice_standing(best)) {
+        let count = self.lattice.best().map(|best| self.proof_count(best));
+        match count.map(|count| judge_starts(self.prove, count, false)) {
             Some(ProofStanding::More(more)) => more,
             _ => 0,
         }
@@ -164,27 +166,25 @@ impl CheapestSearch {
     pub fn neighbours(&self, of: CellChoice) -> Vec<CheaperNeighbour> {
         let parameters = self.lattice.parameters();
         let fewer = of.replicas - 1;
-        let fewer = (fewer >= parameters.min_replicas && fewer > parameters.spare).then_some((
-            CheaperDimension::Replicas,
-            of.cell,
-            fewer,
-        ));
-        let memory = self.smaller_memory(of.cell);
-        let cpu = self.smaller_cpu(of.cell);
-        let sizes = [
-            (CheaperDimension::Memory, memory),
-            (CheaperDimension::Cpu, cpu),
+        let is_enough = fewer >= parameters.min_replicas && fewer > parameters.spare;
+        let neighbour = |dimension, cell: Option<usize>, replicas| {
+            cell.map(|cell| CheaperNeighbour {
+                dimension,
+                cell,
+                replicas,
+            })
+        };
+        let (memory, cpu) = (self.smaller_memory(of.cell), self.smaller_cpu(of.cell));
+        let all = [
+            neighbour(
+                CheaperDimension::Replicas,
+                is_enough.then_some(of.cell),
+                fewer,
+            ),
+            neighbour(CheaperDimension::Memory, memory, of.replicas),
+            neighbour(CheaperDimension::Cpu, cpu, of.replicas),
         ];
-        let sizes = sizes
-            .into_iter()
-            .filter_map(|(dimension, cell)| Some((dimension, cell?, of.replicas)));
-        let all = fewer.into_iter().chain(sizes);
-        all.map(|(dimension, cell, replicas)| CheaperNeighbour {
-            dimension,
-            cell,
-            replicas,
-        })
-        .collect()
+        all.into_iter().flatten().collect()
     }
 
     fn without_answer(&self) -> CheapestEnd {
@@ -208,10 +208,8 @@ impl CheapestSearch {
     fn classify_rate(&mut self, key: (usize, u32), rate: f64, outcome: TrialOutcome) {
         let loss = f64::from(u8::from(outcome != TrialOutcome::Pass));
         let trials = self.rates.entry(key).or_default();
-        trials.push(RateSample {
-            duration: LENGTH,
-            loss,
-        });
+        let duration = LENGTH;
+        trials.push(RateSample { duration, loss });
         match classify_trials(trials, &self.goal) {
             RateBound::Lower => self.lattice.record_rates(key.0, Some(rate), None),
             RateBound::Upper => self.lattice.record_rates(key.0, None, Some(rate)),
@@ -227,10 +225,6 @@ impl CheapestSearch {
             let rate = self.lattice.parameters().rate_of_each(key.1);
             self.lattice.record_rates(key.0, None, Some(rate));
         }
-    }
-
-    fn choice_standing(&self, choice: CellChoice) -> ProofStanding {
-        judge_starts(self.prove, self.proof_count(choice), false)
     }
 
     fn proof_count(&self, choice: CellChoice) -> ProofCount {
@@ -263,19 +257,12 @@ impl CheapestSearch {
     fn smaller_cpu(&self, of: usize) -> Option<usize> {
         let own = self.lattice.cells()[of];
         let size = |cell: usize| self.lattice.cells()[cell].size;
-        let cpu = self
-            .same_variant(of)
-            .map(|cell| size(cell).cpu)
-            .filter(|cpu| *cpu < own.size.cpu)
-            .max()?;
+        let cpus = self.same_variant(of).map(|cell| size(cell).cpu);
+        let cpu = cpus.filter(|cpu| *cpu < own.size.cpu).max()?;
         let row = self.same_variant(of).filter(|cell| size(*cell).cpu == cpu);
-        row.filter(|cell| self.lattice.cells()[*cell].per_hour < own.per_hour)
-            .min_by_key(|cell| {
-                size(*cell)
-                    .memory
-                    .as_bytes()
-                    .abs_diff(own.size.memory.as_bytes())
-            })
+        let cheaper = row.filter(|cell| self.lattice.cells()[*cell].per_hour < own.per_hour);
+        let memory = |size: InstanceSize| size.memory.as_bytes();
+        cheaper.min_by_key(|cell| memory(size(*cell)).abs_diff(memory(own.size)))
     }
 
     fn same_variant(&self, of: usize) -> impl Iterator<Item = usize> + '_ {

@@ -47,10 +47,8 @@ impl LatticeParameters {
     fn fewest_below(&self, rate: f64) -> Option<u32> {
         // It may be infinite or no number: then none is found.
         let needed = (self.rate * (1.0 + self.headroom) / rate).floor();
-        let from = (needed as u32)
-            .saturating_add(self.spare)
-            .max(self.min_replicas)
-            .max(1);
+        let needed = (needed as u32).saturating_add(self.spare);
+        let from = needed.max(self.min_replicas).max(1);
         let is_below = |k: &u32| self.rate_of_each(*k) < rate * (1.0 - 1e-12);
         (from..=self.max_replicas.min(from.saturating_add(1))).find(is_below)
     }
@@ -188,11 +186,9 @@ impl Lattice {
         choices.min_by(|a, b| {
             // Prices are sums of products: equal to nine digits is equal.
             let is_tie = (a.per_hour - b.per_hour).abs() <= 1e-9 * b.per_hour;
-            let by_price = a.per_hour.total_cmp(&b.per_hour);
-            if is_tie {
-                a.replicas.cmp(&b.replicas)
-            } else {
-                by_price
+            match is_tie {
+                true => a.replicas.cmp(&b.replicas),
+                false => a.per_hour.total_cmp(&b.per_hour),
             }
         })
     }
@@ -257,12 +253,8 @@ impl Lattice {
             other.regime_group() == own.regime_group() && is_larger
         });
         let bounds = bounds.map(|(index, (_, known))| {
-            let slack = if index == cell {
-                1.0
-            } else {
-                self.parameters.slack
-            };
-            known.too_high * slack
+            let is_own = index == cell;
+            known.too_high * if is_own { 1.0 } else { self.parameters.slack }
         });
         bounds.fold(f64::INFINITY, f64::min)
     }

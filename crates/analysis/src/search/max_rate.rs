@@ -182,12 +182,10 @@ impl MaxRate {
             let Some(rate) = self.wanted_rate(index) else {
                 continue;
             };
-            if self.invalid_in_a_row > self.parameters.retries {
-                return RateStep::CouldNotMeasure { rate };
-            }
-            return RateStep::Try {
-                rate,
-                duration: goal.final_duration,
+            let duration = goal.final_duration;
+            return match self.invalid_in_a_row > self.parameters.retries {
+                true => RateStep::CouldNotMeasure { rate },
+                false => RateStep::Try { rate, duration },
             };
         }
         let goals = 0..self.parameters.goals.len();
@@ -245,19 +243,15 @@ impl MaxRate {
         let rule = &self.parameters.goals[goal];
         let at_rate = self.loads.iter().filter(|load| load.rate == rate);
         let trials = at_rate.flat_map(|load| &load.trials[goal]);
-        let bad: Duration = trials
-            .filter(|trial| trial.loss > rule.loss)
-            .map(|trial| trial.duration)
-            .sum();
-        bad > rule.duration_sum
+        let bad = trials.filter(|trial| trial.loss > rule.loss);
+        bad.map(|trial| trial.duration).sum::<Duration>() > rule.duration_sum
     }
 
     fn bound_at(&self, rate: f64, goal: usize) -> RateBound {
         let load = self.loads.iter().find(|load| load.rate == rate);
         let rule = &self.parameters.goals[goal];
-        load.map_or(RateBound::Undecided, |load| {
-            classify_trials(&load.trials[goal], rule)
-        })
+        let bound = load.map(|load| classify_trials(&load.trials[goal], rule));
+        bound.unwrap_or(RateBound::Undecided)
     }
 
     /// The relevant bounds: the lowest rate that is too high, and the highest carried below it.

@@ -61,9 +61,7 @@ impl MemoryParameters {
             retries: 2,
         }
     }
-}
 
-impl MemoryParameters {
     pub(super) fn step_bytes(&self) -> u64 {
         self.step.as_bytes().max(1)
     }
@@ -152,7 +150,7 @@ impl MinMemory {
             high,
             high_known: parameters.high_passed,
             passed: Vec::from_iter(parameters.high_passed.then_some(high)),
-            expected: None,
+            expected: parameters.expected,
             confirming: None,
             moved_up: 0,
             missed_at_max: false,
@@ -162,10 +160,6 @@ impl MinMemory {
             invalid_in_a_row: 0,
             crashed_at: None,
         };
-        parameters
-            .expected
-            .into_iter()
-            .for_each(|expected| search.expect_size(expected));
         search.confirm_when_narrow();
         search
     }
@@ -173,12 +167,8 @@ impl MinMemory {
     /// Sets the expected smallest size, which is tried first; a more trusted expectation stays.
     /// This changes which sizes are tried, never what they must show.
     pub fn expect_size(&mut self, expected: ExpectedSize) {
-        if self
-            .expected
-            .is_none_or(|now| expected.spread <= now.spread)
-        {
-            self.expected = Some(expected);
-        }
+        let now = self.expected.filter(|now| now.spread < expected.spread);
+        self.expected = now.or(Some(expected));
     }
 
     pub fn next(&self) -> MemoryStep {
@@ -210,15 +200,9 @@ impl MinMemory {
         size: Bytes,
         outcome: TrialOutcome,
     ) -> Result<(), UnexpectedOutcome> {
-        let expected = self.next();
-        match expected {
-            MemoryStep::Try(wanted, _) if wanted == size => {}
-            _ => {
-                return Err(UnexpectedOutcome {
-                    expected,
-                    given: size,
-                });
-            }
+        let (expected, given) = (self.next(), size);
+        if !matches!(expected, MemoryStep::Try(wanted, _) if wanted == given) {
+            return Err(UnexpectedOutcome { expected, given });
         }
         let at = self.confirming.map_or_else(|| self.candidate(), |c| c.at);
         match outcome {
@@ -259,11 +243,8 @@ impl MinMemory {
         self.crashed_at = None;
         self.passed.extend(passed.then_some(at));
         match (self.confirming, passed) {
-            (Some(SizeConfirmation { at, passes }), true) => self.confirm(SizeConfirmation {
-                at,
-                passes: passes + 1,
-            }),
-            (Some(confirming), false) => self.confirmation_failed(confirming),
+            (Some(confirming), true) => self.confirm(confirming.at, confirming.passes + 1),
+            (Some(confirming), false) => self.confirmation_failed(confirming.at),
             (None, true) => self.bisection_passed(at),
             (None, false) if !self.high_known && at >= self.largest_steps() => {
                 self.largest_missed()
@@ -294,41 +275,32 @@ impl MinMemory {
         self.confirm_when_narrow();
     }
 
-    fn confirmation_failed(&mut self, confirming: SizeConfirmation) {
-        self.low = confirming.at;
+    fn confirmation_failed(&mut self, at: u64) {
+        self.low = at;
         let doublings = self.moved_up.saturating_sub(DOUBLES_AFTER).min(16);
         let growth = (self.parameters.backoff - 1.0) * f64::from(1_u32 << doublings);
         self.moved_up += 1;
-        let next = scale_steps(confirming.at, 1.0 + growth).max(confirming.at + 1);
-        let next = match confirming.at < self.largest_steps() {
-            true => next.min(self.largest_steps()),
-            false => next,
-        };
-        if next > self.largest_steps() {
-            self.high = confirming.at;
+        if at >= self.largest_steps() {
+            self.high = at;
             self.over = Some(MemorySearchEnd::Infeasible);
             return;
         }
-        self.high = next;
-        self.confirming = Some(SizeConfirmation {
-            at: next,
-            passes: 0,
-        });
+        let next = scale_steps(at, 1.0 + growth).max(at + 1);
+        let at = next.min(self.largest_steps());
+        self.high = at;
+        self.confirming = Some(SizeConfirmation { at, passes: 0 });
     }
 
     fn confirm_when_narrow(&mut self) {
         if self.high_known && self.is_narrow() {
-            self.confirm(SizeConfirmation {
-                at: self.high,
-                passes: 0,
-            });
+            self.confirm(self.high, 0);
         }
     }
 
-    fn confirm(&mut self, confirming: SizeConfirmation) {
-        self.confirming = Some(confirming);
-        if confirming.passes >= self.wanted_passes() {
-            self.over = Some(MemorySearchEnd::Confirmed(confirming.at));
+    fn confirm(&mut self, at: u64, passes: u32) {
+        self.confirming = Some(SizeConfirmation { at, passes });
+        if passes >= self.wanted_passes() {
+            self.over = Some(MemorySearchEnd::Confirmed(at));
         }
     }
 

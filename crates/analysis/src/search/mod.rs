@@ -50,6 +50,29 @@ pub struct TrialAsk {
 }
 
 impl TrialAsk {
+    fn new(
+        configuration: Configuration,
+        purpose: TrialPurpose,
+        repeat: u32,
+        start_deadline: Duration,
+    ) -> Self {
+        Self {
+            configuration,
+            purpose,
+            repeat,
+            start_deadline,
+            pair: None,
+        }
+    }
+
+    /// This ask and the next ones of the same configuration and purpose.
+    fn repeats(&self, number: u32) -> impl Iterator<Item = Self> + '_ {
+        (0..number).map(|more| Self {
+            repeat: self.repeat + more,
+            ..self.clone()
+        })
+    }
+
     /// Whether both ask for the same trial. Label, deadline and pair do not tell trials apart.
     pub fn is_same(&self, other: &Self) -> bool {
         self.purpose == other.purpose
@@ -76,6 +99,22 @@ pub struct WantedTrials {
     pub guesses: Vec<TrialAsk>,
 }
 
+impl WantedTrials {
+    /// Of these asks the ones without a record.
+    fn missing(asks: impl IntoIterator<Item = TrialAsk>, seen: &SeenTrials) -> Self {
+        let asks = asks.into_iter();
+        Self {
+            wanted: asks.filter(|a| seen.record_for(a).is_none()).collect(),
+            guesses: Vec::new(),
+        }
+    }
+
+    fn extend(&mut self, more: Self) {
+        self.wanted.extend(more.wanted);
+        self.guesses.extend(more.guesses);
+    }
+}
+
 /// The answer, or the trials still wanted. A `Result`, so that searches compose with `?`: an open
 /// step ends the step that needs its answer.
 pub type Next<T> = Result<T, WantedTrials>;
@@ -88,17 +127,9 @@ pub trait TrialSearch {
 }
 
 fn read_records(seen: &SeenTrials, asks: Vec<TrialAsk>) -> Next<Vec<Arc<TrialRecord>>> {
-    let records: Option<Vec<_>> = asks
-        .iter()
-        .map(|ask| seen.record_for(ask).cloned())
-        .collect();
-    records.ok_or_else(|| WantedTrials {
-        wanted: asks
-            .into_iter()
-            .filter(|a| seen.record_for(a).is_none())
-            .collect(),
-        guesses: Vec::new(),
-    })
+    let records = asks.iter().map(|ask| seen.record_for(ask).cloned());
+    let records: Option<Vec<_>> = records.collect();
+    records.ok_or_else(|| WantedTrials::missing(asks, seen))
 }
 
 /// Every one of several searches that do not need each other's answers, the first most urgent.
@@ -108,11 +139,7 @@ fn all_answers<T>(parts: impl IntoIterator<Item = Next<T>>) -> Next<Vec<T>> {
     for part in parts {
         match part {
             Ok(answer) => answers.push(answer),
-            Err(more) => {
-                let open = open.get_or_insert_default();
-                open.wanted.extend(more.wanted);
-                open.guesses.extend(more.guesses);
-            }
+            Err(more) => open.get_or_insert_default().extend(more),
         }
     }
     open.map_or(Ok(answers), Err)
@@ -124,8 +151,7 @@ fn both_answers<A, B>(first: Next<A>, second: Next<B>) -> Next<(A, B)> {
         (Ok(a), Ok(b)) => Ok((a, b)),
         (Err(open), Ok(_)) | (Ok(_), Err(open)) => Err(open),
         (Err(mut open), Err(more)) => {
-            open.wanted.extend(more.wanted);
-            open.guesses.extend(more.guesses);
+            open.extend(more);
             Err(open)
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadline_sizing::Bytes;
 
-use super::size::SizeSearch;
+use super::size::{SizeSearch, SmallestMemory};
 use super::{SeenTrials, TrialAsk, TrialSearch};
 use crate::interval::quantile;
 use crate::random::RandomStream;
@@ -53,11 +53,11 @@ pub struct Outlook {
 
 impl Outlook {
     pub fn for_search(search: &SizeSearch, slo: &Slo, each: Duration) -> Self {
-        let taken =
-            (0..SERVICES).map(|service| DrawnService::new(search, service).count_starts(slo, each));
-        let taken: Vec<(u32, Duration)> = taken.collect();
-        let starts: Vec<f64> = taken.iter().map(|(starts, _)| f64::from(*starts)).collect();
-        let times: Vec<f64> = taken.iter().map(|(_, time)| time.as_secs_f64()).collect();
+        let taken = |service| {
+            let (starts, time) = DrawnService::new(search, service).count_starts(slo, each);
+            (f64::from(starts), time.as_secs_f64())
+        };
+        let (starts, times): (Vec<f64>, Vec<f64>) = (0..SERVICES).map(taken).unzip();
         let starts = |share| quantile(&starts, share).unwrap_or_default().round() as u32;
         let time = |share| Duration::from_secs_f64(quantile(&times, share).unwrap_or_default());
         Self {
@@ -83,7 +83,7 @@ impl<'a> DrawnService<'a> {
     fn new(search: &'a SizeSearch, service: u64) -> Self {
         let mut random = RandomStream::from_seed(16).derive(service);
         let width = WIDTHS[random.uniform_below(WIDTHS.len())];
-        let middle = |base: &super::size::SmallestMemory| {
+        let middle = |base: &SmallestMemory| {
             let (low, high) = (base.parameters.low, base.parameters.high);
             // Inside the range: at its ends there is nothing to search.
             let (low, high) = (low.as_mib() * 1.1, high.as_mib() / 1.2);
@@ -136,18 +136,14 @@ impl<'a> DrawnService<'a> {
     }
 
     fn run_start(&mut self, ask: &TrialAsk, slo: &Slo) -> TrialRecord {
-        let is_own = |base: &super::size::SmallestMemory| {
+        let is_own = |base: &SmallestMemory| {
             let of_base = &base.base;
             of_base.cpu == ask.configuration.cpu
                 && of_base.jdk == ask.configuration.jdk
                 && of_base.jvm_options == ask.configuration.jvm_options
         };
-        let base = self
-            .search
-            .bases
-            .iter()
-            .position(is_own)
-            .unwrap_or_default();
+        let bases = &self.search.bases;
+        let base = bases.iter().position(is_own).unwrap_or_default();
         let middle = self.middles[base];
         let size = ask.configuration.memory.map_or(f64::MAX, |m| m.as_mib());
         let above = (size - middle) / (self.width * middle);
@@ -169,15 +165,10 @@ impl<'a> DrawnService<'a> {
             ..MemoryParts::default()
         };
         let step = |share, refaults_per_second| SqueezeStep {
-            at_ns: 0,
-            length_ns: 0,
             limit: of_middle(share),
             unreclaimable: of_middle(ANONYMOUS),
-            file: None,
             refaults_per_second,
-            full_pressure: None,
-            offered: None,
-            achieved: None,
+            ..SqueezeStep::default()
         };
         let calm = 1.0 + WALL * self.width;
         evidence.squeeze = (ask.purpose == TrialPurpose::Squeeze).then(|| SqueezeEvidence {
@@ -188,11 +179,7 @@ impl<'a> DrawnService<'a> {
             read_ahead: Some(Bytes::from_kib(128)),
             limit_after: None,
         });
-        let is_squeezable = self
-            .search
-            .bases
-            .get(base)
-            .is_some_and(|base| base.is_squeezable);
+        let is_squeezable = bases.get(base).is_some_and(|base| base.is_squeezable);
         evidence.memory = is_squeezable.then_some(parts);
         // All misses of the population are of too little memory.
         evidence.cgroup.file_refaults = (!passes).then_some(1_000_000);

@@ -17,6 +17,7 @@ use super::cheapest::{CellQuestion, CheapestEnd, CheapestSearch, CheapestStep};
 use super::lattice::CellChoice;
 use super::purchase::Purchase;
 use super::refine::MemoryRefinement;
+use super::size::labelled;
 use super::tune::{OptionComparisons, StageCache, TunedOptions};
 use super::{Next, SeenTrials, TrialAsk, TrialOutcome, TrialSearch, WantedTrials};
 use crate::deployment::AskedTrial;
@@ -66,10 +67,9 @@ impl TrialSearch for PriceSearch {
         let searched = self.search_cheapest(seen)?;
         let mut left_out = self.purchase.left_out.clone();
         let CheapestEnd::Found { choice, is_proven } = searched.end else {
-            let found = None;
             return Ok(PriceAnswer {
                 searched,
-                found,
+                found: None,
                 left_out,
             });
         };
@@ -78,14 +78,10 @@ impl TrialSearch for PriceSearch {
         let mut spent = searched.spent;
         // An unproven deployment gets neither tuning nor a search for less memory.
         let tuned = match (is_proven, self.purchase.pricing.compare) {
-            (true, Some(pairs)) => self.tune_options(
-                &searched,
-                choice,
-                &configuration,
-                pairs,
-                &mut left_out,
-                seen,
-            )?,
+            (true, Some(pairs)) => {
+                let found = (choice, &configuration);
+                self.tune_options(&searched, found, pairs, &mut left_out, seen)?
+            }
             (false, Some(_)) => {
                 left_out.push("options were not compared: the answer is not proven".to_owned());
                 None
@@ -137,18 +133,16 @@ impl PriceSearch {
             let is_proof = question.purpose == TrialPurpose::Prove;
             // It leaves room for the proof of what it has found; while that is nothing, there is
             // nothing to leave room for.
-            let reserve = if is_proof {
-                0
-            } else {
-                steps.rules.proofs_left()
+            let reserve = match is_proof {
+                true => 0,
+                false => steps.rules.proofs_left(),
             };
-            if !self
-                .purchase
-                .has_room(spent, each.saturating_mul(reserve + 1))
-            {
-                if is_proof {
-                    break;
-                }
+            let needed = each.saturating_mul(reserve + 1);
+            let has_room = self.purchase.has_room(spent, needed);
+            if !has_room && is_proof {
+                break;
+            }
+            if !has_room {
                 steps.rules.close_questions();
                 continue;
             }
@@ -180,12 +174,8 @@ impl PriceSearch {
         let cell = search.lattice().cells()[cell];
         let base = &self.purchase.variants[cell.variant as usize].configuration;
         let size = cell.size;
-        let label = match base.label.as_str() {
-            "" | "as given" => format!("{} {}", size.cpu, size.memory),
-            label => format!("{label} {} {}", size.cpu, size.memory),
-        };
         Configuration {
-            label,
+            label: labelled(&base.label, &format!("{} {}", size.cpu, size.memory)),
             cpu: Some(size.cpu),
             memory: Some(size.memory),
             rate: Some(self.purchase.pricing.parameters.rate_of_each(replicas)),
@@ -196,8 +186,7 @@ impl PriceSearch {
     fn tune_options(
         &self,
         searched: &SearchedPrices,
-        choice: CellChoice,
-        found: &Configuration,
+        (choice, found): (CellChoice, &Configuration),
         pairs: u32,
         left_out: &mut Vec<String>,
         seen: &SeenTrials,
@@ -211,8 +200,11 @@ impl PriceSearch {
         let comparisons = OptionComparisons {
             purchase: &self.purchase,
             known: &self.compared,
+            pairs,
+            spent: searched.spent,
+            seen,
         };
-        let tuned = comparisons.tune(found, jdk, pairs, searched.spent, seen)?;
+        let tuned = comparisons.tune(found, jdk)?;
         left_out.extend(tuned.left_out.iter().cloned());
         Ok(Some(tuned))
     }
@@ -236,19 +228,13 @@ struct PriceSteps<'a> {
 
 impl PriceSteps<'_> {
     fn question_ask(&self, question: &CellQuestion) -> TrialAsk {
-        let key = (question.cell, question.replicas, question.purpose);
+        let (cell, replicas, purpose) = (question.cell, question.replicas, question.purpose);
+        let known = self.repeats.get(&(cell, replicas, purpose));
+        let repeat = known.copied().unwrap_or(0) + 1;
         let prices = self.prices;
-        TrialAsk {
-            configuration: prices.replica_configuration(
-                &self.rules,
-                question.cell,
-                question.replicas,
-            ),
-            purpose: question.purpose,
-            repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
-            start_deadline: prices.purchase.start_deadline,
-            pair: None,
-        }
+        let configuration = prices.replica_configuration(&self.rules, cell, replicas);
+        let deadline = prices.purchase.start_deadline;
+        TrialAsk::new(configuration, purpose, repeat, deadline)
     }
 
     /// `budget` holds the time spent and the expected length of one more trial.
@@ -263,25 +249,15 @@ impl PriceSteps<'_> {
             TrialPurpose::Prove => self.rules.proofs_left().max(1),
             _ => 1,
         };
-        let again = |n| TrialAsk {
-            repeat: ask.repeat + n,
-            ..ask.clone()
-        };
-        let has_room = |n: &u32| {
-            *n == 0
-                || self
-                    .prices
-                    .purchase
-                    .has_room(spent, one.saturating_mul(n + 1))
-        };
-        let wanted = (0..more).take_while(has_room).map(again);
-        let wanted: Vec<TrialAsk> = wanted.filter(|a| seen.record_for(a).is_none()).collect();
+        let purchase = &self.prices.purchase;
+        let has_room = |n: &u32| *n == 0 || purchase.has_room(spent, one.saturating_mul(n + 1));
+        let affordable = (0..more).take_while(has_room).count();
+        let mut open = WantedTrials::missing(ask.repeats(affordable as u32), seen);
         // A guess that was wrong is time of a machine, and so is the budget.
-        let guesses = match self.prices.purchase.pricing.budget {
-            Some(_) => Vec::new(),
-            None => ahead::guesses(self, seen, &wanted),
-        };
-        WantedTrials { wanted, guesses }
+        if purchase.pricing.budget.is_none() {
+            open.guesses = ahead::guesses(self, seen, &open.wanted);
+        }
+        open
     }
 }
 

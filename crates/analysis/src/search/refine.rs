@@ -91,10 +91,9 @@ impl Purchase {
         let (proofs, _) = prove_size(&configuration, self.prove, deadline, seen)?;
         let count = ProofCount::from_verdicts(proofs.iter().map(|t| t.verdict));
         if let Some(why) = why_unproven(self.prove, count) {
-            return Ok(as_found(format!(
-                "{} passed its confirmations, but {why}; {memory} stands",
-                answer.size
-            )));
+            let size = answer.size;
+            let why = format!("{size} passed its confirmations, but {why}; {memory} stands");
+            return Ok(as_found(why));
         }
         let below = searched.next_smaller(&answer, seen)?;
         let mut trials = searched.trials;

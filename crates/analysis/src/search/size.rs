@@ -33,7 +33,6 @@ use climb::{Climb, ProvedBase, conclude_climb};
 use cpu::{CpuPolicy, CpuRange};
 
 const START_FACTOR: u32 = 4;
-
 const START_FLOOR: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
@@ -101,10 +100,9 @@ impl TrialSearch for SizeSearch {
     fn next(&self, seen: &SeenTrials) -> Next<SizeAnswer> {
         let searched = all_answers(self.bases.iter().map(|search| search.next(seen)))?;
         let lots = self.lots();
-        let proved = all_answers(
-            lots.iter()
-                .map(|lot| self.prove_cheapest(lot, &searched, seen)),
-        )?;
+        let proofs = lots.iter();
+        let proofs = proofs.map(|lot| self.prove_cheapest(lot, &searched, seen));
+        let proved = all_answers(proofs)?;
         if let Some(again) = self.with_other_bases(&proved, &searched) {
             return again.next(seen);
         }
@@ -190,9 +188,7 @@ impl SizeSearch {
             is_proven: proved.is_proven,
         })
     }
-}
 
-impl SizeSearch {
     fn by_level(
         &self,
         lots: &[Vec<usize>],
@@ -218,17 +214,14 @@ impl SizeSearch {
         seen: &SeenTrials,
     ) -> Next<Option<ProvedBase>> {
         let climbs = self.bases.iter().zip(searched);
-        let mut climbs: Vec<Option<Climb>> = climbs
-            .map(|(search, of)| Climb::from_search(search, of, self))
-            .collect();
-        let cost_of = |climbs: &[Option<Climb>], base: usize| {
-            let size = climbs[base].as_ref().map(|c| c.ascent.current_size());
-            size.map(|size| base_weight(&searched[base].base, size))
-        };
+        let climbs = climbs.map(|(search, of)| Climb::from_search(search, of, self));
+        let mut climbs: Vec<Option<Climb>> = climbs.collect();
         let cheapest = |climbs: &[Option<Climb>], bases: &[usize]| {
-            let costs = bases
-                .iter()
-                .filter_map(|b| Some((*b, cost_of(climbs, *b)?)));
+            let cost = |base: &usize| {
+                let size = climbs[*base].as_ref()?.ascent.current_size();
+                Some((*base, base_weight(&searched[*base].base, size)))
+            };
+            let costs = bases.iter().filter_map(cost);
             let least = costs.min_by(|a, b| a.1.total_cmp(&b.1));
             least.map(|(base, _)| base)
         };
@@ -358,21 +351,12 @@ impl<'a> SizeSteps<'a> {
             TrialPurpose::Confirm => self.rules.confirmations_left(),
             _ => 1,
         };
-        let again = |n| TrialAsk {
-            repeat: ask.repeat + n,
-            ..ask.clone()
-        };
-        let wanted: Vec<TrialAsk> = (0..more).map(again).collect();
-        let wanted: Vec<TrialAsk> = wanted
-            .into_iter()
-            .filter(|a| seen.record_for(a).is_none())
-            .collect();
+        let mut open = WantedTrials::missing(ask.repeats(more), seen);
         // How long other starts may take is not known before the first.
-        let guesses = match is_first {
-            true => Vec::new(),
-            false => ahead::guesses(self, seen, &wanted),
-        };
-        WantedTrials { wanted, guesses }
+        if !is_first {
+            open.guesses = ahead::guesses(self, seen, &open.wanted);
+        }
+        open
     }
 }
 
@@ -382,13 +366,10 @@ impl SearchMachine for SizeSteps<'_> {
             return None;
         };
         let key = (size.as_bytes(), purpose == TrialPurpose::Confirm);
-        Some(TrialAsk {
-            configuration: at_size(self.base, self.beside_heap, size),
-            purpose,
-            repeat: self.repeats.get(&key).copied().unwrap_or(0) + 1,
-            start_deadline: self.start_deadline,
-            pair: None,
-        })
+        let repeat = self.repeats.get(&key).copied().unwrap_or(0) + 1;
+        let configuration = at_size(self.base, self.beside_heap, size);
+        let deadline = self.start_deadline;
+        Some(TrialAsk::new(configuration, purpose, repeat, deadline))
     }
 
     fn take_outcome(&mut self, outcome: TrialOutcome) {
@@ -443,13 +424,8 @@ impl SearchedBase {
         if size < self.step {
             return Ok(None);
         }
-        let ask = TrialAsk {
-            configuration: self.at_size(size),
-            purpose: TrialPurpose::Neighbour,
-            repeat: 1,
-            start_deadline: self.start_deadline,
-            pair: None,
-        };
+        let (purpose, deadline) = (TrialPurpose::Neighbour, self.start_deadline);
+        let ask = TrialAsk::new(self.at_size(size), purpose, 1, deadline);
         let run = read_records(seen, vec![ask])?;
         Ok(run.into_iter().find(|record| broke(&record)))
     }
@@ -475,28 +451,23 @@ pub(super) fn prove_size(
     let count =
         |starts: &[Arc<TrialRecord>]| ProofCount::from_verdicts(starts.iter().map(|t| t.verdict));
     while let ProofStanding::More(more) = judge_starts(wanted, count(&starts), false) {
-        let repeat = starts.len() as u32 + 1;
-        let Some(record) = seen.record_for(&start(repeat)) else {
-            let asks = (repeat..repeat + more).map(start);
-            return Err(WantedTrials {
-                wanted: asks.filter(|a| seen.record_for(a).is_none()).collect(),
-                guesses: Vec::new(),
-            });
+        let ask = start(starts.len() as u32 + 1);
+        let Some(record) = seen.record_for(&ask) else {
+            return Err(WantedTrials::missing(ask.repeats(more), seen));
         };
-        spent += seen.spent(&start(repeat));
+        spent += seen.spent(&ask);
         starts.push(Arc::clone(record));
     }
     Ok((starts, spent))
 }
 
-fn proof_ask(configuration: &Configuration, repeat: u32, start_deadline: Duration) -> TrialAsk {
-    TrialAsk {
-        configuration: configuration.clone(),
-        purpose: TrialPurpose::Prove,
-        repeat,
-        start_deadline,
-        pair: None,
-    }
+pub(super) fn proof_ask(
+    configuration: &Configuration,
+    repeat: u32,
+    start_deadline: Duration,
+) -> TrialAsk {
+    let purpose = TrialPurpose::Prove;
+    TrialAsk::new(configuration.clone(), purpose, repeat, start_deadline)
 }
 
 /// Configurations with incomparable smallest sizes.
@@ -522,19 +493,22 @@ pub fn check_comparable(bases: &[Configuration]) -> Result<(), IncomparableBases
 }
 
 pub fn at_size(base: &Configuration, beside_heap: Option<Bytes>, size: Bytes) -> Configuration {
-    let label = if base.label.is_empty() || base.label == "as given" {
-        size.to_string()
-    } else {
-        format!("{} {size}", base.label)
-    };
     Configuration {
         memory: Some(size),
-        label,
+        label: labelled(&base.label, &size.to_string()),
         jvm_options: match beside_heap {
             Some(beside) => resize_heap(&base.jvm_options, size.saturating_sub(beside)),
             None => base.jvm_options.clone(),
         },
         ..base.clone()
+    }
+}
+
+/// A configuration's label with a word behind it; the one of the command as given is left out.
+pub(super) fn labelled(label: &str, word: &str) -> String {
+    match label {
+        "" | "as given" => word.to_owned(),
+        label => format!("{label} {word}"),
     }
 }
 
@@ -544,10 +518,9 @@ fn base_weight(base: &Configuration, size: Bytes) -> f64 {
 }
 
 fn size_end(step: MemoryStep, trials: &[Arc<TrialRecord>]) -> SizeEnd {
-    let last = trials
-        .last()
-        .map(|t| format!("{}: {}", t.verdict, t.reason));
-    let reason = last.unwrap_or_default();
+    let last = trials.last();
+    let reason = last.map(|t| format!("{}: {}", t.verdict, t.reason));
+    let reason = reason.unwrap_or_default();
     match step {
         MemoryStep::Done(answer) => SizeEnd::Found(answer),
         MemoryStep::Infeasible { largest } => SizeEnd::Infeasible { largest, reason },

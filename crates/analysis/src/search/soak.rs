@@ -19,13 +19,8 @@ impl TrialSearch for SoakSearch {
     type Answer = Option<Arc<TrialRecord>>;
 
     fn next(&self, seen: &SeenTrials) -> Next<Self::Answer> {
-        let ask = TrialAsk {
-            configuration: self.configuration.clone(),
-            purpose: TrialPurpose::Soak,
-            repeat: 1,
-            start_deadline: self.start_deadline,
-            pair: None,
-        };
+        let configuration = self.configuration.clone();
+        let ask = TrialAsk::new(configuration, TrialPurpose::Soak, 1, self.start_deadline);
         read_records(seen, vec![ask]).map(|mut records| records.pop())
     }
 }

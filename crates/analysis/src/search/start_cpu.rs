@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use loadline_sizing::Cpus;
 
-use super::{Next, SeenTrials, TrialAsk, TrialSearch, read_records};
+use super::size::proof_ask;
+use super::{Next, SeenTrials, TrialSearch, read_records};
 use crate::interval::median;
-use crate::record::{Configuration, TrialPurpose, TrialRecord, TrialVerdict};
+use crate::record::{Configuration, TrialRecord, TrialVerdict};
 use crate::startup::ready_seconds;
 
 /// Times the CPU limit.
@@ -39,14 +40,9 @@ impl TrialSearch for StartCpuSearch {
     fn next(&self, seen: &SeenTrials) -> Next<Self::Answer> {
         for start in self.amounts() {
             let boosted = self.found.with_start_cpu(start);
-            let asks = (1..=STARTS).map(|repeat| TrialAsk {
-                configuration: boosted.clone(),
-                purpose: TrialPurpose::Prove,
-                repeat,
-                start_deadline: self.start_deadline,
-                pair: None,
-            });
-            if self.is_enough(&read_records(seen, asks.collect())?) {
+            let first = proof_ask(&boosted, 1, self.start_deadline);
+            let asks = first.repeats(STARTS).collect();
+            if self.is_enough(&read_records(seen, asks)?) {
                 return Ok(Some(boosted));
             }
         }
@@ -61,23 +57,18 @@ impl StartCpuSearch {
             return Vec::new();
         };
         let times = |factor| Cpus::from_millis(limit.as_millis().saturating_mul(factor));
-        let mut amounts = FACTORS
-            .map(|factor| times(factor).min(self.machine))
-            .to_vec();
+        let amounts = FACTORS.map(|factor| times(factor).min(self.machine));
+        let mut amounts = amounts.to_vec();
         amounts.dedup();
         amounts.retain(|amount| *amount > limit);
         amounts
     }
 
     fn is_enough(&self, starts: &[Arc<TrialRecord>]) -> bool {
-        let times: Vec<f64> = starts
-            .iter()
-            .filter_map(|start| ready_seconds(start))
-            .collect();
-        starts
-            .iter()
-            .all(|start| start.verdict == TrialVerdict::Pass)
-            && median(&times).is_some_and(|time| time <= ENOUGH * self.plain)
+        let times = starts.iter().filter_map(|start| ready_seconds(start));
+        let time = median(&times.collect::<Vec<_>>());
+        let has_passed = |start: &Arc<TrialRecord>| start.verdict == TrialVerdict::Pass;
+        starts.iter().all(has_passed) && time.is_some_and(|time| time <= ENOUGH * self.plain)
     }
 }
 

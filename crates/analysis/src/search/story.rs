@@ -20,9 +20,7 @@ use crate::record::{InvalidReason, TrialPurpose, TrialRecord, TrialVerdict};
 const PASS: TrialVerdict = TrialVerdict::Pass;
 const MISS: TrialVerdict = TrialVerdict::SloMiss;
 const NOISE: TrialVerdict = TrialVerdict::Invalid(InvalidReason::Noise);
-
 const SPENT: Duration = Duration::from_secs(70);
-
 const MOST: usize = 400;
 
 fn play<S: TrialSearch>(

@@ -64,18 +64,17 @@ struct EndedStage {
 pub(super) struct OptionComparisons<'a> {
     pub purchase: &'a Purchase,
     pub known: &'a StageCache,
+    /// Trials of each option.
+    pub pairs: u32,
+    /// The time already used.
+    pub spent: Duration,
+    pub seen: &'a SeenTrials,
 }
 
 impl OptionComparisons<'_> {
-    /// Compares the JDK's options in this many pairs each; `spent` is the time already used.
-    pub(super) fn tune(
-        &self,
-        found: &Configuration,
-        jdk: JdkRelease,
-        pairs: u32,
-        spent: Duration,
-        seen: &SeenTrials,
-    ) -> Next<TunedOptions> {
+    /// Compares the JDK's options.
+    pub(super) fn tune(&self, found: &Configuration, jdk: JdkRelease) -> Next<TunedOptions> {
+        let pairs = self.pairs;
         let mut tuned = TunedOptions {
             configuration: found.clone(),
             has_changed: false,
@@ -87,8 +86,12 @@ impl OptionComparisons<'_> {
         let mut heaps = Vec::new();
         for (index, stage) in (0_u32..).zip(TuningStage::PLANNED) {
             let open = candidates(stage, jdk, &self.known_options(&tuned.configuration));
-            let round = StageRounds::new(stage, index, pairs);
-            heaps = self.run_stage(&mut tuned, round, open, spent, seen)?;
+            let round = StageRounds {
+                stage,
+                index,
+                pairs,
+            };
+            heaps = self.run_stage(&mut tuned, round, open)?;
         }
         let price = &self.purchase.pricing.offer.price;
         let memory_price = match self.purchase.pricing.offer.bills_any_memory {
@@ -100,11 +103,14 @@ impl OptionComparisons<'_> {
                 label: format!("heap {heap} MiB"),
                 options: vec![format!("-Xmx{heap}m")],
             };
-            let index = TuningStage::PLANNED.len() as u32;
-            let round = StageRounds::new(TuningStage::PriceRule, index, pairs);
-            self.run_stage(&mut tuned, round, vec![candidate], spent, seen)?;
+            let round = StageRounds {
+                stage: TuningStage::PriceRule,
+                index: TuningStage::PLANNED.len() as u32,
+                pairs,
+            };
+            self.run_stage(&mut tuned, round, vec![candidate])?;
         }
-        self.prove_adopted(tuned, found, seen)
+        self.prove_adopted(tuned, found)
     }
 
     fn known_options(&self, configuration: &Configuration) -> JvmOptionSet {
@@ -112,15 +118,8 @@ impl OptionComparisons<'_> {
         let args = configuration.args.iter().cloned();
         let environment = configuration.env.values();
         let words = environment.flat_map(|text| text.split_whitespace().map(str::to_owned));
-        JvmOptionSet::from_words(
-            self.purchase
-                .words
-                .iter()
-                .cloned()
-                .chain(args)
-                .chain(own)
-                .chain(words),
-        )
+        let given = self.purchase.words.iter().cloned();
+        JvmOptionSet::from_words(given.chain(args).chain(own).chain(words))
     }
 
     fn run_stage(
@@ -128,15 +127,12 @@ impl OptionComparisons<'_> {
         tuned: &mut TunedOptions,
         rounds: StageRounds,
         open: Vec<OptionCandidate>,
-        spent: Duration,
-        seen: &SeenTrials,
     ) -> Next<Vec<Vec<Arc<TrialRecord>>>> {
         let known = &self.known.0[rounds.index as usize].ended;
         let ended = match known.get() {
             Some(ended) => ended,
             None => {
-                let spent = spent + tuned.spent;
-                let ended = self.compare_stage(&tuned.configuration, rounds, open, spent, seen)?;
+                let ended = self.compare_stage(tuned, rounds, open)?;
                 known.get_or_init(|| ended)
             }
         };
@@ -153,23 +149,19 @@ impl OptionComparisons<'_> {
 
     fn compare_stage(
         &self,
-        reference: &Configuration,
+        reference: &TunedOptions,
         rounds: StageRounds,
         open: Vec<OptionCandidate>,
-        spent: Duration,
-        seen: &SeenTrials,
     ) -> Next<EndedStage> {
         if open.is_empty() {
             return Ok(EndedStage::default());
         }
         let trials = u32::try_from(open.len() + 1).unwrap_or(u32::MAX);
-        let wanted = trials
-            .saturating_mul(rounds.pairs)
-            .saturating_add(self.purchase.prove);
-        if !self
-            .purchase
-            .has_room(spent, self.purchase.trial_length.saturating_mul(wanted))
-        {
+        let wanted = trials.saturating_mul(rounds.pairs);
+        let wanted = wanted.saturating_add(self.purchase.prove);
+        let length = self.purchase.trial_length.saturating_mul(wanted);
+        let spent = self.spent + reference.spent;
+        if !self.purchase.has_room(spent, length) {
             let name = rounds.stage.stage_name();
             let why = format!("{name}: not compared in pairs, the budget was spent");
             return Ok(EndedStage {
@@ -177,10 +169,9 @@ impl OptionComparisons<'_> {
                 ..EndedStage::default()
             });
         }
-        let mut racers = racers(reference, open);
-        let mut spent = Duration::ZERO;
+        let mut racers = racers(&reference.configuration, open);
         let halving = rounds.pairs.min(ROUNDS_BEFORE_HALVING);
-        spent += self.run(&mut racers, rounds, 1..=halving, seen)?;
+        let mut spent = self.run(&mut racers, rounds, 1..=halving)?;
         if rounds.pairs >= ROUNDS_BEFORE_HALVING {
             let known = &self.known.0[rounds.index as usize].dropped;
             let dropped = known.get_or_init(|| worse_half(&racers));
@@ -188,7 +179,7 @@ impl OptionComparisons<'_> {
                 racer.is_dropped = *is_dropped;
             }
         }
-        spent += self.run(&mut racers, rounds, halving + 1..=rounds.pairs, seen)?;
+        spent += self.run(&mut racers, rounds, halving + 1..=rounds.pairs)?;
         Ok(conclude(racers, rounds.stage, self.purchase.seed, spent))
     }
 
@@ -198,7 +189,6 @@ impl OptionComparisons<'_> {
         racers: &mut [Racer],
         rounds: StageRounds,
         range: std::ops::RangeInclusive<u32>,
-        seen: &SeenTrials,
     ) -> Next<Duration> {
         let mut asks = Vec::new();
         let mut of = Vec::new();
@@ -219,28 +209,19 @@ impl OptionComparisons<'_> {
                 });
             }
         }
-        let spent = asks.iter().map(|ask| seen.spent(ask)).sum();
-        for (index, record) in of.into_iter().zip(read_records(seen, asks)?) {
+        let spent = asks.iter().map(|ask| self.seen.spent(ask)).sum();
+        for (index, record) in of.into_iter().zip(read_records(self.seen, asks)?) {
             racers[index].trials.push(record);
         }
         Ok(spent)
     }
 
-    fn prove_adopted(
-        &self,
-        mut tuned: TunedOptions,
-        found: &Configuration,
-        seen: &SeenTrials,
-    ) -> Next<TunedOptions> {
+    fn prove_adopted(&self, mut tuned: TunedOptions, found: &Configuration) -> Next<TunedOptions> {
         if !tuned.has_changed {
             return Ok(tuned);
         }
-        let Purchase {
-            prove: wanted,
-            start_deadline,
-            ..
-        } = *self.purchase;
-        let (proofs, spent) = prove_size(&tuned.configuration, wanted, start_deadline, seen)?;
+        let (wanted, deadline) = (self.purchase.prove, self.purchase.start_deadline);
+        let (proofs, spent) = prove_size(&tuned.configuration, wanted, deadline, self.seen)?;
         tuned.spent += spent;
         let count = ProofCount::from_verdicts(proofs.iter().map(|t| t.verdict));
         if let Some(why) = why_unproven(wanted, count) {
@@ -260,16 +241,6 @@ struct StageRounds {
     stage: TuningStage,
     index: u32,
     pairs: u32,
-}
-
-impl StageRounds {
-    fn new(stage: TuningStage, index: u32, pairs: u32) -> Self {
-        Self {
-            stage,
-            index,
-            pairs,
-        }
-    }
 }
 
 struct Racer {
@@ -342,8 +313,8 @@ fn with_candidate(base: &Configuration, candidate: &OptionCandidate) -> Configur
         text: text.clone(),
         provenance: ValueProvenance::Measured,
     };
-    next.jvm_options
-        .extend(candidate.options.iter().map(option));
+    let options = candidate.options.iter().map(option);
+    next.jvm_options.extend(options);
     if !candidate.label.is_empty() {
         next.label = format!("{} {}", base.label, candidate.label);
     }

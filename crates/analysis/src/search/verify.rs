@@ -8,19 +8,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::size::proof_ask;
 use super::{Next, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
 use crate::baseline::{
     self, Baseline, ComparisonGaps, MeasurementConditions, StartFigures, find_comparison_gaps,
 };
 use crate::proof::is_proof;
-use crate::record::{Configuration, TrialPurpose, TrialRecord};
+use crate::record::{Configuration, TrialRecord};
 use crate::shift::{self, FigureShift, ShiftStanding, measure_shift};
 
 pub const FEWEST: u32 = 3;
 pub const MOST: u32 = 20;
 /// Starts that become a baseline: those of every later day are held against them.
 pub const FIRST: u32 = MOST;
-
 const KEPT: f64 = 0.05;
 /// A size that no longer holds misses every second start.
 const BROKEN: f64 = 0.5;
@@ -85,8 +85,9 @@ impl TrialSearch for VerifySearch {
             if self.is_over(&mut verified) {
                 break;
             }
-            let Some(record) = seen.record_for(&self.start_ask(repeat)) else {
-                return Err(self.wanted_trials(repeat, &verified, seen));
+            let ask = proof_ask(&self.configuration, repeat, self.start_deadline);
+            let Some(record) = seen.record_for(&ask) else {
+                return Err(self.wanted_trials(&ask, &verified, seen));
             };
             verified.starts.extend(StartFigures::for_start(record));
             verified.trials.push(Arc::clone(record));
@@ -96,28 +97,17 @@ impl TrialSearch for VerifySearch {
 }
 
 impl VerifySearch {
-    fn start_ask(&self, repeat: u32) -> TrialAsk {
-        TrialAsk {
-            configuration: self.configuration.clone(),
-            purpose: TrialPurpose::Prove,
-            repeat,
-            start_deadline: self.start_deadline,
-            pair: None,
-        }
-    }
-
     /// The starts needed in any case, then the next ones as guesses.
     fn wanted_trials(
         &self,
-        from: u32,
+        first: &TrialAsk,
         verified: &VerifyOutcome,
         seen: &SeenTrials,
     ) -> WantedTrials {
         let measured = verified.starts.len() as u32;
         let needed = FEWEST.max(self.at_least).saturating_sub(measured).max(1);
-        let asks = (from..from + MOST).map(|repeat| self.start_ask(repeat));
-        let missing = asks.filter(|ask| seen.record_for(ask).is_none());
-        let mut all = missing.collect::<Vec<_>>().into_iter();
+        let missing = WantedTrials::missing(first.repeats(MOST), seen);
+        let mut all = missing.wanted.into_iter();
         WantedTrials {
             wanted: all.by_ref().take(needed as usize).collect(),
             guesses: all.take(FEWEST as usize).collect(),
@@ -126,9 +116,8 @@ impl VerifySearch {
 
     fn comparison_gaps(&self) -> ComparisonGaps {
         let baseline = self.baseline.as_ref();
-        baseline.map_or_else(ComparisonGaps::default, |b| {
-            find_comparison_gaps(&b.ground, &self.ground)
-        })
+        let gaps = baseline.map(|b| find_comparison_gaps(&b.ground, &self.ground));
+        gaps.unwrap_or_default()
     }
 
     fn is_over(&self, verified: &mut VerifyOutcome) -> bool {
@@ -146,17 +135,14 @@ impl VerifySearch {
             let too_few = |starts: &[StartFigures]| baseline::too_few_requests(starts);
             let of_few = || too_few(&baseline.starts).or_else(|| too_few(&verified.starts));
             verified.unlike.cpu = verified.unlike.cpu.take().or_else(of_few);
-            let compare =
-                |why: &Option<String>, of: fn(&[StartFigures]) -> Vec<f64>, bounds| match why {
-                    Some(_) => None,
-                    None => measure_shift(&of(&baseline.starts), &of(&verified.starts), bounds),
-                };
-            verified.cpu = compare(&verified.unlike.cpu, baseline::cpu_per_request, shift::CPU);
-            verified.memory = compare(
-                &verified.unlike.memory,
-                baseline::memory_needs,
-                shift::MEMORY,
-            );
+            let compare = |of: fn(&[StartFigures]) -> Vec<f64>, bounds| {
+                measure_shift(&of(&baseline.starts), &of(&verified.starts), bounds)
+            };
+            let (cpu, memory) = (&verified.unlike.cpu, &verified.unlike.memory);
+            let is_alike = |why: &Option<String>| why.is_none();
+            let cpu = is_alike(cpu).then(|| compare(baseline::cpu_per_request, shift::CPU));
+            let memory = is_alike(memory).then(|| compare(baseline::memory_needs, shift::MEMORY));
+            (verified.cpu, verified.memory) = (cpu.flatten(), memory.flatten());
         }
         let shifts = [verified.cpu, verified.memory];
         let mut shifts = shifts.iter().flatten();

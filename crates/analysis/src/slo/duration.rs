@@ -47,6 +47,12 @@ pub fn print_duration(value: Duration) -> String {
     format!("{}{unit}", round_printed(nanos / scale))
 }
 
+/// Reads `0.1%`.
+pub(super) fn parse_percent(text: &str) -> Option<f64> {
+    let number = text.trim().strip_suffix('%')?;
+    number.trim().parse().ok()
+}
+
 pub(super) fn round_printed(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

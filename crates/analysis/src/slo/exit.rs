@@ -15,10 +15,8 @@ pub(super) fn parse_load_passes(text: &str) -> Option<Result<Objective, &'static
     let named = named.and_then(|code| code.trim().parse::<u8>().ok());
     let code = if unless.is_empty() { Some(1) } else { named };
     let code = code.filter(|code| *code > 0);
-    Some(
-        code.map(|fails_with| Objective::LoadPasses { fails_with })
-            .ok_or("an exit code that means failure is 1 to 255: load passes unless 99"),
-    )
+    let passes = code.map(|fails_with| Objective::LoadPasses { fails_with });
+    Some(passes.ok_or("an exit code that means failure is 1 to 255: load passes unless 99"))
 }
 
 pub(super) fn write_load_passes(fails_with: u8, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,11 +30,10 @@ impl Slo {
     /// The exit code with which the load command says that its thresholds were missed; `None` where
     /// the code is not judged.
     pub fn failing_exit(&self) -> Option<u8> {
-        self.objectives
-            .iter()
-            .find_map(|objective| match objective {
-                Objective::LoadPasses { fails_with } => Some(*fails_with),
-                _ => None,
-            })
+        let code = |objective: &Objective| match objective {
+            Objective::LoadPasses { fails_with } => Some(*fails_with),
+            _ => None,
+        };
+        self.objectives.iter().find_map(code)
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::duration::round_printed;
+use super::duration::{parse_percent, round_printed};
 
 /// An objective about the JVM; its bound is a fraction in (0, 1], exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,14 +30,11 @@ impl JvmObjective {
     /// bound is refused.
     pub(super) fn parse(text: &str) -> Option<Result<Self, String>> {
         let (name, bound) = text.split_once('<')?;
-        let percent = bound.trim().strip_suffix('%').map(str::trim);
-        let percent = percent.and_then(|percent| percent.parse::<f64>().ok());
-        let bound = percent
-            .filter(|percent| *percent > 0.0 && *percent <= 100.0)
-            .map(|percent| round_printed(percent) / 100.0)
-            .ok_or_else(|| {
-                "the bound is not a percentage above 0 and at most 100 (80%)".to_owned()
-            });
+        let percent = parse_percent(bound);
+        let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+        let bound = percent.map(|percent| round_printed(percent) / 100.0);
+        let why = "the bound is not a percentage above 0 and at most 100 (80%)";
+        let bound = bound.ok_or_else(|| why.to_owned());
         match name.trim() {
             "heap" => Some(bound.map(|bound| Self::Heap { bound })),
             "gc" => Some(bound.map(|bound| Self::Gc { bound })),

@@ -100,9 +100,8 @@ impl MetricObjective {
         let at = text.find(['<', '>', '='])?;
         let name = text[..at].trim();
         let word = WORDS.iter().find(|(word, _)| *word == name)?.1;
-        let (sign, comparison) = SIGNS
-            .iter()
-            .find(|(sign, _)| text[at..].starts_with(sign))?;
+        let mut signs = SIGNS.iter();
+        let (sign, comparison) = signs.find(|(sign, _)| text[at..].starts_with(sign))?;
         let bound = text[at + sign.len()..].trim();
         let is_latency = matches!(word, MetricWord::Max | MetricWord::P99 | MetricWord::P90);
         let number = bound.strip_suffix("/s").unwrap_or(bound).trim();

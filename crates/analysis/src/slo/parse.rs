@@ -5,7 +5,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::duration::{parse_duration, round_printed};
+use super::duration::{parse_duration, parse_percent, round_printed};
 use super::{
     DEFAULT_ERROR_BOUND, JvmObjective, MetricObjective, Objective, OutageObjective, ParseSloError,
     Quantile, RequestObjective, RunObjective, Slo, exit, metric, peak,
@@ -33,9 +33,8 @@ impl FromStr for Slo {
         }
         let has_own = |o: &Objective| matches!(o, Objective::Errors { .. } | Objective::Run(_));
         if !objectives.iter().any(has_own) {
-            objectives.push(Objective::Errors {
-                bound: DEFAULT_ERROR_BOUND,
-            });
+            let bound = DEFAULT_ERROR_BOUND;
+            objectives.push(Objective::Errors { bound });
         }
         Ok(Self {
             objectives,
@@ -69,10 +68,7 @@ fn split_objectives(text: &str) -> Vec<&str> {
 
 fn parse_outage_objective(text: &str) -> Result<Option<OutageObjective>, ParseSloError> {
     let text = text.trim();
-    let error = |why: &str| ParseSloError {
-        text: text.to_owned(),
-        why: why.to_owned(),
-    };
+    let error = |why: &str| ParseSloError::new(text, why);
     if let Some(during) = text.strip_suffix("during") {
         return match parse_objective(during)? {
             Objective::Errors { bound } => Ok(Some(OutageObjective::Errors { bound })),
@@ -94,10 +90,7 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     let Some((request, rest)) = text.rsplit_once(':') else {
         return Ok(None);
     };
-    let error = |why: &str| ParseSloError {
-        text: text.trim().to_owned(),
-        why: why.to_owned(),
-    };
+    let error = |why: &str| ParseSloError::new(text, why);
     let objective = match MetricObjective::parse(rest) {
         Some(metric) => Objective::Metric(metric.map_err(|why| error(&why))?),
         None => parse_objective(rest)
@@ -107,12 +100,10 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     if request.is_empty() {
         return Err(error("no request is named before the `:`"));
     }
+    use Objective::{Jvm, LoadPasses, Run, Start};
     if matches!(
         objective,
-        Objective::Start { .. }
-            | Objective::Jvm(_)
-            | Objective::Run(_)
-            | Objective::LoadPasses { .. }
+        Start { .. } | Jvm(_) | Run(_) | LoadPasses { .. }
     ) {
         return Err(error(
             "the start, the JVM, the run and the load command are those of the application, not of a request",
@@ -179,10 +170,7 @@ pub(super) fn parse_objective(text: &str) -> Result<Objective, ParseSloError> {
 const NO_NAME: &str = "the name is not one of p50..p99.999, max, errors, start, heap, gc; a run has time, cpu, slower, exit; a metric has its name before: `lag: max<1000`";
 
 fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
-    let error = |why: &str| ParseSloError {
-        text: text.to_owned(),
-        why: why.to_owned(),
-    };
+    let error = |why: &str| ParseSloError::new(text, why);
     if let Some(run) = RunObjective::parse(text) {
         return run.map(Objective::Run).map_err(|why| error(&why));
     }
@@ -193,13 +181,11 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
         return passes.map_err(error);
     }
     if text.is_empty() {
-        return Err(error(
-            "it is empty: there is nothing before or after a comma",
-        ));
+        let why = "it is empty: there is nothing before or after a comma";
+        return Err(error(why));
     }
-    let (name, bound) = text
-        .split_once('<')
-        .ok_or_else(|| error("there is no `<`"))?;
+    let parts = text.split_once('<');
+    let (name, bound) = parts.ok_or_else(|| error("there is no `<`"))?;
     let (name, bound) = (name.trim(), bound.trim().trim_start_matches('='));
     if let Some(several) = with_commas(text) {
         return Err(error(&format!("commas separate objectives: `{several}`")));
@@ -213,31 +199,24 @@ fn read_objective(text: &str) -> Result<Objective, ParseSloError> {
         "max" => Ok(Objective::MaxLatency { bound: time()? }),
         "start" => Ok(Objective::Start { bound: time()? }),
         "errors" => {
-            let percent = bound
-                .strip_suffix('%')
-                .and_then(|p| p.trim().parse::<f64>().ok())
-                .map(round_printed);
+            let percent = parse_percent(bound).map(round_printed);
             let percent = percent.ok_or_else(|| error("the bound is not a percentage (0.1%)"))?;
             if !(percent > 0.0 && percent <= 100.0) {
                 return Err(error(
                     "the percentage is not above 0 and at most 100; for no error at all: errors<0.001%",
                 ));
             }
-            Ok(Objective::Errors {
-                bound: percent / 100.0,
-            })
+            let bound = percent / 100.0;
+            Ok(Objective::Errors { bound })
         }
         _ => {
             let percentile = name.strip_prefix('p').and_then(|p| p.parse::<f64>().ok());
-            let quantile = percentile
-                .map(round_printed)
-                .filter(|p| *p > 0.0 && *p < 100.0);
+            let percentile = percentile.map(round_printed);
+            let quantile = percentile.filter(|p| *p > 0.0 && *p < 100.0);
             let quantile = quantile.and_then(|p| Quantile::from_fraction(p / 100.0));
             let quantile = quantile.ok_or_else(|| error(NO_NAME))?;
-            Ok(Objective::Latency {
-                quantile,
-                bound: time()?,
-            })
+            let bound = time()?;
+            Ok(Objective::Latency { quantile, bound })
         }
     }
 }

@@ -15,10 +15,10 @@ pub(super) fn parse_peak_objective(text: &str) -> Result<Option<Objective>, Pars
         objective @ (Objective::Latency { .. }
         | Objective::MaxLatency { .. }
         | Objective::Errors { .. }) => Ok(Some(objective)),
-        _ => Err(ParseSloError {
-            text: text.trim().to_owned(),
-            why: "only latencies and errors have a bound at the peak".to_owned(),
-        }),
+        _ => {
+            let why = "only latencies and errors have a bound at the peak";
+            Err(ParseSloError::new(text, why))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::duration::{parse_duration, print_duration, round_printed};
+use super::duration::{parse_duration, parse_percent, print_duration, round_printed};
 use crate::text;
 
 /// An objective about a run (a program that ends).
@@ -102,14 +102,9 @@ impl RunObjective {
 }
 
 fn slower_bound(text: &str) -> Result<f64, String> {
-    let percent = text
-        .trim()
-        .strip_suffix('%')
-        .and_then(|p| p.trim().parse::<f64>().ok());
-    percent
-        .filter(|percent| *percent >= 1.0 && *percent <= 1000.0)
-        .map(|percent| round_printed(percent) / 100.0)
-        .ok_or_else(|| "the bound is not a percentage from 1 to 1000 (10%)".to_owned())
+    let percent = parse_percent(text).filter(|percent| (1.0..=1000.0).contains(percent));
+    let bound = percent.map(|percent| round_printed(percent) / 100.0);
+    bound.ok_or_else(|| "the bound is not a percentage from 1 to 1000 (10%)".to_owned())
 }
 
 impl fmt::Display for RunObjective {

@@ -36,10 +36,9 @@ pub fn judge_for(
     let lenient = VerdictThresholds {
         noise: NoiseThresholds::accepting_neighbours(),
         accept_saturated: is_late,
-        send_lag: if is_late {
-            Duration::MAX
-        } else {
-            thresholds.send_lag
+        send_lag: match is_late {
+            true => Duration::MAX,
+            false => thresholds.send_lag,
         },
         ..*thresholds
     };
@@ -67,10 +66,7 @@ fn counts_from_schedule(load: &LoadEvidence) -> bool {
 /// Figures of other trials are compared with each other, and there a disturbance shows.
 fn is_search(purpose: TrialPurpose) -> bool {
     use TrialPurpose::{Confirm, Neighbour, Prove, Room, Search, Squeeze};
-    matches!(
-        purpose,
-        Room | Squeeze | Search | Confirm | Prove | Neighbour
-    )
+    [Room, Squeeze, Search, Confirm, Prove, Neighbour].contains(&purpose)
 }
 
 /// Whether other programs disturbed a trial, which its experiment does not accept.

@@ -34,9 +34,9 @@ impl JudgedLoads {
     /// `at the peak of 200/s for 10s p99 41ms, 0 of 2000 requests failed`; `None` without a peak.
     pub(super) fn peak_sentence(&self) -> Option<String> {
         let peak = self.peak.as_ref()?;
-        let p99 = crate::slo::Quantile::from_fraction(0.99)
-            .and_then(|quantile| peak.latency.quantile(quantile))
-            .map_or_else(|| "in failed requests".to_owned(), text::short_duration);
+        let p99 = crate::slo::Quantile::from_fraction(0.99);
+        let p99 = p99.and_then(|quantile| peak.latency.quantile(quantile));
+        let p99 = p99.map_or("in failed requests".to_owned(), text::short_duration);
         Some(format!(
             "at the peak of {} for {} p99 {p99}, {} of {} requests failed",
             text::short_rate(peak.offered_rate?),

@@ -8,22 +8,16 @@
 use std::time::Duration;
 
 use crate::app_ko;
-use crate::noise;
-use crate::record::{
-    Configuration, Evidence, ObjectiveResult, RunEvidence, TrialVerdict, VerdictReason,
-};
-use crate::slo::{Objective, RunObjective, Slo};
+use crate::record::{Evidence, ObjectiveResult, RunEvidence, TrialVerdict, VerdictReason};
+use crate::slo::{Objective, RunObjective};
 use crate::{sli, text};
 
 use super::words::{bound_text, met_sentence, objective_name};
-use super::{VerdictThresholds, causes_behind, is_thrash, objective_result};
+use super::{TrialCase, causes_behind, is_thrash, objective_result};
 
-pub(super) fn objective_results(
-    (slo, run): (&Slo, &RunEvidence),
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
-) -> Vec<ObjectiveResult> {
-    let is_noisy = noise::why_too_noisy(&evidence.noise, &thresholds.noise).is_some();
+pub(super) fn objective_results(case: TrialCase<'_>, run: &RunEvidence) -> Vec<ObjectiveResult> {
+    let TrialCase { slo, evidence, .. } = case;
+    let is_noisy = case.why_too_noisy().is_some();
     let measured = |objective| measured_value(objective, run, evidence, is_noisy);
     let of_run = slo.run_objectives();
     let of_run = of_run.map(|of| objective_result(None, Objective::Run(of), measured(of)));
@@ -49,10 +43,8 @@ fn measured_value(
         RunObjective::Cpu { .. } => start.cpu.map(|cpu| cpu.as_secs_f64()),
         // The run at the largest memory is compared with itself.
         RunObjective::Slower { .. } => Some(run.reference.map_or(0.0, |reference| {
-            let cpu = start
-                .cpu
-                .zip(reference.cpu)
-                .map(|(cpu, than)| longer(cpu, than));
+            let cpu = start.cpu.zip(reference.cpu);
+            let cpu = cpu.map(|(cpu, than)| longer(cpu, than));
             let wall = Some(longer(time, reference.time)).filter(|_| !is_noisy || cpu.is_none());
             wall.into_iter().chain(cpu).fold(0.0, f64::max)
         })),
@@ -77,20 +69,21 @@ fn cpu_exceeded(objective: RunObjective, run: &RunEvidence, cpu: Duration) -> Op
 }
 
 pub(super) fn decide_verdict(
-    configuration: &Configuration,
-    (objectives, run): (&[ObjectiveResult], &RunEvidence),
-    evidence: &Evidence,
-    thresholds: &VerdictThresholds,
+    case: TrialCase<'_>,
+    objectives: &[ObjectiveResult],
+    run: &RunEvidence,
 ) -> (TrialVerdict, VerdictReason) {
+    let (evidence, thresholds) = (case.evidence, case.thresholds);
     if let Some(failure) = &evidence.failure {
         let reason = failure.detail.clone().into();
         return (TrialVerdict::Invalid(failure.cause), reason);
     }
-    let noisy = || noise::why_too_noisy(&evidence.noise, &thresholds.noise);
     let behind = causes_behind(evidence, thresholds);
     // The hang of a service has no meaning here: that threshold is never reached.
-    if let Some(mut ko) = app_ko::classify_failure(configuration, evidence, thresholds.hang_after) {
-        if let Some((cause, noise)) = noisy().filter(|_| ko.timed) {
+    if let Some(mut ko) =
+        app_ko::classify_failure(case.configuration, evidence, thresholds.hang_after)
+    {
+        if let Some((cause, noise)) = case.why_too_noisy().filter(|_| ko.timed) {
             let reason = format!("{noise}, so it does not count that {}", ko.reason);
             return (TrialVerdict::Invalid(cause), reason.into());
         }
@@ -102,33 +95,27 @@ pub(super) fn decide_verdict(
         return (TrialVerdict::Pass, pass_reason(objectives, run, evidence));
     }
     // CPU-time objectives count even with other programs running.
-    let is_excused = |miss: &&ObjectiveResult| {
-        let is_wall = matches!(miss.objective, Objective::Run(RunObjective::Time { .. }));
-        is_wall || miss.measured.is_none()
-    };
+    let is_excused = |miss: &&ObjectiveResult| is_wall_time(miss) || miss.measured.is_none();
     // Re-reads come from the memory limit, whatever else runs.
     let excused = misses.iter().all(is_excused) && !is_thrash(evidence, thresholds);
-    if let Some((cause, noise)) = noisy().filter(|_| excused) {
+    if let Some((cause, noise)) = case.why_too_noisy().filter(|_| excused) {
         return (TrialVerdict::Invalid(cause), noise.into());
     }
-    let early = evidence.ended_early.as_ref();
-    let of_time =
-        |o: &ObjectiveResult| matches!(o.objective, Objective::Run(RunObjective::Time { .. }));
     let is_endless =
-        misses.iter().all(|miss| miss.measured.is_none()) && !objectives.iter().any(of_time);
-    let said = match early {
-        Some(early) if is_endless => vec![
-            early.reason.clone(),
-            "a longer run needs a longer --start-deadline, and a service is measured without --job"
-                .to_owned(),
-        ],
+        misses.iter().all(|miss| miss.measured.is_none()) && !objectives.iter().any(is_wall_time);
+    let longer =
+        "a longer run needs a longer --start-deadline, and a service is measured without --job";
+    let said: Vec<String> = match &evidence.ended_early {
+        Some(early) if is_endless => vec![early.reason.clone(), longer.to_owned()],
         Some(early) => vec![early.reason.clone()],
         None => misses.into_iter().map(broken_sentence).collect(),
     };
-    (
-        TrialVerdict::SloMiss,
-        said.into_iter().chain(behind).collect(),
-    )
+    let said = said.into_iter().chain(behind);
+    (TrialVerdict::SloMiss, said.collect())
+}
+
+fn is_wall_time(result: &ObjectiveResult) -> bool {
+    matches!(result.objective, Objective::Run(RunObjective::Time { .. }))
 }
 
 fn broken_sentence(miss: &ObjectiveResult) -> String {
@@ -148,12 +135,9 @@ fn pass_reason(
     run: &RunEvidence,
     evidence: &Evidence,
 ) -> VerdictReason {
-    let time = evidence.start.ready.unwrap_or_default();
-    let mut reason = VerdictReason::from(format!(
-        "it ended with exit code {} after {}",
-        run.expected_exit,
-        text::short_duration(time)
-    ));
+    let time = text::short_duration(evidence.start.ready.unwrap_or_default());
+    let exit = run.expected_exit;
+    let mut reason = VerdictReason::from(format!("it ended with exit code {exit} after {time}"));
     let is_exit =
         |o: &&ObjectiveResult| matches!(o.objective, Objective::Run(RunObjective::Exit { .. }));
     reason.extend(objectives.iter().filter(|o| !is_exit(o)).map(met_sentence));
@@ -170,7 +154,8 @@ mod tests {
     use crate::record::{
         AppKo, EarlyEnd, ExitEvidence, NoiseEvidence, RunReference, StartEvidence, TrialPhase,
     };
-    use crate::verdict::judge_trial;
+    use crate::slo::Slo;
+    use crate::verdict::{VerdictThresholds, judge_trial};
 
     const QUIET: f64 = 0.0;
     const BUSY: f64 = 0.2;

@@ -12,8 +12,8 @@ use crate::fixture::{
 use crate::latency::{empty_histogram, encode_histogram};
 use crate::record::{
     AppKo, CgroupEvidence, DependencyEvidence, DiskEvidence, GcEvidence, InvalidReason, JvmOption,
-    LoadEvidence, MeasurementFailure, NoiseEvidence, ProxyEvidence, RequestEvidence, SqueezeEnd,
-    SqueezeEvidence, TrialPhase, ValueProvenance,
+    LoadEvidence, MeasurementFailure, NoiseEvidence, PhaseSpan, ProxyEvidence, RequestEvidence,
+    SqueezeEnd, SqueezeEvidence, TrialPhase, ValueProvenance,
 };
 
 fn judged(evidence: &Evidence) -> Judgement {
@@ -725,7 +725,13 @@ fn exactly_as_much_as_is_allowed_breaks_no_rule() {
         load.offered_rate = Some(128.0);
         load.achieved_rate = achieved;
         let loads = JudgedLoads::from_evidence(&evidence).unwrap();
-        misses(&[], &slo(), &loads, &evidence, &thresholds).len()
+        let case = TrialCase {
+            configuration: &configuration(128),
+            slo: &slo(),
+            evidence: &evidence,
+            thresholds: &thresholds,
+        };
+        misses(case, &[], &loads).len()
     };
     // Half of the offered load, plus the requests that may be under way at the end.
     let least = 64.0 - UNDER_WAY / 8.0;

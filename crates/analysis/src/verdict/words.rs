@@ -7,10 +7,9 @@ use crate::text;
 
 pub(super) fn met_sentence(result: &ObjectiveResult) -> String {
     let (name, bound) = (objective_name(result), bound_text(result.objective));
-    let value = result.measured.map_or_else(
-        || "unknown".to_owned(),
-        |measured| result.objective.show_measured(measured),
-    );
+    let value = result.measured;
+    let value = value.map(|measured| result.objective.show_measured(measured));
+    let value = value.unwrap_or("unknown".to_owned());
     match result.objective {
         Objective::Metric(_) => format!("{name} {value} {bound}"),
         Objective::LoadPasses { .. } => "the load passes".to_owned(),
@@ -103,19 +102,13 @@ pub(super) fn broken_sentence(
 
 /// ` (timeout 120, unfinished 3)`: the failed requests by kind, most frequent first.
 fn failure_kinds(measured: &MeasuredLoad) -> String {
-    let mut kinds: Vec<(&str, u64)> = measured
-        .errors
-        .iter()
-        .map(|(kind, count)| (kind.as_str(), *count))
-        .chain([("unfinished", measured.unfinished)])
-        .filter(|(_, count)| *count > 0)
-        .collect();
+    let errors = measured.errors.iter();
+    let errors = errors.map(|(kind, count)| (kind.as_str(), *count));
+    let errors = errors.chain([("unfinished", measured.unfinished)]);
+    let mut kinds: Vec<(&str, u64)> = errors.filter(|(_, count)| *count > 0).collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let kinds: Vec<String> = kinds
-        .iter()
-        .take(3)
-        .map(|(kind, count)| format!("{kind} {}", text::short_count(*count)))
-        .collect();
+    let said = |(kind, count): &(&str, u64)| format!("{kind} {}", text::short_count(*count));
+    let kinds: Vec<String> = kinds.iter().take(3).map(said).collect();
     match kinds.is_empty() {
         true => String::new(),
         false => format!(" ({})", kinds.join(", ")),

@@ -16,7 +16,6 @@ const LEARN_FOR: u64 = 200_000_000;
 
 /// A step seen between samples further apart than this says too little.
 const LEARN_PRECISION: u64 = 2_500_000;
-
 const AFTER_BOUNDARY: u64 = 1_500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

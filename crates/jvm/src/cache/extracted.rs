@@ -20,9 +20,7 @@ use crate::beneath::open_regular_file;
 
 const LIBRARY: u64 = 256 << 20;
 const ALL: u64 = 2 << 30;
-
 const INDEX: u64 = 1 << 20;
-
 const CLASSES: &[u8] = b"BOOT-INF/classes/";
 const METADATA: &[u8] = b"META-INF/";
 

@@ -15,9 +15,7 @@ const MANIFEST: u64 = 1 << 20;
 
 /// Header of a jar that loadline wrote: the name of the one it was taken out of.
 pub(super) const EXTRACTED_FROM: &str = "Extracted-From:";
-
 pub(super) const MANIFEST_NAME: &[u8] = b"META-INF/MANIFEST.MF";
-
 pub(super) const LIBRARIES: &[u8] = b"BOOT-INF/lib/";
 
 /// Largest nested jar with counted classes, and the sum of all: entries may share their bytes.

@@ -21,10 +21,8 @@ pub struct ManifestError {
 
 impl ManifestError {
     pub fn is_disk_full(&self) -> bool {
-        matches!(
-            self.source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        )
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        full.contains(&self.source.kind())
     }
 }
 

@@ -77,11 +77,10 @@ pub fn training_options(
     let options = match kind {
         CacheKind::AppCds => vec![format!("-XX:ArchiveClassesAtExit={}", file.display())],
         CacheKind::Aot => vec![format!("-XX:AOTCacheOutput={}", file.display())],
-        CacheKind::Scc => scc::populate_options(
-            &scc::SharedCachePlace::in_own_directory(file),
-            limits,
-            false,
-        ),
+        CacheKind::Scc => {
+            let place = scc::SharedCachePlace::in_own_directory(file);
+            scc::populate_options(&place, limits, false)
+        }
     };
     with_workaround(kind, jdk, options)
 }

@@ -7,7 +7,6 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 const END: u64 = 22 + 65_535;
-
 const DIRECTORY: usize = 64 << 20;
 
 /// General purpose bit 11.

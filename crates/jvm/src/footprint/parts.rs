@@ -15,7 +15,6 @@ use super::{add_bytes, is_archive, is_file};
 /// Reach of compressed pointers: below are the heap, the class archive and the class space of a
 /// JVM, and no mappings that the kernel places.
 const LOW: u64 = 1 << 36;
-
 const ARENA: u64 = 64 << 20;
 
 /// Largest guard below a stack. Uncommitted memory of the JVM comes in units of 64 KiB.

@@ -10,7 +10,9 @@ use loadline_files::LineJoiner;
 
 use super::classic::ClassicReader;
 use super::cycles::GcCycles;
-use super::event::{ClockAxis, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime};
+use super::event::{
+    ClockAxis, CollectionWork, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime,
+};
 use super::header::{GarbageCollector, GcLogHeader};
 use super::log::{AllocationStall, GcLog, GcLogInput, GcPause, Safepoint};
 use super::names::PauseNames;
@@ -29,7 +31,6 @@ const STARVED_FROM: Duration = Duration::from_millis(20);
 /// CPU that was got, of what the threads could use, below which a pause counts as starved. In 456
 /// pauses over 20 ms under a CPU quota this found all but one; it is a hint, no proof.
 const STARVED_SHARE: f64 = 0.7;
-
 const OPEN_LIMIT: usize = 16;
 
 #[derive(Debug)]
@@ -168,31 +169,19 @@ impl GcLogBuilder {
                 self.header.take_fact(fact);
             }
             GcLogEvent::JvmStart => self.end_life(),
-            GcLogEvent::PauseStart { id } => self.begin_collection(id),
-            GcLogEvent::Pause {
-                id,
-                text,
-                end,
-                duration,
-                heap,
-            } => self.add_pause(id, text, end, duration, heap),
+            GcLogEvent::PauseStart(id) => self.begin_collection(id),
+            GcLogEvent::Pause(pause) => self.add_pause(pause),
             GcLogEvent::PauseHeap(heap) => self.pause_heap(heap),
             GcLogEvent::Cpu { id, cpu } => self.add_cpu_times(id, cpu),
             GcLogEvent::EvacuationFailure => self.summary.evacuation_failures += 1,
             GcLogEvent::Phase { name, duration } => {
                 self.summary.phases.add_named(name, duration);
             }
-            GcLogEvent::Concurrent {
-                id,
-                name,
-                end,
-                duration,
-                heap,
-            } => {
-                self.end_pause_of(id);
-                self.add_concurrent(name, end, duration, heap);
+            GcLogEvent::Concurrent(work) => {
+                self.end_pause_of(work.id);
+                self.add_concurrent(work);
             }
-            GcLogEvent::CycleStart { id } => {
+            GcLogEvent::CycleStart(id) => {
                 self.header.take_fact(HeaderFact::Generational);
                 self.cycles.begin_cycle(id);
             }
@@ -208,7 +197,7 @@ impl GcLogBuilder {
                 reaching,
                 total,
             } => self.add_safepoint(name, end, reaching, total),
-            GcLogEvent::Dropped { lines } => {
+            GcLogEvent::Dropped(lines) => {
                 let so_far = &mut self.input.dropped_lines;
                 *so_far = so_far.saturating_add(lines);
             }
@@ -223,30 +212,23 @@ impl GcLogBuilder {
         self.begun.push_back(id);
     }
 
-    fn add_pause(
-        &mut self,
-        id: Option<u64>,
-        text: &[u8],
-        end: LogTime,
-        duration: Duration,
-        heap: Option<HeapChange>,
-    ) {
+    fn add_pause(&mut self, pause: CollectionWork<'_>) {
         self.commit_pause();
-        self.begun.retain(|begun| *begun != id);
+        self.begun.retain(|begun| *begun != pause.id);
         if self.header.collector.is_none()
-            && let Some(collector) = GarbageCollector::of_pause(text)
+            && let Some(collector) = GarbageCollector::of_pause(pause.name)
         {
             self.header.take_fact(HeaderFact::CollectorMark(collector));
         }
-        let (name, evacuation_failed) = self.names.name_for(text);
+        let (name, evacuation_failed) = self.names.name_for(pause.name);
         self.summary.evacuation_failures += u64::from(evacuation_failed);
-        self.advance_clock(end, duration);
+        self.advance_clock(pause.end, pause.duration);
         self.last = Some(GcPause {
             name,
-            id,
-            end,
-            duration,
-            heap,
+            id: pause.id,
+            end: pause.end,
+            duration: pause.duration,
+            heap: pause.heap,
             cpu: None,
         });
     }
@@ -315,18 +297,13 @@ impl GcLogBuilder {
         self.summary.starved += u64::from(got < STARVED_SHARE * pause.duration.as_secs_f64());
     }
 
-    fn add_concurrent(
-        &mut self,
-        name: &[u8],
-        end: LogTime,
-        duration: Duration,
-        heap: Option<HeapChange>,
-    ) {
-        self.advance_clock(end, duration);
-        self.summary.concurrent.add_named(name, duration);
-        if let Some(heap) = heap {
+    fn add_concurrent(&mut self, work: CollectionWork<'_>) {
+        self.advance_clock(work.end, work.duration);
+        let concurrent = &mut self.summary.concurrent;
+        concurrent.add_named(work.name, work.duration);
+        if let Some(heap) = work.heap {
             // Shenandoah frees in its concurrent clean-up; other phases are no collection.
-            if memchr::memmem::find(name, b"cleanup").is_some() {
+            if memchr::memmem::find(work.name, b"cleanup").is_some() {
                 self.summary.add_heap(heap, false);
             }
             self.count_allocated(heap);

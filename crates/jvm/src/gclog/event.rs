@@ -26,9 +26,8 @@ impl LogTime {
     }
 
     pub(super) fn axis(self) -> Option<ClockAxis> {
-        [ClockAxis::Uptime, ClockAxis::Monotonic, ClockAxis::Wall]
-            .into_iter()
-            .find(|axis| self.time_on(*axis).is_some())
+        let mut axes = [ClockAxis::Uptime, ClockAxis::Monotonic, ClockAxis::Wall].into_iter();
+        axes.find(|axis| self.time_on(*axis).is_some())
     }
 
     pub(super) fn time_on(self, axis: ClockAxis) -> Option<u64> {
@@ -117,17 +116,10 @@ pub(super) enum GcLogEvent<'a> {
     Fact(HeaderFact<'a>),
     /// Another JVM's log begins (OpenJ9; unified logs tell it by their version).
     JvmStart,
-    PauseStart {
-        id: Option<u64>,
-    },
-    /// A stop-the-world pause; `text` as unified logs write it, from `Pause` to the last cause.
-    Pause {
-        id: Option<u64>,
-        text: &'a [u8],
-        end: LogTime,
-        duration: Duration,
-        heap: Option<HeapChange>,
-    },
+    /// With its collection's number.
+    PauseStart(Option<u64>),
+    /// A stop-the-world pause; its name as unified logs write it, from `Pause` to the last cause.
+    Pause(CollectionWork<'a>),
     /// Heap figures of the last pause on a separate line (G1 before JDK 9).
     PauseHeap(HeapChange),
     Cpu {
@@ -140,16 +132,8 @@ pub(super) enum GcLogEvent<'a> {
         name: &'a [u8],
         duration: Duration,
     },
-    Concurrent {
-        id: Option<u64>,
-        name: &'a [u8],
-        end: LogTime,
-        duration: Duration,
-        heap: Option<HeapChange>,
-    },
-    CycleStart {
-        id: u64,
-    },
+    Concurrent(CollectionWork<'a>),
+    CycleStart(u64),
     Cycle {
         id: u64,
         end: LogTime,
@@ -169,9 +153,17 @@ pub(super) enum GcLogEvent<'a> {
         total: Duration,
     },
     /// The log itself says that it lost lines.
-    Dropped {
-        lines: u64,
-    },
+    Dropped(u64),
+}
+
+/// What a collection did, while the application stood or next to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct CollectionWork<'a> {
+    pub id: Option<u64>,
+    pub name: &'a [u8],
+    pub end: LogTime,
+    pub duration: Duration,
+    pub heap: Option<HeapChange>,
 }
 
 impl GcLogEvent<'_> {
@@ -181,7 +173,7 @@ impl GcLogEvent<'_> {
         match self {
             Self::Fact(HeaderFact::Collector(_)) => true,
             Self::Fact(HeaderFact::Version { is_start, .. }) => !is_start,
-            Self::Fact(_) | Self::Dropped { .. } => false,
+            Self::Fact(_) | Self::Dropped(_) => false,
             _ => true,
         }
     }

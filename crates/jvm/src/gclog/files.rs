@@ -19,9 +19,7 @@ const GZIP_RATIO: u64 = 250;
 
 /// The ratio counts only above this many bytes of text.
 const GZIP_FREE: u64 = 64 << 20;
-
 const GZIP_LIMIT: u64 = 64 << 30;
-
 const PEEK: u64 = 64 << 10;
 
 /// JVMs rotate among at most 1000 files.
@@ -44,7 +42,6 @@ pub enum GcLogError {
 }
 
 const GC_LOG: &str = "a GC log";
-
 const WRITTEN_BY: &str = "-Xlog:gc*,safepoint:file=gc.log:tn,u,l,tg:filecount=0";
 
 impl GcLogError {

@@ -21,7 +21,6 @@ const REACHING_SECONDS: f64 = 0.050;
 
 /// A pause of this many seconds is longer than most clients and probes wait.
 const LONG_SECONDS: f64 = 1.0;
-
 const PAUSED_SHARE: f64 = 0.10;
 
 /// Beginnings of causes of full collections that were requested, or that concern other memory than
@@ -168,9 +167,8 @@ fn long_pause(log: &GcLog) -> Option<String> {
     let stops = log.summary.safepoints.iter().map(|(_, tally)| tally.max);
     let longest = stops.fold(log.summary.stw.max, std::cmp::max).as_secs_f64();
     (longest >= LONG_SECONDS).then(|| {
-        let failed = log.summary.by_name.keys().any(|name| {
-            name.cause.as_deref().is_some_and(|cause| cause.eq_ignore_ascii_case("concurrent mode failure"))
-        });
+        let mut causes = log.summary.by_name.keys().filter_map(|name| name.cause.as_deref());
+        let failed = causes.any(|cause| cause.eq_ignore_ascii_case("concurrent mode failure"));
         let why = match failed {
             true => " A concurrent collection came too late for the old generation (concurrent mode failure): more heap, an earlier start (-XX:CMSInitiatingOccupancyFraction), or another collector.",
             false => " A full collection, swapping or a starved CPU does that: look at its kind and at GC CPU above.",
@@ -192,9 +190,8 @@ fn sums_only(log: &GcLog) -> Option<String> {
 /// Whether a full collection with this cause says nothing about room in the heap. All others do:
 /// each collector and JDK has its own words for that, some none.
 fn is_not_for_room(cause: &str) -> bool {
-    NOT_FOR_ROOM
-        .split('|')
-        .any(|begin| cause.starts_with(begin))
+    let mut begins = NOT_FOR_ROOM.split('|');
+    begins.any(|begin| cause.starts_with(begin))
 }
 
 fn heap_too_tight(log: &GcLog) -> Option<String> {
@@ -232,10 +229,9 @@ fn starved_collector(log: &GcLog) -> Option<String> {
 
 fn stalls(log: &GcLog) -> Option<String> {
     let stalls = log.summary.stalls.iter();
+    let stalls = stalls.filter(|(name, _)| *name != "Pacing");
     let mut all = super::DurationTally::default();
-    stalls
-        .filter(|(name, _)| *name != "Pacing")
-        .for_each(|(_, tally)| all.merge(tally));
+    stalls.for_each(|(_, tally)| all.merge(tally));
     (all.count > 0).then(|| {
         format!(
             "Threads waited for memory {} ({:.3} s in all, longest {:.3} s): the collector could \
@@ -291,26 +287,19 @@ fn humongous_allocations(log: &GcLog) -> Option<String> {
 
 fn metaspace(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("Metadata GC Threshold");
-    (number > 0).then(|| {
-        format!(
-            "{} ran because metaspace grew. Set -XX:MetaspaceSize to what the application needs.",
-            count_noun(number, "collection")
-        )
-    })
+    let all = count_noun(number, "collection");
+    let hint = "Set -XX:MetaspaceSize to what the application needs.";
+    (number > 0).then(|| format!("{all} ran because metaspace grew. {hint}"))
 }
 
 fn system_gc(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("System.gc()");
-    (number > 0).then(|| {
-        let levers = match log.header.is_openj9 {
-            true => "-Xdisableexplicitgc",
-            false => "-XX:+ExplicitGCInvokesConcurrent or -XX:+DisableExplicitGC",
-        };
-        format!(
-            "The application called System.gc(): {}. {levers}.",
-            count_noun(number, "collection")
-        )
-    })
+    let levers = match log.header.is_openj9 {
+        true => "-Xdisableexplicitgc",
+        false => "-XX:+ExplicitGCInvokesConcurrent or -XX:+DisableExplicitGC",
+    };
+    let all = count_noun(number, "collection");
+    (number > 0).then(|| format!("The application called System.gc(): {all}. {levers}."))
 }
 
 fn time_to_safepoint(log: &GcLog) -> Option<String> {

@@ -8,7 +8,6 @@ use std::io::{self, Read};
 /// Longest line that is looked at. Real ones have less than 4 KiB. A fuzzer's inputs are as short, so
 /// that they pass only a smaller limit.
 pub(super) const LINE_LIMIT: usize = if cfg!(fuzzing) { 512 } else { 64 << 10 };
-
 const BUFFER: usize = 2 * LINE_LIMIT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

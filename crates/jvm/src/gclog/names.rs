@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 /// Real logs have less than 40 different texts.
 const TEXTS_LIMIT: usize = 256;
-
 const TEXT_LENGTH: usize = 200;
 
 /// Parentheses that say which kind of pause it is; any other one is the cause.

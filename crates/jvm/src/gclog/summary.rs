@@ -10,7 +10,6 @@ use super::tally::DurationTally;
 
 /// Most distinct names; all others are counted as `other`.
 const NAMES_LIMIT: usize = 128;
-
 const NAME_LENGTH: usize = 80;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -21,7 +21,7 @@ impl DurationTally {
         self.count += 1;
         self.total = self.total.saturating_add(duration);
         self.max = self.max.max(duration);
-        let class = class_of(whole_nanos(duration));
+        let class = class_of(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         if class >= self.classes.len() {
             self.classes.resize(class + 1, 0);
         }
@@ -54,10 +54,6 @@ impl DurationTally {
             *mine = mine.saturating_add(*theirs);
         }
     }
-}
-
-fn whole_nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Each value below 32 has a class; above, the five bits below the highest bit decide.

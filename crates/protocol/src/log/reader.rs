@@ -129,10 +129,8 @@ impl<R: Read> EventLogReader<R> {
 
 fn parse_entry(payload: &[u8]) -> Result<LogEntry, LogError> {
     let (label, packed) = payload.split_at(LABEL);
-    let instance = label
-        .last_chunk::<4>()
-        .copied()
-        .map_or(0, u32::from_le_bytes);
+    let instance = label.last_chunk::<4>().copied();
+    let instance = instance.map_or(0, u32::from_le_bytes);
     match ChunkContent::from_code(label[0]) {
         Some(content) => Ok(LogEntry::Piece(FileChunk {
             content,

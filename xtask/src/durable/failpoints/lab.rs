@@ -86,46 +86,34 @@ impl<'a> Lab<'a> {
         Err(Error::Usage(what))
     }
 
-    fn words(&self, arguments: &[String], state: &Path) -> Vec<String> {
-        let (subcommand, rest) = arguments.split_at(1);
-        let state = ["--state".to_owned(), state.display().to_string()];
-        let own = [self.loadline.clone(), subcommand[0].clone()];
-        own.into_iter()
-            .chain(state)
-            .chain(rest.iter().cloned())
-            .collect()
+    fn words(&self, arguments: &[impl AsRef<str>], state: &Path) -> Vec<String> {
+        let mut words = vec![self.loadline.clone()];
+        words.extend(arguments.iter().map(|word| word.as_ref().to_owned()));
+        // Behind the subcommand.
+        words.splice(2..2, ["--state".to_owned(), state.display().to_string()]);
+        words
     }
 
     fn broken(&self, report: &Path, fault: &Fault, words: &[String]) -> Vec<String> {
         let at = fault.at.to_string();
         let at = ["--at", &at, "--with", fault.kind];
-        self.below(
-            report,
-            &[counted(fault.calls), at.as_slice()].concat(),
-            words,
-        )
+        let fault = [counted(fault.calls), at.as_slice()].concat();
+        self.below(report, &fault, words)
     }
 
     fn below(&self, report: &Path, fault: &[&str], words: &[String]) -> Vec<String> {
-        let program = self.base.join("fault").display().to_string();
-        let report = ["--report".to_owned(), report.display().to_string()];
-        let fault = fault.iter().map(|word| (*word).to_owned());
-        [program]
-            .into_iter()
-            .chain(report)
-            .chain(fault)
-            .chain(["--".to_owned()])
-            .chain(words.iter().cloned())
-            .collect()
+        let mut below = vec![self.base.join("fault").display().to_string()];
+        below.extend(["--report".to_owned(), report.display().to_string()]);
+        below.extend(fault.iter().map(|word| (*word).to_owned()));
+        below.push("--".to_owned());
+        below.extend_from_slice(words);
+        below
     }
 
     fn command(&self, scenario: Scenario, directory: &Path) -> Vec<String> {
         let state = directory.join("state");
         let to = directory.join("to").display().to_string();
-        let own = |arguments: &[&str]| {
-            let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
-            self.words(&arguments, &state)
-        };
+        let own = |arguments: &[&str]| self.words(arguments, &state);
         match scenario {
             Scenario::First => self.words(&self.programs.run("1"), &state),
             Scenario::Resume => own(&["resume", "last", "--wait"]),
@@ -207,34 +195,26 @@ impl<'a> Lab<'a> {
             false => Whole::default(),
         };
         wrong.extend(before.wrong);
-        let printed = ended
-            .stderr
-            .lines()
-            .filter(|line| line.starts_with("run ") && line.contains(" #"));
-        let printed: BTreeSet<&str> = printed
-            .filter_map(|line| line.split('#').nth(1)?.split(' ').next())
-            .collect();
+        let printed = ended.stderr.lines();
+        let printed = printed.filter(|line| line.starts_with("run ") && line.contains(" #"));
+        let printed = printed.filter_map(|line| line.split('#').nth(1)?.split(' ').next());
+        let printed: BTreeSet<&str> = printed.collect();
         let kept = usize::from(fault.scenario == Scenario::Resume);
-        if before.finished.len() < printed.len().max(kept) {
-            wrong.push(format!(
-                "{printed:?} were finished, {:?} are",
-                before.finished
-            ));
+        let finished = &before.finished;
+        if finished.len() < printed.len().max(kept) {
+            wrong.push(format!("{printed:?} were finished, {finished:?} are"));
         }
-        let resume: Vec<String> = ["resume", "last", "--wait"].map(str::to_owned).into();
-        let again = match has_result(&call(
-            directory,
-            &self.words(&["list".to_owned(), "--json".to_owned()], &state),
-        )?) {
-            true => self.words(&resume, &state),
+        let listed = call(directory, &self.words(&["list", "--json"], &state))?;
+        let again = match has_result(&listed) {
+            true => self.words(&["resume", "last", "--wait"], &state),
             false => command.to_vec(),
         };
         let again = call(directory, &again)?;
         if again.code != 0 {
             wrong.push(format!("it does not go on: {}", again.stderr));
         }
-        let show = ["show", "last", "--json"].map(str::to_owned);
-        let shown = call(directory, &self.words(&show, &state))?;
+        let show = self.words(&["show", "last", "--json"], &state);
+        let shown = call(directory, &show)?;
         let passed = passed(&shown.stdout);
         if passed != (1..=1 + kept as u64).collect() {
             wrong.push(format!("another answer: starts that passed {passed:?}"));
@@ -244,7 +224,7 @@ impl<'a> Lab<'a> {
         if !after.finished.is_superset(&before.finished) {
             wrong.push("what was finished was lost later".to_owned());
         }
-        let clean = call(directory, &self.words(&["clean".to_owned()], &state))?;
+        let clean = call(directory, &self.words(&["clean"], &state))?;
         if clean.code != 0 {
             wrong.push(format!("clean: {}", clean.stderr));
         }
@@ -273,17 +253,12 @@ impl<'a> Lab<'a> {
         }
         let again = call(directory, command)?;
         if again.code != 0 || contents(&directory.join("to"))? != whole {
-            wrong.push(format!(
-                "it is not written the second time: {}",
-                again.stderr
-            ));
+            let said = again.stderr;
+            wrong.push(format!("it is not written the second time: {said}"));
         }
-        let known = ["state", "to"];
-        let more = names(directory)?.into_iter();
-        wrong.extend(
-            more.filter(|n| !known.contains(&n.as_str()))
-                .map(|n| format!("{n} is left")),
-        );
+        let mut more = names(directory)?;
+        more.retain(|name| !["state", "to"].contains(&name.as_str()));
+        wrong.extend(more.iter().map(|name| format!("{name} is left")));
         Ok(wrong)
     }
 
@@ -315,7 +290,7 @@ impl<'a> Lab<'a> {
     pub fn left(&self) -> Result<Vec<String>, Error> {
         let mut left = ownerless()?;
         let whole = self.base.join("whole");
-        let clean = self.words(&["clean".to_owned()], &whole.join("state"));
+        let clean = self.words(&["clean"], &whole.join("state"));
         expect(&call(&whole, &clean)?, "clean")?;
         let after = ownerless()?;
         left.retain(|group| after.contains(group));
@@ -331,10 +306,11 @@ fn ownerless() -> Result<Vec<String>, Error> {
         let owner = |name: &str| name.split('-').nth(3).map(str::to_owned);
         let is_alone =
             |name: &str| owner(name).is_none_or(|pid| !Path::new("/proc").join(pid).exists());
-        let groups = names(&top)?.into_iter();
+        let mut groups = names(&top)?;
+        groups.retain(|name| name.starts_with("loadline-") && is_alone(name));
         all.extend(
             groups
-                .filter(|name| name.starts_with("loadline-") && is_alone(name))
+                .iter()
                 .map(|name| top.join(name).display().to_string()),
         );
     }
@@ -363,10 +339,9 @@ fn told(ended: &Ended, fault: &Fault, is_mute: bool) -> Vec<String> {
     let was_killed = fault.kind == "kill" && ended.code == 137;
     let is_clear = ended.stderr.contains("error: ") && ended.stderr.contains("hint: ");
     if ended.code != 0 && !was_killed && !is_clear && !is_mute {
-        wrong.push(format!(
-            "code {}, and it says no reason or no way out: {}",
-            ended.code, ended.stderr
-        ));
+        let (code, said) = (ended.code, &ended.stderr);
+        let what = format!("code {code}, and it says no reason or no way out: {said}");
+        wrong.push(what);
     }
     wrong
 }
@@ -389,18 +364,16 @@ fn points(list: &Path) -> Result<Vec<Point>, Error> {
 
 fn has_result(listed: &Ended) -> bool {
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap_or_default();
-    listed["results"]
-        .as_array()
-        .is_some_and(|all| !all.is_empty())
+    let results = listed["results"].as_array();
+    results.is_some_and(|all| !all.is_empty())
 }
 
 fn passed(shown: &str) -> BTreeSet<u64> {
     let shown: Value = serde_json::from_str(shown).unwrap_or_default();
     let trials = shown["trials"].as_array().into_iter().flatten();
     let passed = trials.filter(|trial| trial["verdict"]["class"] == "pass");
-    passed
-        .filter_map(|trial| trial["repeat"].as_u64())
-        .collect()
+    let repeats = passed.filter_map(|trial| trial["repeat"].as_u64());
+    repeats.collect()
 }
 
 fn names(directory: &Path) -> Result<BTreeSet<String>, Error> {

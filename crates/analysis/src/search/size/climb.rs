@@ -52,9 +52,8 @@ impl Climb {
         };
         // The limit of a squeezed start changed during the trial.
         let trials = searched.trials.iter();
-        let trials = trials
-            .filter(|t| t.purpose != TrialPurpose::Squeeze)
-            .filter_map(outcome);
+        let trials = trials.filter(|t| t.purpose != TrialPurpose::Squeeze);
+        let trials = trials.filter_map(outcome);
         let squeezed = searched.squeezed.clone().filter(|_| !sizes.is_counted);
         let prove = match (&squeezed, sizes.is_counted || sizes.prove == 0) {
             (None, false) => sizes.prove.max(COUNTED_STARTS),
@@ -130,13 +129,9 @@ impl Climb {
             && self.ascent.current_size() == size
             && !self.is_cold
         {
-            let start = |repeat| proof_ask(&configuration, repeat, searched.start_deadline);
-            let Some(record) = seen.record_for(&start(repeat)) else {
-                let asks = (repeat..repeat + more).map(start);
-                return Err(WantedTrials {
-                    wanted: asks.filter(|a| seen.record_for(a).is_none()).collect(),
-                    guesses: Vec::new(),
-                });
+            let ask = proof_ask(&configuration, repeat, searched.start_deadline);
+            let Some(record) = seen.record_for(&ask) else {
+                return Err(WantedTrials::missing(ask.repeats(more), seen));
             };
             match TrialOutcome::from(record.verdict) {
                 TrialOutcome::Fail if tells_blind && !lacked_memory(record) => {

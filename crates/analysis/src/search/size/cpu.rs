@@ -12,7 +12,7 @@ use loadline_sizing::{Bytes, Cpus};
 
 use super::study::{Course, Room, ends_search};
 use super::warmer::is_too_early;
-use super::{SearchedBase, SizeEnd, SmallestMemory};
+use super::{SearchedBase, SizeEnd, SmallestMemory, labelled};
 use crate::record::{Configuration, ObjectiveResult, TrialPurpose, TrialRecord, TrialVerdict};
 use crate::search::{Next, SeenTrials, TrialSearch};
 use crate::sli::Sli;
@@ -172,10 +172,8 @@ impl LatencyTarget<'_> {
     }
 
     fn is_kept(self, record: &TrialRecord, slack: f64) -> bool {
-        let is_far = self
-            .share_of_target(record)
-            .is_none_or(|share| share <= slack);
-        record.verdict == TrialVerdict::Pass && is_far
+        let share = self.share_of_target(record);
+        record.verdict == TrialVerdict::Pass && share.is_none_or(|share| share <= slack)
     }
 
     /// The CPU at which it would be kept just so, if latency grows with the share of time that a CPU is
@@ -270,13 +268,8 @@ struct TooLittleCpu {
 impl SmallestMemory {
     /// The same search with one amount of CPU of its first range. A limit is no smaller than the request.
     fn with_cpu(&self, cpu: Cpus) -> Self {
-        let given = match self.base.label.as_str() {
-            "as given" => "",
-            label => label,
-        };
-        let label = format!("{given} {}cpu", cpu.as_f64());
         let base = Configuration {
-            label: label.trim().to_owned(),
+            label: labelled(&self.base.label, &format!("{}cpu", cpu.as_f64())),
             ..self.base.clone()
         };
         let mut ranges = self.cpus.iter().copied();

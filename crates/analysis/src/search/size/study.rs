@@ -155,13 +155,8 @@ impl<'a> Course<'a> {
         purpose: TrialPurpose,
         repeat: u32,
     ) -> Next<Arc<TrialRecord>> {
-        let ask = TrialAsk {
-            configuration: at_size(&self.base, self.beside_heap, size),
-            purpose,
-            repeat,
-            start_deadline: self.start_deadline,
-            pair: None,
-        };
+        let configuration = at_size(&self.base, self.beside_heap, size);
+        let ask = TrialAsk::new(configuration, purpose, repeat, self.start_deadline);
         let record = read_records(self.seen, vec![ask.clone()])?.remove(0);
         self.spent += self.seen.spent(&ask);
         self.take(&record);
@@ -291,11 +286,8 @@ impl<'a> Course<'a> {
             if let (Some(heap), HeapPolicy::Auto | HeapPolicy::Grow) = (heap, self.search.heap) {
                 let larger = more(heap).min(own.unwrap_or(Bytes::from_bytes(u64::MAX)));
                 let larger = larger.max(heap).round_up(Bytes::from_mib(4));
-                self.set_heap(
-                    Some(larger),
-                    &self.search.of_sized_jvm(&room.evidence),
-                    room,
-                );
+                let sized = self.search.of_sized_jvm(&room.evidence);
+                self.set_heap(Some(larger), &sized, room);
             }
         }
     }
@@ -314,8 +306,8 @@ impl<'a> Course<'a> {
         let (Some(wall), Some(budget)) = (wall, budget) else {
             unreachable!("only a start that found its wall is an answer");
         };
-        let mut size =
-            follow_limit(&budget, squeezed, self.trials.first()).unwrap_or(budget.limit());
+        let followed = follow_limit(&budget, squeezed, self.trials.first());
+        let mut size = followed.unwrap_or(budget.limit());
         if has_missed_aged(squeezed) {
             size = size.mul_ratio(AGED_MISS.0, AGED_MISS.1);
         }
@@ -329,11 +321,8 @@ impl<'a> Course<'a> {
         }
         // Steps of a squeeze are whole pages; people ask for whole MiB.
         let calm = wall.calm.limit.round_up(Bytes::from_mib(1));
-        let counted = self
-            .trials
-            .iter()
-            .filter(|trial| trial.verdict.is_evidence())
-            .count();
+        let trials = self.trials.iter();
+        let counted = trials.filter(|trial| trial.verdict.is_evidence()).count();
         SizeEnd::Found(MemoryFound {
             size,
             confirmed: calm,
@@ -355,11 +344,8 @@ impl<'a> Course<'a> {
         };
         let base = self.base.clone();
         let mut steps = SizeSteps::new((&base, self.beside_heap), parameters, self.start_deadline);
-        for trial in self
-            .trials
-            .iter()
-            .filter(|trial| trial.purpose == TrialPurpose::Room)
-        {
+        let is_room = |trial: &&Arc<TrialRecord>| trial.purpose == TrialPurpose::Room;
+        for trial in self.trials.iter().filter(is_room) {
             steps.learn_memory(trial);
         }
         let first = self.trials.len();
@@ -450,16 +436,12 @@ fn follow_limit(
 /// Whether the load behind the squeeze, at the answer less its growth, was not carried.
 fn has_missed_aged(squeezed: &TrialRecord) -> bool {
     let evidence = &squeezed.evidence;
-    let again: Vec<_> = evidence
-        .load
-        .iter()
-        .filter(|load| load.phase == TrialPhase::Again)
-        .collect();
+    let again: Vec<_> = evidence.load_in(TrialPhase::Again).cloned().collect();
     if again.is_empty() {
         return false;
     }
     let mut alone = Evidence {
-        load: again.into_iter().cloned().collect(),
+        load: again,
         squeeze: None,
         phases: Vec::new(),
         noise: Default::default(),
@@ -469,12 +451,8 @@ fn has_missed_aged(squeezed: &TrialRecord) -> bool {
     for load in &mut alone.load {
         load.phase = TrialPhase::Measure;
     }
-    let judged = judge_trial(
-        &squeezed.configuration,
-        &squeezed.slo,
-        &alone,
-        &VerdictThresholds::default(),
-    );
+    let (configuration, slo) = (&squeezed.configuration, &squeezed.slo);
+    let judged = judge_trial(configuration, slo, &alone, &VerdictThresholds::default());
     judged.verdict.is_evidence() && judged.verdict != TrialVerdict::Pass
 }
 

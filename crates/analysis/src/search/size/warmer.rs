@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::SmallestMemory;
+use super::{SmallestMemory, labelled};
 use crate::record::{Configuration, TrialRecord};
 use crate::text;
 use crate::warming::{self, FEW};
@@ -27,14 +27,9 @@ impl SmallestMemory {
             Some((given, _)) => given,
             None => self.base.label.as_str(),
         };
-        let given = if given == "as given" {
-            ""
-        } else {
-            given.trim()
-        };
-        let label = format!("{given} {WARM_UP}{}", text::exact_duration(longer));
+        let warm_up = format!("{WARM_UP}{}", text::exact_duration(longer));
         let base = Configuration {
-            label: label.trim().to_owned(),
+            label: labelled(given.trim(), &warm_up),
             warm_up: Some(longer),
             ..self.base.clone()
         };
@@ -49,10 +44,9 @@ impl SmallestMemory {
 /// Whether most starts at the last size were judged while warming up, given enough starts.
 pub(super) fn is_cold(trials: &[Arc<TrialRecord>]) -> bool {
     let last = trials.last().map(|t| t.configuration.memory);
-    let same = trials
-        .iter()
-        .filter(|t| Some(t.configuration.memory) == last && t.verdict.is_evidence());
-    let same: Vec<&TrialRecord> = same.map(|t| &**t).collect();
+    let is_same =
+        |t: &&TrialRecord| Some(t.configuration.memory) == last && t.verdict.is_evidence();
+    let same: Vec<&TrialRecord> = trials.iter().map(|t| &**t).filter(is_same).collect();
     same.len() >= FEW && warming::find_cold_starts(same).is_some()
 }
 

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use super::super::event::{GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime};
+use super::super::event::{
+    CollectionWork, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime,
+};
 use super::super::{GarbageCollector, number};
 
 pub(super) fn leaf_length(inner: &[u8]) -> Option<usize> {
@@ -76,13 +78,13 @@ fn emit_concurrent(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'
     if let (Some(separator), Some(name_end)) = (separator, name_end)
         && let Some(duration) = number::parse_decimal_seconds(&text[separator + 1..])
     {
-        emit(GcLogEvent::Concurrent {
+        emit(GcLogEvent::Concurrent(CollectionWork {
             id: None,
             name: &text[..name_end],
             end: at,
             duration,
             heap: None,
-        });
+        }));
     }
 }
 
@@ -100,26 +102,19 @@ fn emit_shenandoah(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'
     };
     let head = text[..blank].trim_ascii_end();
     let (name, heap) = split_heap(head.strip_suffix(b",").unwrap_or(head));
-    if name.starts_with(b"Pause ") {
-        emit(GcLogEvent::Pause {
-            id: None,
-            text: name,
-            end: at,
-            duration,
-            heap,
-        });
-    } else {
-        emit(GcLogEvent::Concurrent {
-            id: None,
-            name,
-            end: at,
-            duration,
-            heap,
-        });
-    }
-    emit(GcLogEvent::Fact(HeaderFact::CollectorMark(
-        GarbageCollector::Shenandoah,
-    )));
+    let work = CollectionWork {
+        id: None,
+        name,
+        end: at,
+        duration,
+        heap,
+    };
+    emit(match name.starts_with(b"Pause ") {
+        true => GcLogEvent::Pause(work),
+        false => GcLogEvent::Concurrent(work),
+    });
+    let mark = HeaderFact::CollectorMark(GarbageCollector::Shenandoah);
+    emit(GcLogEvent::Fact(mark));
 }
 
 fn split_heap(text: &[u8]) -> (&[u8], Option<HeapChange>) {

@@ -13,14 +13,13 @@ mod record;
 
 use std::time::Duration;
 
-use super::event::{GcCpuTimes, GcLogEvent, LogTime};
+use super::event::{CollectionWork, GcCpuTimes, GcLogEvent, LogTime};
 use super::number;
 use super::unified::{Decorations, stopped_event};
 use record::ClassicRecord;
 
 /// A date as every JVM writes it: `2016-04-14T22:30:09.108+0200`.
 const DATE_LENGTH: usize = 28;
-
 const RECORD_LINES: u32 = 20_000;
 
 #[derive(Debug, Default)]
@@ -128,13 +127,13 @@ impl ClassicReader {
     fn report_pause(&mut self, duration: Duration, emit: &mut impl FnMut(GcLogEvent<'_>)) {
         let Some(record) = &self.open else { return };
         record.write_unified_words(&mut self.words);
-        emit(GcLogEvent::Pause {
+        emit(GcLogEvent::Pause(CollectionWork {
             id: None,
-            text: &self.words,
+            name: &self.words,
             end: record.end_time(duration),
             duration,
             heap: record.whole_heap(),
-        });
+        }));
         if record.has_evacuation_failure() {
             emit(GcLogEvent::EvacuationFailure);
         }

@@ -16,7 +16,6 @@ use super::super::event::LogTime;
 /// Stamps that disagree by more use another clock: the wall clock was set without being noticed, or
 /// a part of the log is missing. Up to this a thread may have waited for CPU before it wrote.
 const STEP_US: i64 = 1_000_000;
-
 const CUT_US: i64 = 1_000;
 
 /// Time zones differ by multiples of this.

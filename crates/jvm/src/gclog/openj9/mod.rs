@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use clock::{ClockAdjustment, WallClock};
 
-use super::event::{GcLogEvent, HeaderFact, LogTime};
+use super::event::{CollectionWork, GcLogEvent, HeaderFact, LogTime};
 use clock::StopClock;
 use stop::{HeapMemory, JvmStop};
 use tag::XmlTag;
@@ -162,9 +162,7 @@ impl OpenJ9 {
             _ => {}
         }
         if !was_gc && stop.is_gc() {
-            emit(GcLogEvent::PauseStart {
-                id: Some(stop.number),
-            });
+            emit(GcLogEvent::PauseStart(Some(stop.number)));
         }
     }
 
@@ -205,13 +203,13 @@ impl OpenJ9 {
         };
         let (_, since) = self.concurrent.swap_remove(at);
         let millis = u64::try_from(stamp.saturating_sub(since)).unwrap_or(0);
-        emit(GcLogEvent::Concurrent {
+        emit(GcLogEvent::Concurrent(CollectionWork {
             id: None,
             name,
             end: self.clock.at_stamp(stamp),
             duration: Duration::from_millis(millis),
             heap: None,
-        });
+        }));
     }
 }
 

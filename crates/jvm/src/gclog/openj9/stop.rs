@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::event::{GcCpuTimes, GcLogEvent, HeapChange, LogTime};
+use super::super::event::{CollectionWork, GcCpuTimes, GcLogEvent, HeapChange, LogTime};
 use super::clock::LocalMoment;
 use super::tag::XmlTag;
 
@@ -143,9 +143,9 @@ impl JvmStop {
         }
         let heap = self.before.zip(self.after);
         let id = Some(self.number);
-        emit(GcLogEvent::Pause {
+        emit(GcLogEvent::Pause(CollectionWork {
             id,
-            text,
+            name: text,
             end,
             duration,
             heap: heap.map(|(before, (after, committed))| HeapChange {
@@ -153,7 +153,7 @@ impl JvmStop {
                 after,
                 committed: Some(committed),
             }),
-        });
+        }));
         if let Some(cpu) = self.cpu {
             emit(GcLogEvent::Cpu { id, cpu });
         }

@@ -15,7 +15,6 @@ const MONOTONIC_FROM_NS: u64 = 1_000_000_000;
 /// Uptime as `s` or `ms` and as `ns` differ by rounding and by the time between two readings; no
 /// JVM starts so early after boot that the monotonic clock is this near.
 const SAME_CLOCK_NS: u64 = 10_000_000;
-
 const FIELDS_LIMIT: usize = 14;
 
 /// First words of a classic record: `[Times: ...]`, `[GC ...]`, `[CMS-concurrent-mark-start]`.

@@ -61,10 +61,8 @@ fn parse_collector(text: &[u8]) -> Option<HeaderFact<'_>> {
 /// `2 total, 1 available`; JDK 11 has only `total`.
 fn parse_cpu_fact(value: &[u8]) -> Option<HeaderFact<'_>> {
     let (total, rest) = number::take_whole(value)?;
-    let available = rest
-        .strip_prefix(b" total, ")
-        .and_then(number::take_whole)
-        .map_or(total, |(n, _)| n);
+    let available = rest.strip_prefix(b" total, ").and_then(number::take_whole);
+    let available = available.map_or(total, |(n, _)| n);
     Some(HeaderFact::Cpus { total, available })
 }
 

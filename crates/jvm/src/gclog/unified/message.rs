@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::super::event::{GcCpuTimes, GcLogEvent, HeaderFact, HeapChange};
+use super::super::event::{CollectionWork, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange};
 use super::super::{GarbageCollector, number};
 use super::{Decorations, header};
 
@@ -59,30 +59,30 @@ fn standalone_event<'a>(line: &Decorations<'a>, text: &'a [u8]) -> Option<GcLogE
 /// is the echo of the begin.
 fn pause_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> GcLogEvent<'a> {
     let Some((head, duration)) = split_duration(text) else {
-        return GcLogEvent::PauseStart { id: Some(id) };
+        return GcLogEvent::PauseStart(Some(id));
     };
     let head = without_uptimes(head);
     let (head, heap) = split_heap(head);
-    GcLogEvent::Pause {
+    GcLogEvent::Pause(CollectionWork {
         id: Some(id),
-        text: head,
+        name: head,
         end: line.at,
         duration,
         heap,
-    }
+    })
 }
 
 /// `Concurrent cleanup 196M->140M(256M) 0.019ms`; without the duration it has only begun.
 fn concurrent_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<GcLogEvent<'a>> {
     let (head, duration) = split_duration(text)?;
     let (name, heap) = split_heap(without_uptimes(head));
-    Some(GcLogEvent::Concurrent {
+    Some(GcLogEvent::Concurrent(CollectionWork {
         id: Some(id),
         name,
         end: line.at,
         duration,
         heap,
-    })
+    }))
 }
 
 fn is_generational_cycle(text: &[u8]) -> bool {
@@ -98,7 +98,7 @@ fn cycle_event<'a>(line: &Decorations<'a>, id: u64, text: &'a [u8]) -> Option<Gc
             end: line.at,
             heap,
         }),
-        (text, None) if is_generational_cycle(text) => Some(GcLogEvent::CycleStart { id }),
+        (text, None) if is_generational_cycle(text) => Some(GcLogEvent::CycleStart(id)),
         _ => None,
     }
 }
@@ -187,7 +187,7 @@ fn dropped_event<'a>(text: &[u8]) -> Option<GcLogEvent<'a>> {
     let (lines, rest) = number::take_whole(text)?;
     let rest = rest.trim_ascii_start();
     rest.starts_with(b"messages dropped")
-        .then_some(GcLogEvent::Dropped { lines })
+        .then_some(GcLogEvent::Dropped(lines))
 }
 
 /// Splits the duration off the end: the last word, a number with `s` or `ms`.

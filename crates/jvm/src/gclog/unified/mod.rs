@@ -34,10 +34,9 @@ pub(super) fn parse_unified_line<'a>(
         emit(event);
     }
     let first_tag = decorations.tags.split(|b| *b == b',').next();
-    if has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
-        UnifiedLine::Gc(id)
-    } else {
-        UnifiedLine::Other
+    match has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
+        true => UnifiedLine::Gc(id),
+        false => UnifiedLine::Other,
     }
 }
 

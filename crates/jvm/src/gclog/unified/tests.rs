@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::super::GarbageCollector;
-use super::super::event::{GcCpuTimes, HeaderFact, HeapChange};
+use super::super::event::{CollectionWork, GcCpuTimes, HeaderFact, HeapChange};
 use super::*;
 
 const M: u64 = 1 << 20;
@@ -14,12 +14,12 @@ fn event(line: &str) -> Option<GcLogEvent<'_>> {
 
 fn pause(line: &str) -> (String, u128, Option<HeapChange>) {
     match event(line) {
-        Some(GcLogEvent::Pause {
-            text,
+        Some(GcLogEvent::Pause(CollectionWork {
+            name: text,
             duration,
             heap,
             ..
-        }) => (
+        })) => (
             String::from_utf8_lossy(text).into_owned(),
             duration.as_nanos(),
             heap,
@@ -243,7 +243,7 @@ fn pauses_of_every_collector() {
 fn echoes_tables_and_statistics_are_no_pauses() {
     assert_eq!(
         event("[1s][gc,start] GC(0) Pause Full (System.gc())"),
-        Some(GcLogEvent::PauseStart { id: Some(0) })
+        Some(GcLogEvent::PauseStart(Some(0)))
     );
     for line in [
         "[1s][gc,stats    ] Pause Init Mark (G)               79774 us",
@@ -317,11 +317,11 @@ fn cycles_stalls_and_facts() {
         (name, duration.as_micros()),
         (&b"Allocation Stall"[..], 382_528)
     );
-    let Some(GcLogEvent::Concurrent {
+    let Some(GcLogEvent::Concurrent(CollectionWork {
         name,
         heap: figures,
         ..
-    }) = event("[1s][gc] GC(0) Concurrent cleanup (unload classes) 110M->111M(256M) 0.019ms")
+    })) = event("[1s][gc] GC(0) Concurrent cleanup (unload classes) 110M->111M(256M) 0.019ms")
     else {
         panic!()
     };
