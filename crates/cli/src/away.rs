@@ -20,9 +20,8 @@ use loadline_kubernetes::in_cluster::outside::{
 };
 use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultPiece};
 use loadline_protocol::RunRefusal;
-use loadline_report::format;
-use loadline_report::redact;
 use loadline_report::text::{clean, one_line};
+use loadline_report::{format, redact};
 use loadline_runner::store::{
     AwayLocation, FinishedTrial, IncomingResult, NewResult, ResultKind, ResultRow, ResultStatus,
     Store, StoreError, TrialCopies,
@@ -204,12 +203,10 @@ fn handle_gone_job(
         outside.job_name()
     );
     let fetched = format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial");
-    Err(
-        Error::new(FailureKind::Environment, what).with_hint(format!(
-            "{fetched} were fetched before; run the rest here: {}",
-            next(&format!("resume {}", short(result)))
-        )),
-    )
+    Err(Error::environment(what).with_hint(format!(
+        "{fetched} were fetched before; run the rest here: {}",
+        next(&format!("resume {}", short(result)))
+    )))
 }
 
 /// Finds a result in a cluster that this store may not know, adds it, and returns its id. Errors:
@@ -230,7 +227,7 @@ pub fn find_remote_result(
     });
     let Some(row) = row else {
         let what = format!("the Job {} has stored nothing", outside.job_name());
-        return Err(Error::new(FailureKind::Environment, what).with_hint(
+        return Err(Error::environment(what).with_hint(
             "the loadline that created it was killed; remove it with kubectl delete job",
         ));
     };
@@ -329,7 +326,7 @@ fn begun_row(
 ) -> Result<ResultRow, Error> {
     let Some(ResultPiece::Begun(row)) = pieces.first() else {
         let what = format!("the Job of the result {} has stored nothing", inside.result);
-        return Err(Error::new(FailureKind::Environment, what).with_hint(
+        return Err(Error::environment(what).with_hint(
             "the loadline that created it was killed; remove it with kubectl delete job",
         ));
     };
@@ -354,7 +351,7 @@ pub fn run_controller(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let wanted = arguments.named_cluster().ok_or_else(|| {
-        Error::new(FailureKind::Internal, "a controller is told its cluster")
+        Error::internal("a controller is told its cluster")
             .with_hint("this is a defect of loadline: please report it")
     })?;
     let (keeping, pieces) = ControllerRecords::open_records(&wanted, inside)?;

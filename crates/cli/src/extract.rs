@@ -17,7 +17,7 @@ const LAUNCHERS: &str = "-Dloader.";
 /// The command that starts the extracted application, extracted into `to`, or next to its jar.
 /// Relative paths start here. Errors: With the problem of the command or its jar.
 pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
-    let usage = |what: String| Error::new(FailureKind::Usage, what);
+    let usage = |what: String| Error::usage(what);
     let at = command.iter().position(|word| word == "-jar");
     let Some((at, jar)) = at.and_then(|at| Some((at + 1, command.get(at + 1)?))) else {
         return Err(

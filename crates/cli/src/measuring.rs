@@ -17,28 +17,26 @@ use loadline_experiment::{Experiment, Slots};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand, check_context};
 use loadline_report::format;
-use loadline_runner::commit;
 use loadline_runner::consumer::end_on_out_of_memory;
 use loadline_runner::ground::{explain_change, fingerprint};
 use loadline_runner::heaps::check_heaps;
 use loadline_runner::host::TrialHost;
 use loadline_runner::lock::MachineLock;
 use loadline_runner::runner::{Measurement, RunError, SearchRunner};
-use loadline_runner::searches;
 use loadline_runner::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
+use loadline_runner::{commit, searches};
 use loadline_trial::jvm_words;
 use loadline_trial::oci::image::EngineImage;
 
-use crate::called;
 use crate::called::called_words;
 use crate::enough::refuse_missing_cpus;
-use crate::error::{Error, FailureKind, run_refused};
+use crate::error::{Error, run_refused};
 use crate::experiment::LoadedExperiment;
-use crate::images;
 use crate::notify::Webhook;
 use crate::output::RESULT;
 use crate::signals::Signals;
 use crate::ui::ProgressDisplay;
+use crate::{called, images};
 
 pub use account::{account, sudo_caller};
 use here::{enter_namespace, lock_machine, prepare_engine_apart, prepare_host, try_machine};
@@ -103,7 +101,7 @@ pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Erro
     let mut missing = None;
     for image in experiment.images() {
         let is_local = EngineImage::is_local(&image.reference, image.engine)
-            .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
+            .map_err(Error::from_wrong_input)?;
         missing = missing.or((!is_local).then(|| image.reference.clone()));
     }
     let Some(reference) = missing else {
@@ -131,8 +129,7 @@ fn check_heap_options(
         return Ok(());
     }
     let bases = searches::bases(experiment);
-    let checked = check_heaps(experiment, &bases, jdks, places)
-        .map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+    let checked = check_heaps(experiment, &bases, jdks, places).map_err(Error::from_wrong_input)?;
     if let Some(note) = checked {
         talk!("{note}");
     }
@@ -288,7 +285,7 @@ impl MeasuringSession {
         let begun = store.ground_fingerprint(&row.id)?;
         if let Some(why) = explain_change((&row.machine, &now), begun.as_deref(), ground.as_deref())
         {
-            return Err(Error::new(FailureKind::Environment, why)
+            return Err(Error::environment(why)
                 .with_hint("start a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store.set_status(&row.id, ResultStatus::Running, None)?;
@@ -470,15 +467,15 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
     let wanted = experiment
         .cluster
         .clone()
-        .ok_or_else(|| Error::new(FailureKind::Internal, "the experiment names no cluster"))?;
+        .ok_or_else(|| Error::internal("the experiment names no cluster"))?;
     if wanted.slots == Slots::Auto && wanted.share_nodes.get() > 1 {
         let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint("set a number: --slots 6"));
+        return Err(Error::usage(problem).with_hint("set a number: --slots 6"));
     }
     if wanted.slots == Slots::Auto && wanted.generators.is_some() {
         let problem =
             "--slots auto and --generators: auto would count the nodes of the generators, too";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint("set a number: --slots 6"));
+        return Err(Error::usage(problem).with_hint("set a number: --slots 6"));
     }
     let largest = searches::largest_trial_size(experiment);
     let load = searches::load_memory(experiment);

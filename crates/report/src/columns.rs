@@ -11,9 +11,8 @@ use loadline_sizing::{Bytes, JvmOptionSet};
 
 use crate::content::{groups, trials};
 use crate::figures::{self, TrialFigures};
-use crate::redact;
-use crate::text;
 use crate::view::ResultView;
+use crate::{redact, text};
 use ColumnValue::{Count, Failing, Number, Seconds, Size, Text};
 
 /// How a column reads its value from a row.

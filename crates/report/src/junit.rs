@@ -4,12 +4,10 @@
 //! The form suits Jenkins and GitLab (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
-use crate::content;
 use crate::content::claim::AnswerClaim;
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
-use crate::figures;
-use crate::text;
 use crate::view::ResultView;
+use crate::{content, figures, text};
 
 /// The result as one test suite. A configuration without evidence is an error, and so is a result
 /// that is not complete or has no trial: CI must not take either for a pass.

@@ -6,9 +6,8 @@
 use loadline_analysis::record::TrialRecord;
 
 use crate::content::claim::AnswerClaim;
-use crate::figures;
-use crate::text;
 use crate::view::ResultView;
+use crate::{figures, text};
 
 struct Family {
     name: &'static str,

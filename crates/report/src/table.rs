@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::escape;
-use crate::format;
-use crate::text;
+use crate::{escape, format, text};
 
 const NARROWEST: usize = 16;
 const TITLES: usize = 2;
@@ -78,24 +76,26 @@ impl Table {
         Self::default()
     }
 
-    pub fn left(self, title: impl Into<String>) -> Self {
-        self.column(title, Align::Left, false)
+    /// A column, or several, their titles separated by ` | `.
+    pub fn left(self, titles: impl AsRef<str>) -> Self {
+        self.with_columns(titles.as_ref(), Align::Left, false)
     }
 
-    pub fn right(self, title: impl Into<String>) -> Self {
-        self.column(title, Align::Right, false)
+    pub fn right(self, titles: impl AsRef<str>) -> Self {
+        self.with_columns(titles.as_ref(), Align::Right, false)
     }
 
-    pub fn wrapping(self, title: impl Into<String>) -> Self {
-        self.column(title, Align::Left, true)
+    pub fn wrapping(self, titles: impl AsRef<str>) -> Self {
+        self.with_columns(titles.as_ref(), Align::Left, true)
     }
 
-    fn column(mut self, title: impl Into<String>, align: Align, wraps: bool) -> Self {
-        self.columns.push(TableColumn {
-            title: title.into(),
+    fn with_columns(mut self, titles: &str, align: Align, wraps: bool) -> Self {
+        let column = |title: &str| TableColumn {
+            title: title.to_owned(),
             align,
             wraps,
-        });
+        };
+        self.columns.extend(titles.split(" | ").map(column));
         self
     }
 
@@ -104,6 +104,10 @@ impl Table {
         cells.resize_with(self.columns.len(), || TableCell::from(""));
         self.rows.push(cells);
         self
+    }
+
+    pub fn add_texts(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
+        self.add_row(cells.into_iter().map(TableCell::from))
     }
 
     pub fn mark_last(&mut self) {

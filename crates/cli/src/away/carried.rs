@@ -9,7 +9,7 @@ use loadline_experiment::ClusterSettings;
 use loadline_runner::store::AwayLocation;
 use toml::Value;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::experiment::LoadedExperiment;
 use crate::measuring::MeasureFlags;
 use crate::notify;
@@ -53,7 +53,7 @@ pub fn checked_cluster(
 }
 
 fn flag_error(problem: impl std::fmt::Display) -> Error {
-    Error::new(FailureKind::Usage, problem)
+    Error::usage(problem)
 }
 
 /// The values of the variables that the experiment refers to.
@@ -83,7 +83,7 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
         ));
     }
     let parsed = given.text.parse::<toml::Table>();
-    let table = parsed.map_err(|e| Error::new(FailureKind::Internal, e))?;
+    let table = parsed.map_err(Error::internal)?;
     let mut texts = BTreeSet::new();
     strings(&Value::Table(table), &mut texts);
     let mut all = BTreeMap::new();
@@ -137,12 +137,10 @@ pub fn placed_text(given: &mut LoadedExperiment, place: &AwayLocation) -> Result
     table.namespace = Some(place.namespace.clone());
     // An image is called in no directory.
     given.file.app.directory = None;
-    given.file.to_toml().map_err(|e| {
-        Error::new(
-            FailureKind::Internal,
-            format!("the experiment cannot be written: {e}"),
-        )
-    })
+    given
+        .file
+        .to_toml()
+        .map_err(|e| Error::internal(format!("the experiment cannot be written: {e}")))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use loadline_experiment::{ClusterSettings, Slots, TrialCpu, ValueWithOrigin};
 use loadline_kubernetes::workload;
 use loadline_protocol::RunRefusal;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::load_flags::set_if_given;
 
 const EXPERIMENT: &str = "Experiment";
@@ -134,7 +134,7 @@ impl PodFlags {
             (Some(slots), Some(table)) => table.slots = Some(slots),
             (Some(_), None) => {
                 let problem = "--slots: trials on this machine run one after the other";
-                return Err(Error::new(FailureKind::Usage, problem)
+                return Err(Error::usage(problem)
                     .with_hint("leave --slots out, or run trials as pods: --kubernetes"));
             }
         }

@@ -12,11 +12,8 @@ use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
 use loadline_analysis::warming::JvmQuestion;
 
-use super::first_second;
-use super::groups;
-use super::growth;
 use super::headline::slo_words;
-use super::runs;
+use super::{first_second, groups, growth, runs};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;

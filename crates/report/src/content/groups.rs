@@ -11,9 +11,9 @@ use loadline_analysis::record::{
 use loadline_sizing::Cpus;
 
 use super::growth::is_tracking;
-use crate::format;
-use crate::redact;
+use crate::figures::unique;
 use crate::view::ResultView;
+use crate::{format, redact};
 
 #[derive(Debug, Clone)]
 pub struct ConfigurationGroup<'a> {
@@ -193,14 +193,10 @@ impl OptionLabels {
     }
 
     fn told_by(view: &ResultView, by: LabelScope) -> Self {
-        let mut all: Vec<(Vec<String>, String)> = Vec::new();
-        for trial in &view.trials {
+        let mut all = unique(view.trials.iter().map(|trial| {
             let of = label_meaning(&trial.configuration, by);
-            let pair = (of, own_label(&trial.configuration));
-            if !all.contains(&pair) {
-                all.push(pair);
-            }
-        }
+            (of, own_label(&trial.configuration))
+        }));
         let is_unique = |(of, label): &(Vec<String>, String)| {
             let same = all.iter().filter(|(o, l)| o == of || l == label).count();
             same == 1 && !label.is_empty()

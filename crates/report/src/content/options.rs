@@ -3,7 +3,7 @@
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::ValueProvenance;
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::redact;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
@@ -25,12 +25,9 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
             true => "None: the JVM chooses from the limits of its container.",
             false => "None.",
         };
-        return Some(section.with_block(SectionBlock::Paragraph(none.to_owned())));
+        return Some(section.with_paragraph(none));
     }
-    let mut table = Table::new()
-        .left("Option")
-        .left("Chosen by")
-        .wrapping("Evidence");
+    let mut table = Table::new().left("Option | Chosen by").wrapping("Evidence");
     for option in &configuration.jvm_options {
         table.add_row([
             TableCell::new(redact::redact_line(&option.text), Tone::Code),
@@ -50,7 +47,7 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
             provenance_evidence(view, recommendation, ValueProvenance::User).into(),
         ]);
     }
-    Some(section.with_block(SectionBlock::Table(table)))
+    Some(section.with_table(table))
 }
 
 pub fn chosen_by(provenance: ValueProvenance) -> &'static str {

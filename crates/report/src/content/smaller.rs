@@ -29,11 +29,10 @@ pub fn smaller_section(view: &ResultView) -> Option<Section> {
     let squeezed = squeezed.flatten().map(SectionBlock::Paragraph);
     let section = Section::new("slo", title)
         .with_all(squeezed)
-        .with_block(SectionBlock::Paragraph(
-            "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.".to_owned(),
-        ))
-        .with_block(SectionBlock::Table(objectives(&group, next.as_ref())))
-        .with_block(SectionBlock::Table(comparison(view, &group, next.as_ref())));
+        .with_paragraph(
+            "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.")
+        .with_table(objectives(&group, next.as_ref()))
+        .with_table(comparison(view, &group, next.as_ref()));
     Some(section)
 }
 

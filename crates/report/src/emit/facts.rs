@@ -26,9 +26,8 @@ use crate::content::claim::AnswerClaim;
 use crate::content::options::trial_numbers;
 use crate::content::{budget, groups};
 use crate::figures::spread;
-use crate::format;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, text};
 
 /// A stop may take this many times the slowest measured one.
 const STOP_FACTOR: u32 = 2;

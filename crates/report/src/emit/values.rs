@@ -7,7 +7,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ProductionApplication;
 use super::application::ImagePinning;
 use super::change::{
     ContainerChange, VariableChange, changed_container, container_change, kept_limits, probes,
@@ -18,11 +17,10 @@ use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::resources;
 use super::patch::{PatchFiles, annotations, comments};
 use super::purpose::{Artefact, EmitPurpose};
-use super::start_cpu;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
-use crate::redact;
-use crate::text;
+use super::{ProductionApplication, start_cpu};
 use crate::view::ResultView;
+use crate::{redact, text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartField {

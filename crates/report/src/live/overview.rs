@@ -1,8 +1,7 @@
 //! All results, newest first; what runs stands above them.
 
 use super::{LivePage, PageData, live_document};
-use crate::escape;
-use crate::format;
+use crate::{escape, format};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultListing {

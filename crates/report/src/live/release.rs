@@ -11,12 +11,10 @@ use loadline_sizing::Bytes;
 
 use super::{LivePage, PageData, live_document};
 use crate::figures::{self, SeenLatency, Spread, TrialFigures, headline_quantile, spread};
-use crate::format;
 use crate::html::parts::drawing;
-use crate::svg;
 use crate::table::Table;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, svg, text};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRelease {
@@ -113,15 +111,9 @@ pub fn releases(service: &str, releases: &[ServiceRelease]) -> LivePage {
 
 fn releases_table(releases: &[ServiceRelease]) -> Table {
     let mut table = Table::new()
-        .left("Result")
-        .left("Begun (UTC)")
+        .left("Result | Begun (UTC)")
         .wrapping("Version")
-        .right("Memory limit")
-        .right("Needed")
-        .right("Headroom")
-        .right("CPU a request")
-        .right("Start")
-        .right("p99")
+        .right("Memory limit | Needed | Headroom | CPU a request | Start | p99")
         .wrapping("Machine");
     let none = || format::NONE.to_owned();
     for r in releases {

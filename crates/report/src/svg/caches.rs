@@ -2,8 +2,7 @@
 
 use loadline_analysis::interval::ConfidenceInterval;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH, shorten_name};
 use super::scale::AxisScale;
 use crate::content::startup::{CacheRow, cache_families};
 use crate::format;

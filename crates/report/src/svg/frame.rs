@@ -4,8 +4,7 @@
 //! them): colours come from classes of `assets/report.css`; shapes or dashes differ as well.
 
 use super::scale::AxisScale;
-use crate::escape;
-use crate::text;
+use crate::{escape, text};
 
 pub(super) const WIDTH: f64 = 760.0;
 

@@ -2,8 +2,7 @@
 
 use loadline_sizing::Bytes;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH, shorten_name};
 use crate::content::memory::{MemoryFill, fills};
 use crate::format;
 use crate::view::ResultView;

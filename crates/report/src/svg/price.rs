@@ -2,8 +2,7 @@
 
 use loadline_analysis::slo::Objective;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, shorten_name};
 use super::scale::AxisScale;
 use crate::content::money::{MeasuredDeployment, measured_deployments};
 use crate::format;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class};
+use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
 use crate::content::scaling::{CarriedSize, sizes};
 use crate::format;

@@ -1,7 +1,6 @@
 //! Start time over the CPU limit: every start, the model, and what it says of limits left out.
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class};
+use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
 use crate::content::startup::{LimitFamily, limit_families};
 use crate::format;

@@ -1,7 +1,6 @@
 //! The warm-up: the usual answer (p50) of every second since the load began.
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class};
+use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
 use crate::content::warm_up::{WarmUpCurve, curves};
 use crate::format;
