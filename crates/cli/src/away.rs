@@ -142,20 +142,19 @@ pub fn take_over(
 ) -> Result<TakeoverOutcome, Error> {
     let result = row.id.as_str();
     let outside = ClusterResult::connect_for_result(&cluster_for_place(place), result)?;
-    let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
-    let stands = outside.controller_state().map_err(refused)?;
+    let stands = outside.controller_state()?;
     match &stands {
         ControllerState::Gone => return handle_gone_job(store, result, &outside),
         ControllerState::Works if !only_fetch => {
             confirm_run(store, row, consent)?;
             talk!("stopping loadline in the cluster to continue here");
-            outside.end_controller().map_err(refused)?;
+            outside.end_controller()?;
         }
         ControllerState::Works | ControllerState::Ended(_) => {}
     }
     let incoming = store.incoming_result(result)?;
     let allowed = AllowedNames::of_experiment(&row.experiment)?;
-    let pieces = outside.kept_pieces().map_err(refused)?;
+    let pieces = outside.kept_pieces()?;
     let (new, ended) = store_pieces(&incoming, &allowed, &pieces)?;
     talk!(
         "{} came from the cluster",
@@ -174,7 +173,7 @@ pub fn take_over(
         (None, _) => {}
     }
     // Only now: all data are safe here.
-    outside.remove_result_job().map_err(refused)?;
+    outside.remove_result_job()?;
     store.set_away(result, None)?;
     match (ended, stands) {
         (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),

@@ -28,6 +28,13 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
+    pub fn for_slo(is_kept: bool) -> Self {
+        match is_kept {
+            true => Self::Done,
+            false => Self::SloMissed,
+        }
+    }
+
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(self.code())
     }

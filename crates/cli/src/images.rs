@@ -54,7 +54,7 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     }
     let found = experiment.find_images();
     found.map_err(|error| match error {
-        ImageNotFound::Wrong(refusal) => Error::usage(&refusal).with_hint(&refusal.hint),
+        ImageNotFound::Wrong(refusal) => Error::from_wrong_input(refusal),
         ImageNotFound::Here(refusal) => Error::from_refusal(&refusal),
     })?;
     let mut said = Vec::new();

@@ -165,75 +165,44 @@ impl MeasuringSession {
         check_state_directory(flags.state.as_deref())?;
         let (jdks, places) = find_java();
         let version = version(&given);
-        if given.experiment.cluster.is_some() {
-            let java = (jdks, places);
-            return Self::begin_in_cluster(given, kind, flags, java, (webhook, version));
-        }
-        images::find_images(&mut given.experiment)?;
-        if kind == ResultKind::Size {
-            refuse_missing_cpus(&given.experiment)?;
-        }
-        end_on_out_of_memory(&mut given.experiment, &jdks, &places);
-        preflight(&given.experiment, &jdks, &places)?;
-        if kind == ResultKind::Size {
-            check_heap_options(&given.experiment, &jdks, &places)?;
-        }
-        if let Some(host) = prepare_engine_apart(&given.experiment)? {
-            let signals = Signals::watch_signals()?;
-            let held = MeasuringSetup {
-                lock: Some(lock_machine(flags.wait, &signals)?),
-                store: open_store(flags.state.as_deref())?,
-                signals,
-                webhook,
-                host,
-                java: (jdks, places),
-                version,
-            };
-            return held.begin_measuring(given, kind, flags);
-        }
-        // Nothing is stored before it can run; but in the namespace that others than root enter,
-        // root's files and those of others look alike, so theirs is opened before.
-        let is_root = rustix::process::geteuid().is_root();
-        let state = || open_store(flags.state.as_deref());
-        let early = (!is_root).then(state).transpose()?;
-        enter_namespace()?;
-        let signals = Signals::watch_signals()?;
-        let lock = lock_machine(flags.wait, &signals)?;
-        let store = early.map_or_else(state, Ok)?;
-        let host = prepare_host(&store, &given.experiment)?;
-        try_machine(&host)?;
-        let held = MeasuringSetup {
-            store,
-            signals,
-            webhook,
-            host: Box::new(host),
-            java: (jdks, places),
-            lock: Some(lock),
-            version,
+        let place = prepare_place(&mut given.experiment, kind, flags, (&jdks, &places))?;
+        let mut machine = machine_with_jdks(place.host.host_machine(), &given.experiment, &jdks);
+        // The trial that needs an unreadable file reports it.
+        let ground = fingerprint(&given.experiment, &machine).ok();
+        // Trials depend on files; the version's name is no part of the ground.
+        machine.version = version;
+        let new = NewResult {
+            kind,
+            title: given.title,
+            experiment: given.text,
+            directory: given.experiment.app.directory.clone(),
+            command: loadline_report::redact::redact_command(&called_words()),
+            machine,
         };
-        held.begin_measuring(given, kind, flags)
-    }
-
-    fn begin_in_cluster(
-        mut given: LoadedExperiment,
-        kind: ResultKind,
-        flags: &MeasureFlags,
-        java: (DetectedJdks, JdkPlaces),
-        (webhook, version): (Option<Webhook>, Option<ApplicationVersion>),
-    ) -> Result<Self, Error> {
-        let signals = Signals::watch_signals()?;
-        let host = prepare_cluster(&mut given.experiment)?;
-        preflight(&given.experiment, &java.0, &java.1)?;
-        let held = MeasuringSetup {
-            store: open_store(flags.state.as_deref())?,
-            signals,
+        let result = place.store.create_result(&new)?;
+        if let Some(ground) = &ground {
+            place.store.set_ground(&result, ground)?;
+        }
+        detail!(
+            "result {result} in {}; raw events of each trial in {}",
+            place.store.state_directory().display(),
+            place.store.trial_log_path("TRIAL").display()
+        );
+        Ok(Self {
+            store: place.store,
+            result,
+            kind,
+            reuse: ground.filter(|_| flags.reuse),
+            retries: false,
+            ends_at: end_of_budget(&given.experiment, kind, place.host.as_ref()),
+            experiment: given.experiment,
+            signals: place.signals,
             webhook,
-            host,
-            java,
-            lock: None,
-            version,
-        };
-        held.begin_measuring(given, kind, flags)
+            host: place.host,
+            jdks,
+            places,
+            _lock: place.lock,
+        })
     }
 
     pub fn resume_result(
@@ -376,63 +345,65 @@ impl MeasuringSession {
     }
 }
 
-struct MeasuringSetup {
+struct MeasuringPlace {
     store: Store,
     signals: Signals,
-    webhook: Option<Webhook>,
     host: Box<dyn TrialHost>,
-    java: (DetectedJdks, JdkPlaces),
     lock: Option<MachineLock>,
-    version: Option<ApplicationVersion>,
 }
 
-impl MeasuringSetup {
-    fn begin_measuring(
-        self,
-        given: LoadedExperiment,
-        kind: ResultKind,
-        flags: &MeasureFlags,
-    ) -> Result<MeasuringSession, Error> {
-        let mut machine =
-            machine_with_jdks(self.host.host_machine(), &given.experiment, &self.java.0);
-        // The trial that needs an unreadable file reports it.
-        let ground = fingerprint(&given.experiment, &machine).ok();
-        // Trials depend on files; the version's name is no part of the ground.
-        machine.version = self.version;
-        let new = NewResult {
-            kind,
-            title: given.title,
-            experiment: given.text,
-            directory: given.experiment.app.directory.clone(),
-            command: loadline_report::redact::redact_command(&called_words()),
-            machine,
-        };
-        let result = self.store.create_result(&new)?;
-        if let Some(ground) = &ground {
-            self.store.set_ground(&result, ground)?;
-        }
-        detail!(
-            "result {result} in {}; raw events of each trial in {}",
-            self.store.state_directory().display(),
-            self.store.trial_log_path("TRIAL").display()
-        );
-        let ends_at = end_of_budget(&given.experiment, kind, self.host.as_ref());
-        Ok(MeasuringSession {
-            store: self.store,
-            result,
-            experiment: given.experiment,
-            kind,
-            reuse: ground.filter(|_| flags.reuse),
-            retries: false,
-            ends_at,
-            signals: self.signals,
-            webhook: self.webhook,
-            host: self.host,
-            jdks: self.java.0,
-            places: self.java.1,
-            _lock: self.lock,
-        })
+fn prepare_place(
+    experiment: &mut Experiment,
+    kind: ResultKind,
+    flags: &MeasureFlags,
+    (jdks, places): (&DetectedJdks, &JdkPlaces),
+) -> Result<MeasuringPlace, Error> {
+    let state = || open_store(flags.state.as_deref());
+    if experiment.cluster.is_some() {
+        let signals = Signals::watch_signals()?;
+        let host = prepare_cluster(experiment)?;
+        preflight(experiment, jdks, places)?;
+        return Ok(MeasuringPlace {
+            store: state()?,
+            signals,
+            host,
+            lock: None,
+        });
     }
+    images::find_images(experiment)?;
+    if kind == ResultKind::Size {
+        refuse_missing_cpus(experiment)?;
+    }
+    end_on_out_of_memory(experiment, jdks, places);
+    preflight(experiment, jdks, places)?;
+    if kind == ResultKind::Size {
+        check_heap_options(experiment, jdks, places)?;
+    }
+    let apart = prepare_engine_apart(experiment)?;
+    // Nothing is stored before it can run; but in the namespace that others than root enter,
+    // root's files and those of others look alike, so theirs is opened before.
+    let is_early = apart.is_none() && !rustix::process::geteuid().is_root();
+    let early = is_early.then(state).transpose()?;
+    if apart.is_none() {
+        enter_namespace()?;
+    }
+    let signals = Signals::watch_signals()?;
+    let lock = Some(lock_machine(flags.wait, &signals)?);
+    let store = early.map_or_else(state, Ok)?;
+    let host = match apart {
+        Some(host) => host,
+        None => {
+            let host = prepare_host(&store, experiment)?;
+            try_machine(&host)?;
+            Box::new(host)
+        }
+    };
+    Ok(MeasuringPlace {
+        store,
+        signals,
+        host,
+        lock,
+    })
 }
 
 /// Its budget counts from when the machine is free; `resume` gets as much again.

@@ -297,19 +297,15 @@ fn is_near(given: &str, name: &str) -> bool {
 }
 
 fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
+    let first = |kind| context_texts(refusal, kind).into_iter().next();
     if refusal.kind() == Kind::InvalidValue {
-        let value = context_texts(refusal, ContextKind::InvalidValue)
-            .into_iter()
-            .next();
-        return (value == Some("helm")).then_some(
+        return (first(ContextKind::InvalidValue) == Some("helm")).then_some(
             "for the values of your chart: loadline emit --values values.yaml --to DIR",
         );
     }
     if refusal.kind() == Kind::InvalidSubcommand {
-        let value = context_texts(refusal, ContextKind::InvalidSubcommand)
-            .into_iter()
-            .next();
-        return (value == Some("version")).then_some("loadline --version");
+        let name = first(ContextKind::InvalidSubcommand);
+        return (name == Some("version")).then_some("loadline --version");
     }
     if refusal.kind() != Kind::UnknownArgument {
         return None;
@@ -317,10 +313,7 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
     if command.is_none() {
         return Some("flags follow the command: loadline size --slo 'p99<250ms' ...");
     }
-    let given = context_texts(refusal, ContextKind::InvalidArg)
-        .into_iter()
-        .next()?;
-    match (command?, given) {
+    match (command?, first(ContextKind::InvalidArg)?) {
         ("size", "--memory") => Some(
             "`size` finds the memory, --max-memory bounds it; to test one size: loadline run --memory 512Mi --repeats 20",
         ),

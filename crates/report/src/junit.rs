@@ -16,10 +16,7 @@ pub fn render_junit(view: &ResultView) -> String {
     let failed = groups.iter().filter(|g| g.first_failure().is_some());
     let (steps, failed): (Vec<_>, Vec<_>) = failed.partition(|g| is_step(view, g));
     let (skipped, failures) = (steps.len(), failed.len());
-    let errors = groups
-        .iter()
-        .filter(|g| g.evidence_trials().next().is_none())
-        .count();
+    let errors = groups.iter().filter(|g| !g.has_evidence()).count();
     let missing = missing_cases(view);
     let (tests, errors) = match missing {
         Some(_) => (groups.len() + 1, errors + 1),

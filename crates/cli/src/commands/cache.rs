@@ -503,7 +503,7 @@ mod tests {
     fn file(line: &str) -> Experiment {
         let words = std::iter::once("x").chain(line.split(' '));
         let arguments = Line::parse_from(words).arguments;
-        let file = cache_experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
+        let file = cache_experiment(&arguments, Some(CacheKind::Aot));
         let given = check_file(file, None, Path::new("/"), String::new()).expect("it is valid");
         // `resume` must be able to read the stored text.
         Experiment::from_file_text(&given.text, Path::new("stored"), Path::new("/"))

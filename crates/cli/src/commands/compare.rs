@@ -53,9 +53,5 @@ pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<Comm
             next("resume")
         )));
     }
-    Ok(if comparison.is_worse {
-        CommandOutcome::SloMissed
-    } else {
-        CommandOutcome::Done
-    })
+    Ok(CommandOutcome::for_slo(!comparison.is_worse))
 }

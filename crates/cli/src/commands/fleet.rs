@@ -188,10 +188,7 @@ pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
         false => text::promises_table(&held, width()),
     };
     write_output(arguments, &text)?;
-    Ok(match drifts {
-        true => CommandOutcome::SloMissed,
-        false => CommandOutcome::Done,
-    })
+    Ok(CommandOutcome::for_slo(!drifts))
 }
 
 fn rank_workloads(

@@ -72,15 +72,16 @@ fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
 }
 
 pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    let words = words::split_environment(&arguments.jvm).map_err(|error| {
-        Error::usage(format!("--jvm: {error}"))
+    let refused = |why: String| {
+        Error::usage(format!("--jvm: {why}"))
             .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
-    })?;
+    };
+    let words = words::split_environment(&arguments.jvm);
+    let words = words.map_err(|error| refused(error.to_string()))?;
     if let Some(word) = words.iter().find(|word| !word.starts_with('-')) {
-        return Err(Error::usage(format!(
-            "--jvm: `{word}` is not an option: it does not start with -"
-        ))
-        .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'"));
+        return Err(refused(format!(
+            "`{word}` is not an option: it does not start with -"
+        )));
     }
     if arguments.memory < SMALLEST {
         let bytes = arguments.memory.as_bytes();

@@ -99,8 +99,5 @@ pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<CommandOutcome, Er
         return Err(not_measured(records.last().map(|r| &**r))
             .unwrap_or_else(|| Error::invalid("no trial could be measured")));
     }
-    Ok(match has_kept.values().any(|kept| *kept) {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::SloMissed,
-    })
+    Ok(CommandOutcome::for_slo(has_kept.values().any(|kept| *kept)))
 }

@@ -196,11 +196,7 @@ fn soak_conclusion(
     let growth = loadline_report::growth_of(&soaked);
     let grows = growth.is_some_and(|growth| growth.verdict == GrowthVerdict::Growing);
     let holds = raised.is_none() && !super::soak::did_not_last(&soaked);
-    let ended = if holds {
-        CommandOutcome::Done
-    } else {
-        CommandOutcome::SloMissed
-    };
+    let ended = CommandOutcome::for_slo(holds);
     let concluded = SearchConclusion::Found(best, Ok(ended));
     Ok((concluded, raised.filter(|_| !grows)))
 }

@@ -8,10 +8,11 @@ use loadline_analysis::record::{
     CPU_PERIOD, Configuration, JvmOption, LevelApplication, TrialRecord, TrialVerdict,
     ValueProvenance,
 };
+use loadline_analysis::slo::Quantile;
 use loadline_sizing::Cpus;
 
 use super::growth::is_tracking;
-use crate::figures::unique;
+use crate::figures::{TrialFigures, unique};
 use crate::view::ResultView;
 use crate::{format, redact};
 
@@ -27,6 +28,18 @@ impl ConfigurationGroup<'_> {
             .iter()
             .copied()
             .filter(|t| t.verdict.is_evidence())
+    }
+
+    pub fn has_evidence(&self) -> bool {
+        self.evidence_trials().next().is_some()
+    }
+
+    /// The figures of its valid trials; `headline` is the quantile that people look at first.
+    pub fn figures(&self, headline: Quantile) -> Vec<TrialFigures> {
+        let trials = self.evidence_trials();
+        trials
+            .map(|t| TrialFigures::for_trial(t, headline))
+            .collect()
     }
 
     /// Trials that kept the SLO, and valid trials.

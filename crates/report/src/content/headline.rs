@@ -254,7 +254,7 @@ fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Optio
     let unmeasured = groups.filter(|group| {
         let own = group.configuration;
         let is_below = own.memory < answer.memory && own.cpu == answer.cpu && own.jdk == answer.jdk;
-        is_below && group.evidence_trials().next().is_none()
+        is_below && !group.has_evidence()
     });
     let largest = unmeasured.max_by_key(|group| group.configuration.memory)?;
     let last = largest.trials.last()?;

@@ -94,10 +94,7 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
         let chosen = groups::is_chosen(view, group.configuration);
         let (verdict, tone) = group_verdict(group);
         let (passed, of) = group.passes();
-        let figures: Vec<TrialFigures> = group
-            .evidence_trials()
-            .map(|t| TrialFigures::for_trial(t, quantile))
-            .collect();
+        let figures = group.figures(quantile);
         let start = spread(figures.iter().filter_map(|f| f.sli.start));
         table.add_row([
             groups::memory_words(group.configuration).into(),
@@ -179,10 +176,7 @@ fn cell(view: &ResultView, group: &ConfigurationGroup<'_>) -> TableCell {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let (verdict, tone) = group_verdict(group);
     let (passed, of) = group.passes();
-    let figures: Vec<TrialFigures> = group
-        .evidence_trials()
-        .map(|t| TrialFigures::for_trial(t, quantile))
-        .collect();
+    let figures = group.figures(quantile);
     let mut text = verdict;
     if of > 1 {
         text.push_str(&format!(" {passed}/{of}"));

@@ -28,23 +28,20 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
         return Some(section.with_paragraph(none));
     }
     let mut table = Table::new().left("Option | Chosen by").wrapping("Evidence");
-    for option in &configuration.jvm_options {
-        table.add_row([
-            TableCell::new(redact::redact_line(&option.text), Tone::Code),
-            chosen_by(option.provenance).into(),
-            provenance_evidence(view, recommendation, option.provenance).into(),
-        ]);
-    }
+    let options = configuration.jvm_options.iter();
+    let options = options.map(|o| (redact::redact_line(&o.text), o.provenance));
     let arguments = redact::redact_command(&configuration.args).into_iter();
     let variables = configuration
         .env
         .iter()
         .map(|(name, value)| redact::redact_variable(name, value));
-    for given in arguments.chain(variables) {
+    let given = arguments.chain(variables);
+    let given = given.map(|given| (given, ValueProvenance::User));
+    for (option, provenance) in options.chain(given) {
         table.add_row([
-            TableCell::new(given, Tone::Code),
-            chosen_by(ValueProvenance::User).into(),
-            provenance_evidence(view, recommendation, ValueProvenance::User).into(),
+            TableCell::new(option, Tone::Code),
+            chosen_by(provenance).into(),
+            provenance_evidence(view, recommendation, provenance).into(),
         ]);
     }
     Some(section.with_table(table))

@@ -158,14 +158,9 @@ fn comparison(
     next: Option<&ConfigurationGroup<'_>>,
 ) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let figures = |g: &ConfigurationGroup<'_>| -> Vec<TrialFigures> {
-        g.evidence_trials()
-            .map(|t| TrialFigures::for_trial(t, quantile))
-            .collect()
-    };
     let groups: Vec<(String, Vec<TrialFigures>)> = std::iter::once(group)
         .chain(next)
-        .map(|g| (groups::memory_words(g.configuration), figures(g)))
+        .map(|g| (groups::memory_words(g.configuration), g.figures(quantile)))
         .collect();
     let mut table = Table::new().left("Figure");
     for (name, _) in &groups {

@@ -20,15 +20,9 @@ use super::{liberty, scaling, start_cpu};
 use crate::text;
 
 pub fn manifests(facts: &EmitFacts<'_>) -> String {
-    let header: String = facts
-        .origin
-        .iter()
-        .chain(&facts.left_out)
-        .map(|line| format!("# {line}\n"))
-        .collect();
     let documents = documents(facts).into_iter().map(Yaml::with_short_comments);
     let documents: Vec<String> = documents.map(|document| document.to_document()).collect();
-    header + &documents.join("---\n")
+    facts.header() + &documents.join("---\n")
 }
 
 pub(super) fn documents(facts: &EmitFacts<'_>) -> Vec<Yaml> {
@@ -336,34 +330,25 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
     };
     let probes = facts.probes.value;
     let patience = probes.startup_period * probes.startup_failures;
+    let probe = |name: &str, ask: YamlEntry, (period, timeout): (u64, u64), failures: YamlEntry| {
+        let period = yaml_entry("periodSeconds", period);
+        let timeout = yaml_entry("timeoutSeconds", timeout);
+        yaml_entry(name, [ask, period, timeout, failures])
+    };
+    let failures = |count: u64| yaml_entry("failureThreshold", count);
+    let startup = (probes.startup_period, probes.timeout);
+    let readiness = (probes.readiness_period, probes.timeout);
+    let why = format!("{patience} s: {}", facts.probes.because);
+    let slow = failures(probes.startup_failures).because(why);
+    let unready = failures(probes.readiness_failures);
     vec![
-        yaml_entry(
-            "startupProbe",
-            [
-                ready(),
-                yaml_entry("periodSeconds", probes.startup_period),
-                yaml_entry("timeoutSeconds", probes.timeout),
-                yaml_entry("failureThreshold", probes.startup_failures)
-                    .because(format!("{patience} s: {}", facts.probes.because)),
-            ],
-        ),
-        yaml_entry(
-            "readinessProbe",
-            [
-                ready(),
-                yaml_entry("periodSeconds", probes.readiness_period),
-                yaml_entry("timeoutSeconds", probes.timeout),
-                yaml_entry("failureThreshold", probes.readiness_failures),
-            ],
-        ),
-        yaml_entry(
+        probe("startupProbe", ready(), startup, slow),
+        probe("readinessProbe", ready(), readiness, unready),
+        probe(
             "livenessProbe",
-            [
-                alive,
-                yaml_entry("periodSeconds", 10_u64),
-                yaml_entry("timeoutSeconds", 5_u64),
-                yaml_entry("failureThreshold", 6_u64).because(patient),
-            ],
+            alive,
+            (10, 5),
+            failures(6).because(patient),
         ),
     ]
 }

@@ -78,13 +78,13 @@ impl ValuePath {
             .into_iter()
             .find(|what| what.flag_name() == name);
         let what = what.ok_or_else(|| format!("`{name}` is not one of {}", names()))?;
-        let mut path_of: Vec<String> = vec![String::new()];
+        let mut path_of = vec![String::new()];
         let mut letters = path.chars();
         while let Some(c) = letters.next() {
-            match c {
-                '.' => path_of.push(String::new()),
-                '\\' => path_of.extend_last(letters.next()),
-                c => path_of.extend_last(Some(c)),
+            let letter = if c == '\\' { letters.next() } else { Some(c) };
+            match (c, path_of.last_mut()) {
+                ('.', _) | (_, None) => path_of.push(String::new()),
+                (_, Some(last)) => last.extend(letter),
             }
         }
         if path_of.iter().any(String::is_empty) {
@@ -102,18 +102,6 @@ impl ValuePath {
 
     fn value_in<'a>(&self, values: &'a Value) -> Option<&'a Value> {
         self.path.iter().try_fold(values, |at, key| at.get(key))
-    }
-}
-
-trait ExtendLast {
-    fn extend_last(&mut self, letter: Option<char>);
-}
-
-impl ExtendLast for Vec<String> {
-    fn extend_last(&mut self, letter: Option<char>) {
-        if let Some(last) = self.last_mut() {
-            last.extend(letter);
-        }
     }
 }
 

@@ -18,11 +18,7 @@ pub struct ResultListing {
 
 pub fn overview(listings: &[ResultListing]) -> LivePage {
     let main = format!("<div id=\"list\">\n{}</div>\n", listing_html(listings));
-    let data = PageData {
-        result: "",
-        secret: "",
-    };
-    live_document("Results", &main, &data)
+    live_document("Results", &main, &PageData::default())
 }
 
 pub fn listing_html(listings: &[ResultListing]) -> String {

@@ -89,10 +89,7 @@ fn is_same(one: &Configuration, other: &Configuration) -> bool {
 
 /// The page of a service: the trend of each figure, and a table with all figures. Oldest first.
 pub fn releases(service: &str, releases: &[ServiceRelease]) -> LivePage {
-    let data = PageData {
-        result: "",
-        secret: "",
-    };
+    let data = PageData::default();
     if releases.is_empty() {
         let main = "<p>No result of this service says something of a size yet: <code>loadline size</code> and <code>loadline verify</code> do.</p>\n";
         return live_document(service, main, &data);

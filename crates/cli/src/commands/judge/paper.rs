@@ -96,10 +96,7 @@ impl PaperCheck {
     }
 
     pub fn outcome(&self) -> CommandOutcome {
-        match self.is_sound() {
-            true => CommandOutcome::Done,
-            false => CommandOutcome::SloMissed,
-        }
+        CommandOutcome::for_slo(self.is_sound())
     }
 
     pub fn advice(&self) -> Vec<ContainerAdvice> {
