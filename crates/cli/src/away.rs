@@ -20,9 +20,8 @@ use loadline_kubernetes::in_cluster::outside::{
 };
 use loadline_kubernetes::in_cluster::pieces::{ControllerEnd, ResultPiece};
 use loadline_protocol::RunRefusal;
-use loadline_report::format;
-use loadline_report::redact;
 use loadline_report::text::{clean, one_line};
+use loadline_report::{format, redact};
 use loadline_runner::store::{
     AwayLocation, FinishedTrial, IncomingResult, NewResult, ResultKind, ResultRow, ResultStatus,
     Store, StoreError, TrialCopies,
@@ -143,20 +142,19 @@ pub fn take_over(
 ) -> Result<TakeoverOutcome, Error> {
     let result = row.id.as_str();
     let outside = ClusterResult::connect_for_result(&cluster_for_place(place), result)?;
-    let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
-    let stands = outside.controller_state().map_err(refused)?;
+    let stands = outside.controller_state()?;
     match &stands {
         ControllerState::Gone => return handle_gone_job(store, result, &outside),
         ControllerState::Works if !only_fetch => {
             confirm_run(store, row, consent)?;
             talk!("stopping loadline in the cluster to continue here");
-            outside.end_controller().map_err(refused)?;
+            outside.end_controller()?;
         }
         ControllerState::Works | ControllerState::Ended(_) => {}
     }
     let incoming = store.incoming_result(result)?;
     let allowed = AllowedNames::of_experiment(&row.experiment)?;
-    let pieces = outside.kept_pieces().map_err(refused)?;
+    let pieces = outside.kept_pieces()?;
     let (new, ended) = store_pieces(&incoming, &allowed, &pieces)?;
     talk!(
         "{} came from the cluster",
@@ -175,7 +173,7 @@ pub fn take_over(
         (None, _) => {}
     }
     // Only now: all data are safe here.
-    outside.remove_result_job().map_err(refused)?;
+    outside.remove_result_job()?;
     store.set_away(result, None)?;
     match (ended, stands) {
         (Some(ended), _) => Ok(TakeoverOutcome::Over(end_of(&ended))),
@@ -204,12 +202,10 @@ fn handle_gone_job(
         outside.job_name()
     );
     let fetched = format::count_of(usize::try_from(row.trials).unwrap_or_default(), "trial");
-    Err(
-        Error::new(FailureKind::Environment, what).with_hint(format!(
-            "{fetched} were fetched before; run the rest here: {}",
-            next(&format!("resume {}", short(result)))
-        )),
-    )
+    Err(Error::environment(what).with_hint(format!(
+        "{fetched} were fetched before; run the rest here: {}",
+        next(&format!("resume {}", short(result)))
+    )))
 }
 
 /// Finds a result in a cluster that this store may not know, adds it, and returns its id. Errors:
@@ -230,7 +226,7 @@ pub fn find_remote_result(
     });
     let Some(row) = row else {
         let what = format!("the Job {} has stored nothing", outside.job_name());
-        return Err(Error::new(FailureKind::Environment, what).with_hint(
+        return Err(Error::environment(what).with_hint(
             "the loadline that created it was killed; remove it with kubectl delete job",
         ));
     };
@@ -329,7 +325,7 @@ fn begun_row(
 ) -> Result<ResultRow, Error> {
     let Some(ResultPiece::Begun(row)) = pieces.first() else {
         let what = format!("the Job of the result {} has stored nothing", inside.result);
-        return Err(Error::new(FailureKind::Environment, what).with_hint(
+        return Err(Error::environment(what).with_hint(
             "the loadline that created it was killed; remove it with kubectl delete job",
         ));
     };
@@ -354,7 +350,7 @@ pub fn run_controller(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let wanted = arguments.named_cluster().ok_or_else(|| {
-        Error::new(FailureKind::Internal, "a controller is told its cluster")
+        Error::internal("a controller is told its cluster")
             .with_hint("this is a defect of loadline: please report it")
     })?;
     let (keeping, pieces) = ControllerRecords::open_records(&wanted, inside)?;

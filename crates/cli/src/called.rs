@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 pub fn called_words() -> Vec<String> {
     let words = std::env::args_os();
@@ -31,7 +31,7 @@ pub fn parsed_words() -> Vec<OsString> {
 pub fn working_directory() -> Result<PathBuf, Error> {
     let here = std::env::current_dir().map_err(|e| {
         let problem = format!("cannot read the working directory: {e}");
-        Error::new(FailureKind::Environment, problem)
+        Error::environment(problem)
     })?;
     must_be_text(
         &here,
@@ -46,7 +46,7 @@ pub fn must_be_text(path: &Path, what: &str, hint: &str) -> Result<(), Error> {
         Some(_) => Ok(()),
         None => {
             let problem = format!("{what} is not UTF-8: {}", path.display());
-            Err(Error::new(FailureKind::Usage, problem).with_hint(hint))
+            Err(Error::usage(problem).with_hint(hint))
         }
     }
 }

@@ -7,7 +7,7 @@
 use loadline_analysis::text;
 use loadline_experiment::{Experiment, ThinPercentile};
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::experiment::LoadedExperiment;
 use crate::images::images_apart;
 
@@ -19,7 +19,7 @@ pub fn check_request_count(experiment: &Experiment) -> Result<(), Error> {
         return Ok(());
     };
     let refusal = thin.refusal_for_trials(starts);
-    Err(Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))
+    Err(Error::usage(&refusal).with_hint(&refusal.hint))
 }
 
 /// Notes: a chosen length, percentiles of few requests with `so`, the consequence, and an exit code
@@ -68,10 +68,8 @@ pub fn missing_cpus(experiment: &Experiment) -> Option<String> {
 pub fn refuse_missing_cpus(experiment: &Experiment) -> Result<(), Error> {
     let here = trial_cpus(experiment);
     missing_cpus(experiment).map_or(Ok(()), |problem| {
-        Err(
-            Error::new(FailureKind::Environment, problem).with_hint(format!(
-                "allow at most {here} (--cpu {here}), or measure on a larger machine"
-            )),
-        )
+        Err(Error::environment(problem).with_hint(format!(
+            "allow at most {here} (--cpu {here}), or measure on a larger machine"
+        )))
     })
 }

@@ -28,6 +28,13 @@ pub enum CommandOutcome {
 }
 
 impl CommandOutcome {
+    pub fn for_slo(is_kept: bool) -> Self {
+        match is_kept {
+            true => Self::Done,
+            false => Self::SloMissed,
+        }
+    }
+
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(self.code())
     }
@@ -101,6 +108,22 @@ impl Error {
         }
     }
 
+    pub fn usage(message: impl Display) -> Self {
+        Self::new(FailureKind::Usage, message)
+    }
+
+    pub fn environment(message: impl Display) -> Self {
+        Self::new(FailureKind::Environment, message)
+    }
+
+    pub fn invalid(message: impl Display) -> Self {
+        Self::new(FailureKind::Invalid, message)
+    }
+
+    pub fn internal(message: impl Display) -> Self {
+        Self::new(FailureKind::Internal, message)
+    }
+
     pub fn with_hint(mut self, hint: impl Display) -> Self {
         self.hints.push(hint.to_string());
         self
@@ -140,7 +163,12 @@ impl Error {
 
 impl Error {
     pub fn from_refusal(refusal: &RunRefusal) -> Self {
-        Self::new(FailureKind::Environment, refusal).with_hint(&refusal.hint)
+        Self::environment(refusal).with_hint(&refusal.hint)
+    }
+
+    /// Of what the caller gave, not of this machine.
+    pub fn from_wrong_input(refusal: RunRefusal) -> Self {
+        Self::usage(&refusal).with_hint(&refusal.hint)
     }
 }
 
@@ -165,10 +193,10 @@ told_by!(
 
 pub fn not_measured(record: Option<&TrialRecord>) -> Option<Error> {
     let record = record?;
-    Some(Error::new(
-        FailureKind::Invalid,
-        format!("could not measure: {}: {}", record.verdict, record.reason),
-    ))
+    Some(Error::invalid(format!(
+        "could not measure: {}: {}",
+        record.verdict, record.reason
+    )))
 }
 
 /// What helps against trials without a verdict; `again` says how to go on.
@@ -189,7 +217,7 @@ pub fn remedy_for_invalid(last: Option<TrialVerdict>, again: &str) -> String {
 }
 
 pub fn experiment_refused(error: &ExperimentError) -> Error {
-    Error::new(FailureKind::Usage, error).with_hint_if(error.hint.as_ref())
+    Error::usage(error).with_hint_if(error.hint.as_ref())
 }
 
 pub fn load_error(error: &LoadError) -> Error {
@@ -217,71 +245,58 @@ fn load_failure_kind(error: &LoadError) -> FailureKind {
 }
 
 pub fn store_refused(error: &StoreError) -> Error {
-    match error {
-        StoreError::Full { .. } => Error::new(FailureKind::Environment, error)
-            .with_hint(format!("free some space, then: {}", next("resume"))),
+    let hint = match error {
+        StoreError::Full { .. } => format!("free some space, then: {}", next("resume")),
         StoreError::Place { source, .. } if source.kind.is_none() => {
-            let hint = format!("{}, or choose another directory: --state DIR", source.hint);
-            Error::new(FailureKind::Environment, error).with_hint(hint)
+            format!("{}, or choose another directory: --state DIR", source.hint)
         }
         StoreError::Directory { .. } | StoreError::Place { .. } => {
-            Error::new(FailureKind::Environment, error)
-                .with_hint("choose another directory: --state DIR")
+            "choose another directory: --state DIR".to_owned()
         }
-        StoreError::Newer { .. } => Error::new(FailureKind::Environment, error)
-            .with_hint("use that loadline, or choose another directory: --state DIR"),
-        StoreError::Unknown { id, path } if id == "last" => Error::new(
-            FailureKind::Usage,
-            format!("there are no results in {} yet", path.display()),
-        )
-        .with_hint(
-            "create one with `loadline size` or `loadline run`, or choose another directory: --state DIR",
-        ),
-        StoreError::Unknown { .. } => Error::new(FailureKind::Usage, error)
-            .with_hint("list the results: loadline list; `last` is the newest"),
+        StoreError::Newer { .. } => {
+            "use that loadline, or choose another directory: --state DIR".to_owned()
+        }
+        StoreError::Unknown { id, path } if id == "last" => {
+            let nothing = format!("there are no results in {} yet", path.display());
+            return Error::usage(nothing).with_hint(
+                "create one with `loadline size` or `loadline run`, or choose another directory: --state DIR",
+            );
+        }
+        StoreError::Unknown { .. } => {
+            let hint = "list the results: loadline list; `last` is the newest";
+            return Error::usage(error).with_hint(hint);
+        }
         StoreError::Ambiguous { .. } => {
-            Error::new(FailureKind::Usage, error).with_hint("list all: loadline list")
+            return Error::usage(error).with_hint("list all: loadline list");
         }
-        StoreError::InUse { .. } => Error::new(FailureKind::Environment, error)
-            .with_hint("wait until it ends, or stop it: `loadline serve` has a button"),
-        StoreError::Log { .. } => Error::new(FailureKind::Environment, error).with_hint(format!(
-            "check the disk (dmesg), then: {}",
-            next("resume")
-        )),
-        StoreError::Copy(refusal) => Error::from_refusal(refusal),
-        StoreError::NotAway { id } => {
-            Error::new(FailureKind::Environment, error).with_hint(format!(
-                "continue the local one, without --kubernetes: {}",
-                next(&format!("resume {}", short(id)))
-            ))
+        StoreError::InUse { .. } => {
+            "wait until it ends, or stop it: `loadline serve` has a button".to_owned()
         }
+        StoreError::Log { .. } => format!("check the disk (dmesg), then: {}", next("resume")),
+        StoreError::Copy(refusal) => return Error::from_refusal(refusal),
+        StoreError::NotAway { id } => format!(
+            "continue the local one, without --kubernetes: {}",
+            next(&format!("resume {}", short(id)))
+        ),
         StoreError::ForeignId { .. } | StoreError::OtherResult { .. } => {
-            Error::new(FailureKind::Environment, error)
-                .with_hint("it was changed there; nothing was fetched")
+            "it was changed there; nothing was fetched".to_owned()
         }
         StoreError::Database { .. } | StoreError::Record { .. } => {
-            Error::new(FailureKind::Environment, error)
-                .with_hint("choose another directory with --state DIR; the file stays unchanged")
+            "choose another directory with --state DIR; the file stays unchanged".to_owned()
         }
-    }
+    };
+    Error::environment(error).with_hint(hint)
 }
 
 pub fn command_refused(error: &CommandError) -> Error {
-    let refusal = match error {
-        CommandError::NoJar { .. } | CommandError::NoProgram { .. } => {
-            Error::new(FailureKind::Usage, error)
-        }
-        CommandError::NoJdk { hint, .. } => {
-            Error::new(FailureKind::Environment, error).with_hint_if(hint.as_ref())
-        }
-        CommandError::Image(refusal) => return Error::from_refusal(refusal),
-    };
     match error {
-        CommandError::NoJar { .. } => refusal.with_hint("build it first, or check the path; it is relative to the directory in which loadline runs"),
-        CommandError::NoProgram { program } if program == "java" => refusal.with_hint("install a JDK, or set PATH or JAVA_HOME; `loadline doctor` lists the JDKs it finds"),
-        CommandError::NoProgram { .. } => refusal.with_hint("check the spelling and PATH"),
-        CommandError::NoJdk { .. } => refusal.with_hint("`loadline doctor` lists the JDKs of this machine"),
-        CommandError::Image(_) => refusal,
+        CommandError::NoJar { .. } => Error::usage(error).with_hint("build it first, or check the path; it is relative to the directory in which loadline runs"),
+        CommandError::NoProgram { program } if program == "java" => Error::usage(error).with_hint("install a JDK, or set PATH or JAVA_HOME; `loadline doctor` lists the JDKs it finds"),
+        CommandError::NoProgram { .. } => Error::usage(error).with_hint("check the spelling and PATH"),
+        CommandError::NoJdk { hint, .. } => Error::environment(error)
+            .with_hint_if(hint.as_ref())
+            .with_hint("`loadline doctor` lists the JDKs of this machine"),
+        CommandError::Image(refusal) => Error::from_refusal(refusal),
     }
 }
 

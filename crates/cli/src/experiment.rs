@@ -22,13 +22,10 @@ use loadline_experiment::wire::{
 };
 use loadline_experiment::{AUTO_CPU, Experiment, NO_CPU_LIMIT, ValueWithOrigin};
 use loadline_load::{LoadSpec, LoadTarget};
-use loadline_protocol::RunRefusal;
 
-use crate::called;
-use crate::error::{Error, FailureKind};
-use crate::grpc;
-use crate::images;
-use crate::load_flags::report_bodiless;
+use crate::error::Error;
+use crate::load_flags::{report_bodiless, set_if_given};
+use crate::{called, grpc, images};
 
 pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{
@@ -70,7 +67,7 @@ pub fn load_experiment_with(
     if search.is_none() && (flags.cpu == [AUTO_CPU] || flags.start_cpu.as_deref() == Some(AUTO_CPU))
     {
         let problem = "--cpu auto and --start-cpu auto choose the CPU, and only `size` does that";
-        return Err(Error::new(FailureKind::Usage, problem)
+        return Err(Error::usage(problem)
             .with_hint("give a CPU limit, e.g. --cpu 500m, or several: --cpu 500m,1"));
     }
     let here = called::working_directory()?;
@@ -113,10 +110,10 @@ pub fn load_experiment_with(
 
 /// Takes what a compose file and a manifest say; what of the manifest is not taken is said.
 fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
-    let refused =
-        |refusal: RunRefusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint);
-    let composed = file.settle_compose(base).map_err(refused)?;
-    let left_out = file.settle_manifest(base).map_err(refused)?;
+    let composed = file.settle_compose(base);
+    let composed = composed.map_err(Error::from_wrong_input)?;
+    let left_out = file.settle_manifest(base);
+    let left_out = left_out.map_err(Error::from_wrong_input)?;
     for what in left_out.iter().flatten() {
         say!("not taken from the manifest: {what}");
     }
@@ -181,10 +178,8 @@ impl LoadedExperiment {
 }
 
 fn file_text(file: &ExperimentFile) -> Result<String, Error> {
-    file.to_toml().map_err(|e| {
-        let problem = format!("the experiment cannot be written: {e}");
-        Error::new(FailureKind::Internal, problem)
-    })
+    let problem = |e| Error::internal(format!("the experiment cannot be written: {e}"));
+    file.to_toml().map_err(problem)
 }
 
 fn finish_loading(
@@ -200,7 +195,7 @@ fn finish_loading(
     let text = file_text(&file)?;
     if text.len() > ExperimentFile::LARGEST {
         let problem = "the experiment with its load profile is larger than 1 MiB";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(
+        return Err(Error::usage(problem).with_hint(
             "use a profile with fewer, longer intervals: loadline profile --interval 60",
         ));
     }
@@ -216,15 +211,14 @@ fn finish_loading(
 fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
     let need = |value: &Option<String>, flag: &str, example: &str| {
         value.clone().ok_or_else(|| {
-            Error::new(FailureKind::Usage, format!("{flag} is missing, and no experiment file was given"))
+            Error::usage(format!("{flag} is missing, and no experiment file was given"))
                 .with_hint(format!("for example: {flag} {example}"))
                 .with_hint("loadline size --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
         })
     };
     let is_named = flags.image.is_some() || flags.compose.is_some() || flags.cluster.from.is_some();
     if flags.command.is_empty() && !is_named {
-        return Err(Error::new(
-            FailureKind::Usage,
+        return Err(Error::usage(
             "the application's command is missing, and no experiment file was given",
         )
         .with_hint("put it last, after --, as you would start it: -- java -jar app.jar")
@@ -245,7 +239,14 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .slo
         .clone()
         .or_else(|| flags.job.then(|| JOB_SLO.to_owned()));
-    Ok(ExperimentFile {
+    let slo = need(&slo, "--slo", "'p99<50ms,errors<0.1%'")?;
+    let slo = ValueWithOrigin::from_flag("--slo", slo);
+    Ok(plain_file(slo, flags.command.clone()))
+}
+
+/// An experiment that says no more than its SLO and its command.
+pub fn plain_file(slo: ValueWithOrigin<String>, command: Vec<String>) -> ExperimentFile {
+    ExperimentFile {
         compose: None,
         manifest: None,
         kubernetes: None,
@@ -253,8 +254,11 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         outage: Vec::new(),
         question: None,
         analysis: None,
-        slo: ValueWithOrigin::from_flag("--slo", need(&slo, "--slo", "'p99<50ms,errors<0.1%'")?),
-        app: app_table(flags),
+        slo,
+        app: AppTable {
+            command,
+            ..AppTable::default()
+        },
         load: LoadSpec::default(),
         metrics: None,
         limits: LimitsTable::default(),
@@ -263,13 +267,6 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         cache: CacheTable::default(),
         factor: Vec::new(),
         configuration: Vec::new(),
-    })
-}
-
-pub fn app_table(flags: &ExperimentFlags) -> AppTable {
-    AppTable {
-        command: flags.command.clone(),
-        ..AppTable::default()
     }
 }
 
@@ -290,43 +287,32 @@ fn overlay(
             any = true;
         }
     };
-    set(
-        &mut file.app.start_deadline,
-        "--start-deadline",
-        &flags.start_deadline,
-    );
+    let (app, of) = (&mut file.app, &mut file.search);
+    let deadline = &flags.start_deadline;
+    set(&mut app.start_deadline, "--start-deadline", deadline);
     set(&mut file.limits.start_cpu, "--start-cpu", &flags.start_cpu);
-    set(&mut file.app.user, "--user", &flags.user);
-    set(&mut file.app.network, "--network", &flags.network);
-    set(&mut file.app.image, "--image", &flags.image);
-    set(&mut file.app.version, "--app-version", &flags.app_version);
-    set(&mut file.app.engine, "--engine", &flags.engine);
+    set(&mut app.user, "--user", &flags.user);
+    set(&mut app.network, "--network", &flags.network);
+    set(&mut app.image, "--image", &flags.image);
+    set(&mut app.version, "--app-version", &flags.app_version);
+    set(&mut app.engine, "--engine", &flags.engine);
     if flags.image.is_some() || flags.compose.is_some() {
         // The file's command belongs to another application.
-        file.app.command.clear();
+        app.command.clear();
     }
     if let Some(search) = search {
-        set(
-            &mut file.search.min_memory,
-            "--min-memory",
-            &search.min_memory,
-        );
-        set(
-            &mut file.search.max_memory,
-            "--max-memory",
-            &search.max_memory,
-        );
-        set(&mut file.search.question, "--question", &search.question);
-        set(&mut file.search.soak, "--soak", &search.soak);
-        set(&mut file.search.step, "--step", &search.step);
-        set(&mut file.search.margin, "--margin", &search.margin);
-        set(&mut file.search.heap, "--heap", &search.heap);
-        let policy = &search.cpu_policy;
-        set(&mut file.search.cpu_policy, "--cpu-policy", policy);
-        set(&mut file.search.region, "--region", &search.region);
-        set(&mut file.search.headroom, "--headroom", &search.headroom);
-        set(&mut file.search.replicas, "--replicas", &search.replicas);
-        set(&mut file.search.budget, "--budget", &search.budget);
+        set(&mut of.min_memory, "--min-memory", &search.min_memory);
+        set(&mut of.max_memory, "--max-memory", &search.max_memory);
+        set(&mut of.question, "--question", &search.question);
+        set(&mut of.soak, "--soak", &search.soak);
+        set(&mut of.step, "--step", &search.step);
+        set(&mut of.margin, "--margin", &search.margin);
+        set(&mut of.heap, "--heap", &search.heap);
+        set(&mut of.cpu_policy, "--cpu-policy", &search.cpu_policy);
+        set(&mut of.region, "--region", &search.region);
+        set(&mut of.headroom, "--headroom", &search.headroom);
+        set(&mut of.replicas, "--replicas", &search.replicas);
+        set(&mut of.budget, "--budget", &search.budget);
     }
     any |= flags.cluster.overlay(file)?;
     any |= overlay_compose(file, flags);
@@ -345,9 +331,7 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
     };
     if program.ends_with(".jar") {
         let refusal = format!("{program} is a jar, which cannot be executed");
-        return Err(
-            Error::new(FailureKind::Usage, refusal).with_hint(format!("-- java -jar {program}"))
-        );
+        return Err(Error::usage(refusal).with_hint(format!("-- java -jar {program}")));
     }
     if !is_job && build_tool(command).is_some() {
         say!(
@@ -360,20 +344,17 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
 /// Lays the load's flags over it; files that they name are relative to where loadline is called.
 fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
     let before = file.load.clone();
-    if flags.url.is_some() {
-        file.load.url.clone_from(&flags.url);
-    }
-    if let Some(command) = &flags.load {
-        file.load.command.clone_from(&command.0);
-    }
-    if flags.peak.is_some() {
-        file.load.peak = flags.peak;
-    }
-    if let Some(command) = &flags.drive {
-        file.load.drive.clone_from(&command.0);
-    }
-    if let Some(command) = &flags.backlog {
-        file.load.backlog.clone_from(&command.0);
+    let load = &mut file.load;
+    set_if_given(&mut load.url, &flags.url);
+    set_if_given(&mut load.peak, &flags.peak);
+    for (key, flag) in [
+        (&mut load.command, &flags.load),
+        (&mut load.drive, &flags.drive),
+        (&mut load.backlog, &flags.backlog),
+    ] {
+        if let Some(command) = flag {
+            key.clone_from(&command.0);
+        }
     }
     flags.load_flags.overlay(&mut file.load);
     let here = called::working_directory()?;
@@ -433,9 +414,7 @@ fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool 
 }
 
 fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    if flags.ready.is_some() {
-        file.app.ready.clone_from(&flags.ready);
-    }
+    set_if_given(&mut file.app.ready, &flags.ready);
     if flags.accept_noise {
         file.run.accept_noise = Some(true);
     }
@@ -444,33 +423,24 @@ fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 
 fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     let confirm = search.confirm.or(search.fast.then_some(1));
-    if let Some(confirm) = confirm {
-        file.search.confirm = Some(ValueWithOrigin::from_flag("--confirm", confirm));
-    }
-    if let Some(prove) = search.prove {
-        file.search.prove = Some(prove);
-    }
-    if let Some(compare) = search.compare {
-        file.search.compare = Some(ValueWithOrigin::from_flag("--compare", compare));
-    }
-    if let Some(spare) = search.spare {
-        file.search.spare = Some(spare);
-    }
-    if let Some(node) = search.node {
-        file.search.node = Some(ValueWithOrigin::from_flag("--node", node));
-    }
+    let mut any = !search.sizes.is_empty();
+    let mut set = |key: &mut Option<ValueWithOrigin<u32>>, name, flag: Option<u32>| {
+        any |= flag.is_some();
+        set_if_given(
+            key,
+            &flag.map(|value| ValueWithOrigin::from_flag(name, value)),
+        );
+    };
+    set(&mut file.search.confirm, "--confirm", confirm);
+    set(&mut file.search.compare, "--compare", search.compare);
+    set(&mut file.search.node, "--node", search.node);
+    set_if_given(&mut file.search.prove, &search.prove);
+    set_if_given(&mut file.search.spare, &search.spare);
     if !search.sizes.is_empty() {
-        let sizes = search.sizes.iter().cloned();
-        file.search.sizes = sizes
-            .map(|size| ValueWithOrigin::from_flag("--sizes", size))
-            .collect();
+        let size = |size: &String| ValueWithOrigin::from_flag("--sizes", size.clone());
+        file.search.sizes = search.sizes.iter().map(size).collect();
     }
-    confirm.is_some()
-        || search.prove.is_some()
-        || search.compare.is_some()
-        || search.spare.is_some()
-        || search.node.is_some()
-        || !search.sizes.is_empty()
+    any || search.prove.is_some() || search.spare.is_some()
 }
 
 /// The built-in prices by name, or the text of the user's own list: the experiment stores the
@@ -484,11 +454,7 @@ fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<boo
     file.search.price_list = None;
     if is_file {
         let text = fs::read_to_string(path).map_err(|e| {
-            Error::new(
-                FailureKind::Usage,
-                format!("cannot read the price list {prices}: {e}"),
-            )
-            .with_hint(format!(
+            Error::usage(format!("cannot read the price list {prices}: {e}")).with_hint(format!(
                 "built-in offers: {}",
                 loadline_analysis::offer::offer_names()
             ))

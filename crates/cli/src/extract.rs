@@ -17,17 +17,16 @@ const LAUNCHERS: &str = "-Dloader.";
 /// The command that starts the extracted application, extracted into `to`, or next to its jar.
 /// Relative paths start here. Errors: With the problem of the command or its jar.
 pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
-    let usage = |what: String| Error::new(FailureKind::Usage, what);
     let at = command.iter().position(|word| word == "-jar");
     let Some((at, jar)) = at.and_then(|at| Some((at + 1, command.get(at + 1)?))) else {
         return Err(
-            usage("--extract: the command has no -jar".to_owned()).with_hint(
+            Error::usage("--extract: the command has no -jar").with_hint(
                 "give the application's command, even if a file has it: -- java -jar app.jar",
             ),
         );
     };
     if let Some(option) = command[..at].iter().find(|w| w.starts_with(LAUNCHERS)) {
-        return Err(usage(format!(
+        return Err(Error::usage(format!(
             "--extract: {option} is for Spring Boot's launcher, which an extracted application does not use"
         ))
         .with_hint("put the files it names on the class path yourself and measure that"));

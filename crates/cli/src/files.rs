@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use loadline_files::{FileKind, PathRefusal};
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::say::print_data;
 
 pub fn is_standard(path: &Path) -> bool {
@@ -30,7 +30,7 @@ pub fn other_kind(path: &Path, wanted: &str) -> Option<Error> {
 
 pub fn refuse_kind(path: &Path, kind: FileKind, wanted: &str) -> Error {
     let problem = format!("{} is {}, not {wanted}", path.display(), kind.name);
-    Error::new(FailureKind::Usage, problem).with_hint(kind.next_step(path))
+    Error::usage(problem).with_hint(kind.next_step(path))
 }
 
 pub fn read(path: &Path) -> std::io::Result<String> {
@@ -59,7 +59,7 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let packed = packer.write_all(bytes);
     let packed = packed
         .and_then(|()| packer.finish())
-        .map_err(|e| Error::new(FailureKind::Internal, e))?;
+        .map_err(Error::internal)?;
     loadline_files::write(path, &packed).map_err(|e| cannot_write(&e))
 }
 
@@ -69,10 +69,9 @@ fn no_directory(path: &Path) -> Result<(), Error> {
     }
     let what = format!("cannot write {}: it is a directory", path.display());
     let inside = path.join("FILE");
-    Err(Error::new(FailureKind::Environment, what)
-        .with_hint(format!("name a file in it: -o {}", inside.display())))
+    Err(Error::environment(what).with_hint(format!("name a file in it: -o {}", inside.display())))
 }
 
 pub fn cannot_write(refused: &PathRefusal) -> Error {
-    Error::new(FailureKind::Environment, format!("cannot write {refused}")).with_hint(&refused.hint)
+    Error::environment(format!("cannot write {refused}")).with_hint(&refused.hint)
 }

@@ -96,20 +96,16 @@ fn encode_message(schema: &DescriptorPool, path: &str, json: &str) -> Result<Vec
 }
 
 fn find_method(schema: &DescriptorPool, path: &str) -> Result<MethodDescriptor, String> {
-    let mut methods = schema
-        .services()
-        .flat_map(|service| service.methods().collect::<Vec<_>>());
+    let methods = || {
+        let services = schema.services();
+        services.flat_map(|service| service.methods().collect::<Vec<_>>())
+    };
     let name = |method: &MethodDescriptor| {
         format!("/{}/{}", method.parent_service().full_name(), method.name())
     };
-    let Some(method) = methods.find(|method| name(method) == path) else {
-        let known = schema
-            .services()
-            .flat_map(|service| service.methods().collect::<Vec<_>>());
-        let known: Vec<_> = known
-            .filter(|m| !m.is_client_streaming())
-            .map(|m| name(&m))
-            .collect();
+    let Some(method) = methods().find(|method| name(method) == path) else {
+        let known = methods().filter(|m| !m.is_client_streaming());
+        let known: Vec<_> = known.map(|m| name(&m)).collect();
         return Err(format!(
             "it has no method {path}; write one as the path of the URL: {}",
             known.join(", ")

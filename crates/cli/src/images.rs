@@ -9,7 +9,7 @@ use loadline_protocol::{ContainerEngine, EngineKind};
 use loadline_trial::oci;
 use loadline_trial::oci::image::ImageNotFound;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 /// `registry:5000/team/orders:1.4` is `orders`.
 pub fn short_name(reference: &str) -> String {
@@ -27,8 +27,7 @@ pub fn found_in_cluster(experiment: &mut Experiment, host: &KubernetesHost) -> R
 }
 
 pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
-    let refused =
-        |problem: &str, hint: &str| Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
+    let refused = |problem: &str, hint: &str| Err(Error::usage(problem).with_hint(hint));
     let Some(image) = &experiment.app.image else {
         let problem = "--kubernetes: a cluster runs images, not commands of this machine";
         return refused(
@@ -55,9 +54,7 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     }
     let found = experiment.find_images();
     found.map_err(|error| match error {
-        ImageNotFound::Wrong(refusal) => {
-            Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint)
-        }
+        ImageNotFound::Wrong(refusal) => Error::from_wrong_input(refusal),
         ImageNotFound::Here(refusal) => Error::from_refusal(&refusal),
     })?;
     let mut said = Vec::new();

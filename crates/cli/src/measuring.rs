@@ -17,28 +17,26 @@ use loadline_experiment::{Experiment, Slots};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand, check_context};
 use loadline_report::format;
-use loadline_runner::commit;
 use loadline_runner::consumer::end_on_out_of_memory;
 use loadline_runner::ground::{explain_change, fingerprint};
 use loadline_runner::heaps::check_heaps;
 use loadline_runner::host::TrialHost;
 use loadline_runner::lock::MachineLock;
 use loadline_runner::runner::{Measurement, RunError, SearchRunner};
-use loadline_runner::searches;
 use loadline_runner::store::{NewResult, ResultKind, ResultRow, ResultStatus, Store};
+use loadline_runner::{commit, searches};
 use loadline_trial::jvm_words;
 use loadline_trial::oci::image::EngineImage;
 
-use crate::called;
 use crate::called::called_words;
 use crate::enough::refuse_missing_cpus;
-use crate::error::{Error, FailureKind, run_refused};
+use crate::error::{Error, run_refused};
 use crate::experiment::LoadedExperiment;
-use crate::images;
 use crate::notify::Webhook;
 use crate::output::RESULT;
 use crate::signals::Signals;
 use crate::ui::ProgressDisplay;
+use crate::{called, images};
 
 pub use account::{account, sudo_caller};
 use here::{enter_namespace, lock_machine, prepare_engine_apart, prepare_host, try_machine};
@@ -103,7 +101,7 @@ pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Erro
     let mut missing = None;
     for image in experiment.images() {
         let is_local = EngineImage::is_local(&image.reference, image.engine)
-            .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
+            .map_err(Error::from_wrong_input)?;
         missing = missing.or((!is_local).then(|| image.reference.clone()));
     }
     let Some(reference) = missing else {
@@ -131,8 +129,7 @@ fn check_heap_options(
         return Ok(());
     }
     let bases = searches::bases(experiment);
-    let checked = check_heaps(experiment, &bases, jdks, places)
-        .map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+    let checked = check_heaps(experiment, &bases, jdks, places).map_err(Error::from_wrong_input)?;
     if let Some(note) = checked {
         talk!("{note}");
     }
@@ -168,75 +165,44 @@ impl MeasuringSession {
         check_state_directory(flags.state.as_deref())?;
         let (jdks, places) = find_java();
         let version = version(&given);
-        if given.experiment.cluster.is_some() {
-            let java = (jdks, places);
-            return Self::begin_in_cluster(given, kind, flags, java, (webhook, version));
-        }
-        images::find_images(&mut given.experiment)?;
-        if kind == ResultKind::Size {
-            refuse_missing_cpus(&given.experiment)?;
-        }
-        end_on_out_of_memory(&mut given.experiment, &jdks, &places);
-        preflight(&given.experiment, &jdks, &places)?;
-        if kind == ResultKind::Size {
-            check_heap_options(&given.experiment, &jdks, &places)?;
-        }
-        if let Some(host) = prepare_engine_apart(&given.experiment)? {
-            let signals = Signals::watch_signals()?;
-            let held = MeasuringSetup {
-                lock: Some(lock_machine(flags.wait, &signals)?),
-                store: open_store(flags.state.as_deref())?,
-                signals,
-                webhook,
-                host,
-                java: (jdks, places),
-                version,
-            };
-            return held.begin_measuring(given, kind, flags);
-        }
-        // Nothing is stored before it can run; but in the namespace that others than root enter,
-        // root's files and those of others look alike, so theirs is opened before.
-        let is_root = rustix::process::geteuid().is_root();
-        let state = || open_store(flags.state.as_deref());
-        let early = (!is_root).then(state).transpose()?;
-        enter_namespace()?;
-        let signals = Signals::watch_signals()?;
-        let lock = lock_machine(flags.wait, &signals)?;
-        let store = early.map_or_else(state, Ok)?;
-        let host = prepare_host(&store, &given.experiment)?;
-        try_machine(&host)?;
-        let held = MeasuringSetup {
-            store,
-            signals,
-            webhook,
-            host: Box::new(host),
-            java: (jdks, places),
-            lock: Some(lock),
-            version,
+        let place = prepare_place(&mut given.experiment, kind, flags, (&jdks, &places))?;
+        let mut machine = machine_with_jdks(place.host.host_machine(), &given.experiment, &jdks);
+        // The trial that needs an unreadable file reports it.
+        let ground = fingerprint(&given.experiment, &machine).ok();
+        // Trials depend on files; the version's name is no part of the ground.
+        machine.version = version;
+        let new = NewResult {
+            kind,
+            title: given.title,
+            experiment: given.text,
+            directory: given.experiment.app.directory.clone(),
+            command: loadline_report::redact::redact_command(&called_words()),
+            machine,
         };
-        held.begin_measuring(given, kind, flags)
-    }
-
-    fn begin_in_cluster(
-        mut given: LoadedExperiment,
-        kind: ResultKind,
-        flags: &MeasureFlags,
-        java: (DetectedJdks, JdkPlaces),
-        (webhook, version): (Option<Webhook>, Option<ApplicationVersion>),
-    ) -> Result<Self, Error> {
-        let signals = Signals::watch_signals()?;
-        let host = prepare_cluster(&mut given.experiment)?;
-        preflight(&given.experiment, &java.0, &java.1)?;
-        let held = MeasuringSetup {
-            store: open_store(flags.state.as_deref())?,
-            signals,
+        let result = place.store.create_result(&new)?;
+        if let Some(ground) = &ground {
+            place.store.set_ground(&result, ground)?;
+        }
+        detail!(
+            "result {result} in {}; raw events of each trial in {}",
+            place.store.state_directory().display(),
+            place.store.trial_log_path("TRIAL").display()
+        );
+        Ok(Self {
+            store: place.store,
+            result,
+            kind,
+            reuse: ground.filter(|_| flags.reuse),
+            retries: false,
+            ends_at: end_of_budget(&given.experiment, kind, place.host.as_ref()),
+            experiment: given.experiment,
+            signals: place.signals,
             webhook,
-            host,
-            java,
-            lock: None,
-            version,
-        };
-        held.begin_measuring(given, kind, flags)
+            host: place.host,
+            jdks,
+            places,
+            _lock: place.lock,
+        })
     }
 
     pub fn resume_result(
@@ -288,7 +254,7 @@ impl MeasuringSession {
         let begun = store.ground_fingerprint(&row.id)?;
         if let Some(why) = explain_change((&row.machine, &now), begun.as_deref(), ground.as_deref())
         {
-            return Err(Error::new(FailureKind::Environment, why)
+            return Err(Error::environment(why)
                 .with_hint("start a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
         }
         store.set_status(&row.id, ResultStatus::Running, None)?;
@@ -379,63 +345,65 @@ impl MeasuringSession {
     }
 }
 
-struct MeasuringSetup {
+struct MeasuringPlace {
     store: Store,
     signals: Signals,
-    webhook: Option<Webhook>,
     host: Box<dyn TrialHost>,
-    java: (DetectedJdks, JdkPlaces),
     lock: Option<MachineLock>,
-    version: Option<ApplicationVersion>,
 }
 
-impl MeasuringSetup {
-    fn begin_measuring(
-        self,
-        given: LoadedExperiment,
-        kind: ResultKind,
-        flags: &MeasureFlags,
-    ) -> Result<MeasuringSession, Error> {
-        let mut machine =
-            machine_with_jdks(self.host.host_machine(), &given.experiment, &self.java.0);
-        // The trial that needs an unreadable file reports it.
-        let ground = fingerprint(&given.experiment, &machine).ok();
-        // Trials depend on files; the version's name is no part of the ground.
-        machine.version = self.version;
-        let new = NewResult {
-            kind,
-            title: given.title,
-            experiment: given.text,
-            directory: given.experiment.app.directory.clone(),
-            command: loadline_report::redact::redact_command(&called_words()),
-            machine,
-        };
-        let result = self.store.create_result(&new)?;
-        if let Some(ground) = &ground {
-            self.store.set_ground(&result, ground)?;
-        }
-        detail!(
-            "result {result} in {}; raw events of each trial in {}",
-            self.store.state_directory().display(),
-            self.store.trial_log_path("TRIAL").display()
-        );
-        let ends_at = end_of_budget(&given.experiment, kind, self.host.as_ref());
-        Ok(MeasuringSession {
-            store: self.store,
-            result,
-            experiment: given.experiment,
-            kind,
-            reuse: ground.filter(|_| flags.reuse),
-            retries: false,
-            ends_at,
-            signals: self.signals,
-            webhook: self.webhook,
-            host: self.host,
-            jdks: self.java.0,
-            places: self.java.1,
-            _lock: self.lock,
-        })
+fn prepare_place(
+    experiment: &mut Experiment,
+    kind: ResultKind,
+    flags: &MeasureFlags,
+    (jdks, places): (&DetectedJdks, &JdkPlaces),
+) -> Result<MeasuringPlace, Error> {
+    let state = || open_store(flags.state.as_deref());
+    if experiment.cluster.is_some() {
+        let signals = Signals::watch_signals()?;
+        let host = prepare_cluster(experiment)?;
+        preflight(experiment, jdks, places)?;
+        return Ok(MeasuringPlace {
+            store: state()?,
+            signals,
+            host,
+            lock: None,
+        });
     }
+    images::find_images(experiment)?;
+    if kind == ResultKind::Size {
+        refuse_missing_cpus(experiment)?;
+    }
+    end_on_out_of_memory(experiment, jdks, places);
+    preflight(experiment, jdks, places)?;
+    if kind == ResultKind::Size {
+        check_heap_options(experiment, jdks, places)?;
+    }
+    let apart = prepare_engine_apart(experiment)?;
+    // Nothing is stored before it can run; but in the namespace that others than root enter,
+    // root's files and those of others look alike, so theirs is opened before.
+    let is_early = apart.is_none() && !rustix::process::geteuid().is_root();
+    let early = is_early.then(state).transpose()?;
+    if apart.is_none() {
+        enter_namespace()?;
+    }
+    let signals = Signals::watch_signals()?;
+    let lock = Some(lock_machine(flags.wait, &signals)?);
+    let store = early.map_or_else(state, Ok)?;
+    let host = match apart {
+        Some(host) => host,
+        None => {
+            let host = prepare_host(&store, experiment)?;
+            try_machine(&host)?;
+            Box::new(host)
+        }
+    };
+    Ok(MeasuringPlace {
+        store,
+        signals,
+        host,
+        lock,
+    })
 }
 
 /// Its budget counts from when the machine is free; `resume` gets as much again.
@@ -470,15 +438,15 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
     let wanted = experiment
         .cluster
         .clone()
-        .ok_or_else(|| Error::new(FailureKind::Internal, "the experiment names no cluster"))?;
+        .ok_or_else(|| Error::internal("the experiment names no cluster"))?;
     if wanted.slots == Slots::Auto && wanted.share_nodes.get() > 1 {
         let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint("set a number: --slots 6"));
+        return Err(Error::usage(problem).with_hint("set a number: --slots 6"));
     }
     if wanted.slots == Slots::Auto && wanted.generators.is_some() {
         let problem =
             "--slots auto and --generators: auto would count the nodes of the generators, too";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint("set a number: --slots 6"));
+        return Err(Error::usage(problem).with_hint("set a number: --slots 6"));
     }
     let largest = searches::largest_trial_size(experiment);
     let load = searches::load_memory(experiment);

@@ -12,7 +12,7 @@ use loadline_report::text::one_line;
 use loadline_runner::store::{ResultRow, Store};
 use serde::Serialize;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::result::stored_view;
 use crate::say::one_line_json;
 
@@ -44,8 +44,8 @@ impl Webhook {
     /// Errors: What it names cannot be read, or is no address.
     pub fn new(text: &str) -> Result<Self, Error> {
         let url = address(text)?;
-        let agent = agent("--notify", &url, &Trust::default(), TIMEOUT)
-            .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
+        let agent =
+            agent("--notify", &url, &Trust::default(), TIMEOUT).map_err(Error::from_wrong_input)?;
         Ok(Self { agent, url })
     }
 
@@ -67,10 +67,9 @@ impl Webhook {
                 Err(error) => why = error.to_string(),
             }
         }
-        Err(Error::new(
-            FailureKind::Environment,
-            format!("the webhook was not reached ({TRIES} tries): {why}"),
-        ))
+        Err(Error::environment(format!(
+            "the webhook was not reached ({TRIES} tries): {why}"
+        )))
     }
 }
 

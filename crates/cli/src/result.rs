@@ -20,7 +20,7 @@ use loadline_sizing::hotspot::node::ARENAS;
 use loadline_sizing::options::words;
 use loadline_sizing::{JvmOptionSet, OptionOrigin};
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::files;
 use crate::measuring::{experiment_of, open_store_to_read};
 use crate::ui::next::next_command as next;
@@ -80,7 +80,7 @@ pub fn of_store(id: &str) -> Result<(), Error> {
         return Ok(());
     }
     let what = format!("{id} is a file; trials can only be added to results of this machine");
-    Err(Error::new(FailureKind::Usage, what)
+    Err(Error::usage(what)
         .with_hint("give an id from `loadline list`; `loadline show FILE` reads a file"))
 }
 
@@ -91,20 +91,15 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
         return Ok((read_export(path)?, None));
     }
     if !is_last && path.is_dir() {
-        return Err(Error::new(
-            FailureKind::Usage,
-            format!("{} is a directory, not a result", path.display()),
+        return Err(Error::usage(format!("{} is a directory, not a result", path.display()),
         )
         .with_hint(
             "name a file written by `loadline export`, or a directory of results with --state DIR",
         ));
     }
     if is_file_name(id) {
-        return Err(Error::new(
-            FailureKind::Usage,
-            format!("there is no file {}", path.display()),
-        )
-        .with_hint("`loadline export RESULT -o result.json` writes one"));
+        return Err(Error::usage(format!("there is no file {}", path.display()))
+            .with_hint("`loadline export RESULT -o result.json` writes one"));
     }
     let store = open_store_to_read(state)?;
     let row = store.result_by_prefix(id)?;
@@ -113,16 +108,12 @@ fn find_view(id: &str, state: Option<&Path>) -> Result<(ResultView, Option<Resul
 
 fn damaged(path: &Path, how: &str) -> Error {
     let what = format!("{} is {how}", files::display_name(path));
-    Error::new(FailureKind::Usage, what)
-        .with_hint("export it again: loadline export RESULT -o result.json.gz")
+    Error::usage(what).with_hint("export it again: loadline export RESULT -o result.json.gz")
 }
 
 fn read_export(path: &Path) -> Result<ResultView, Error> {
     let unreadable = |e: std::io::Error| {
-        Error::new(
-            FailureKind::Environment,
-            format!("cannot read {}: {e}", files::display_name(path)),
-        )
+        Error::environment(format!("cannot read {}: {e}", files::display_name(path)))
     };
     let input: Box<dyn Read> = match files::is_standard(path) {
         true => Box::new(std::io::stdin()),
@@ -157,11 +148,7 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
         if what.contains("EOF while parsing") && !text.trim().is_empty() {
             return damaged(path, "cut off: its end is missing");
         }
-        Error::new(
-            FailureKind::Usage,
-            format!("{}: {what}", files::display_name(path)),
-        )
-        .with_hint_if(e.read_hint())
+        Error::usage(format!("{}: {what}", files::display_name(path))).with_hint_if(e.read_hint())
     })?;
     // Older versions wrote the load in words only; the experiment has the rate.
     if view.load.rate_per_second.is_none()
@@ -227,10 +214,7 @@ pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoA
     let stored = row.outcome.as_deref();
     let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
     let read = read.map_err(|e| {
-        Error::new(
-            FailureKind::Environment,
-            format!("the stored recommendation cannot be read: {e}"),
-        )
+        Error::environment(format!("the stored recommendation cannot be read: {e}"))
     })?;
     Ok(match read {
         Some(Conclusion::Answer(answer)) => (Some(*answer), NoAnswer::default()),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loadline_report::text::harmless;
 use serde::Serialize;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 macro_rules! say {
     ($($what:tt)*) => {
@@ -92,17 +92,16 @@ pub fn write_stdout(text: &str) -> Result<(), Error> {
         })
         .and_then(|()| out.flush());
     match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::new(
-            FailureKind::Environment,
-            format!("cannot write to standard output: {e}"),
-        )
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::environment(format!(
+            "cannot write to standard output: {e}"
+        ))
         .with_hint("write to a disk with free space: loadline ... > FILE")),
         _ => Ok(()),
     }
 }
 
 pub fn one_line_json(form: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(form).map_err(|e| Error::new(FailureKind::Internal, e))
+    serde_json::to_string(form).map_err(Error::internal)
 }
 
 pub fn schema_of<T: schemars::JsonSchema>() -> String {

@@ -40,7 +40,7 @@ impl Signals {
             })
             .map_err(|e| {
                 let problem = format!("cannot watch for signals: {e}");
-                Error::new(FailureKind::Environment, problem).with_hint(
+                Error::environment(problem).with_hint(
                     "it takes a thread and a pipe: look at ulimit -u, ulimit -n and pids.max",
                 )
             })?;

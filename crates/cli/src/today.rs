@@ -8,7 +8,7 @@ use clap::Args;
 use loadline_experiment::shipped;
 use loadline_report::{CurrentLimits, ResultView};
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 /// Flags of commands that show an answer.
 #[derive(Args, Debug, Default, Clone)]
@@ -29,15 +29,14 @@ impl TodayFlags {
             None => self.today,
             Some(path) => {
                 let (cpu, memory) = shipped::container_size(path).map_err(|refusal| {
-                    Error::new(FailureKind::Usage, &refusal)
-                        .with_hint("or give it as: --today 2/4Gi")
+                    Error::usage(&refusal).with_hint("or give it as: --today 2/4Gi")
                 })?;
                 Some(CurrentLimits { cpu, memory })
             }
         };
         if view.today.is_some() && view.recommendation.is_none() {
             let what = "the result has no answer to compare today's size with";
-            return Err(Error::new(FailureKind::Usage, what).with_hint(
+            return Err(Error::usage(what).with_hint(
                 "leave --today and --manifest out, or name a result of `loadline size`",
             ));
         }

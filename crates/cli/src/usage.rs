@@ -13,7 +13,7 @@ use strsim::damerau_levenshtein;
 
 use crate::CommandLine;
 use crate::called::called_words;
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 const STANDS_LAST: &str = "put the application's command last, after --: -- java -jar app.jar; name an image with --image";
 
@@ -84,7 +84,7 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     hints.push(format!("run `loadline{whole} --help` for all options"));
     // The expected value follows the given one.
     let (said, next) = split_refusal(&said);
-    let error = Error::new(FailureKind::Usage, said).with_hint_if(next);
+    let error = Error::usage(said).with_hint_if(next);
     hints.into_iter().fold(error, Error::with_hint)
 }
 
@@ -98,7 +98,7 @@ pub fn measuring_refused(system: &str, found: &ArgMatches) -> Option<Error> {
     }
     let what = format!("`loadline {name}` measures only on Linux; this is {system}");
     let hint = "run loadline's image in the virtual machine of podman or docker (docs/guides/images.md), or measure in a cluster: --kubernetes";
-    Some(Error::new(FailureKind::Environment, what).with_hint(hint))
+    Some(Error::environment(what).with_hint(hint))
 }
 
 /// Flags that take one value and were given several: clap takes the last without a word.
@@ -139,7 +139,7 @@ fn negative_value(refusal: &clap::Error, words: &[String]) -> Option<Error> {
         .find(|(flag, word)| flag.starts_with("--") && is_number(word).is_some())?;
     let positive = is_number(word)?;
     let problem = format!("{flag}: {word} is negative");
-    Some(Error::new(FailureKind::Usage, problem).with_hint(format!("{flag} {positive}")))
+    Some(Error::usage(problem).with_hint(format!("{flag} {positive}")))
 }
 
 fn called_command(words: &[String]) -> Option<String> {
@@ -297,19 +297,15 @@ fn is_near(given: &str, name: &str) -> bool {
 }
 
 fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
+    let first = |kind| context_texts(refusal, kind).into_iter().next();
     if refusal.kind() == Kind::InvalidValue {
-        let value = context_texts(refusal, ContextKind::InvalidValue)
-            .into_iter()
-            .next();
-        return (value == Some("helm")).then_some(
+        return (first(ContextKind::InvalidValue) == Some("helm")).then_some(
             "for the values of your chart: loadline emit --values values.yaml --to DIR",
         );
     }
     if refusal.kind() == Kind::InvalidSubcommand {
-        let value = context_texts(refusal, ContextKind::InvalidSubcommand)
-            .into_iter()
-            .next();
-        return (value == Some("version")).then_some("loadline --version");
+        let name = first(ContextKind::InvalidSubcommand);
+        return (name == Some("version")).then_some("loadline --version");
     }
     if refusal.kind() != Kind::UnknownArgument {
         return None;
@@ -317,10 +313,7 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
     if command.is_none() {
         return Some("flags follow the command: loadline size --slo 'p99<250ms' ...");
     }
-    let given = context_texts(refusal, ContextKind::InvalidArg)
-        .into_iter()
-        .next()?;
-    match (command?, given) {
+    match (command?, first(ContextKind::InvalidArg)?) {
         ("size", "--memory") => Some(
             "`size` finds the memory, --max-memory bounds it; to test one size: loadline run --memory 512Mi --repeats 20",
         ),

@@ -21,12 +21,11 @@ use loadline_trial::pod::ImageReading;
 use crate::cluster::{NamespaceAccess, remove_job};
 use crate::gate::RequestGate;
 use crate::labels::{APPLICATION, FILLS, MakerIdentity};
-use crate::manifest;
 use crate::nodes::PodPlacement;
 use crate::refused::parse_json_value;
 use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
 use crate::workload::WorkloadTemplate;
-use crate::{refused, standing, sweep};
+use crate::{manifest, refused, standing, sweep};
 
 /// A look takes two seconds once its images are there.
 const TAKES: Duration = Duration::from_secs(120);

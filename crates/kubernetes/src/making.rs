@@ -15,11 +15,10 @@ use serde_json::{Value, json};
 use crate::cluster::NamespaceAccess;
 use crate::gate::RequestGate;
 use crate::look::NodeInspector;
-use crate::manifest;
 use crate::nodes::PodPlacement;
-use crate::refused;
 use crate::refused::{no_image, parse_json_value};
 use crate::watched::PodHalt;
+use crate::{manifest, refused};
 
 /// A Secret holds 1 MiB.
 const LARGEST_ORDER: usize = 1 << 20;

@@ -32,10 +32,9 @@ use crate::labels::{APPLICATION, OWN};
 use crate::log_lines::bounded_lines;
 use crate::look::NodeInspector;
 use crate::making::TrialCreation;
-use crate::manifest;
 use crate::nodes::{NodeRegistry, OccupiedNode};
 use crate::watched::{LOOK, PodHalt, RoomPatience, WatchedPod, wait_until_begun};
-use crate::{refused, standing};
+use crate::{manifest, refused, standing};
 
 /// A silent connection is replaced after this time: a trial sends an event every second.
 const DEAD: Duration = Duration::from_secs(60);

@@ -4,16 +4,15 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{Configuration, ObjectiveResult, TrialRecord};
+use loadline_analysis::record::{CgroupEvidence, Configuration, ObjectiveResult, TrialRecord};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::Objective;
 use loadline_sizing::{Bytes, JvmOptionSet};
 
 use crate::content::{groups, trials};
 use crate::figures::{self, TrialFigures};
-use crate::redact;
-use crate::text;
 use crate::view::ResultView;
+use crate::{redact, text};
 use ColumnValue::{Count, Failing, Number, Seconds, Size, Text};
 
 /// How a column reads its value from a row.
@@ -115,77 +114,53 @@ pub const COLUMNS: [(&str, ColumnValue); 47] = [
         "cause",
         Text(|row| figures::verdict_and_cause(row.trial.verdict).1.to_owned()),
     ),
-    ("offered_rate", Number(|row| row.figures.sli.offered_rate)),
-    ("achieved_rate", Number(|row| row.figures.sli.achieved_rate)),
-    ("errors_share", Number(|row| row.figures.sli.error_share)),
-    ("start_s", Seconds(|row| row.figures.sli.start)),
-    ("p50_s", Failing(|row| row.figures.sli.p50)),
-    ("p90_s", Failing(|row| row.figures.sli.p90)),
-    ("p99_s", Failing(|row| row.figures.sli.p99)),
-    ("p999_s", Failing(|row| row.figures.sli.p99_9)),
-    ("max_s", Failing(|row| row.figures.sli.max)),
-    ("peak_rate", Number(|row| peak_figures(row)?.offered_rate)),
-    ("peak_p99_s", Seconds(|row| peak_figures(row)?.p99)),
-    (
-        "peak_errors_share",
-        Number(|row| peak_figures(row)?.error_share),
-    ),
-    ("peak_memory_bytes", Size(|row| row.figures.sli.peak_memory)),
-    (
-        "working_set_bytes",
-        Size(|row| row.figures.sli.peak_working_set),
-    ),
+    ("offered_rate", Number(|row| row.sli().offered_rate)),
+    ("achieved_rate", Number(|row| row.sli().achieved_rate)),
+    ("errors_share", Number(|row| row.sli().error_share)),
+    ("start_s", Seconds(|row| row.sli().start)),
+    ("p50_s", Failing(|row| row.sli().p50)),
+    ("p90_s", Failing(|row| row.sli().p90)),
+    ("p99_s", Failing(|row| row.sli().p99)),
+    ("p999_s", Failing(|row| row.sli().p99_9)),
+    ("max_s", Failing(|row| row.sli().max)),
+    ("peak_rate", Number(|row| row.peak()?.offered_rate)),
+    ("peak_p99_s", Seconds(|row| row.peak()?.p99)),
+    ("peak_errors_share", Number(|row| row.peak()?.error_share)),
+    ("peak_memory_bytes", Size(|row| row.sli().peak_memory)),
+    ("working_set_bytes", Size(|row| row.sli().peak_working_set)),
     ("anon_bytes", Size(|row| row.figures.anon)),
-    (
-        "oom_kills",
-        Count(|row| row.trial.evidence.cgroup.oom_kills),
-    ),
-    (
-        "file_refaults",
-        Count(|row| row.trial.evidence.cgroup.file_refaults),
-    ),
-    (
-        "major_faults",
-        Count(|row| row.trial.evidence.cgroup.major_faults),
-    ),
-    ("cpus_used", Number(|row| row.figures.sli.cpus_used)),
+    ("oom_kills", Count(|row| row.cgroup().oom_kills)),
+    ("file_refaults", Count(|row| row.cgroup().file_refaults)),
+    ("major_faults", Count(|row| row.cgroup().major_faults)),
+    ("cpus_used", Number(|row| row.sli().cpus_used)),
     (
         "throttled_periods_share",
-        Number(|row| row.figures.sli.throttled_periods_share),
+        Number(|row| row.sli().throttled_periods_share),
     ),
-    (
-        "gc_pause_max_s",
-        Seconds(|row| row.figures.sli.gc_pause_max),
-    ),
-    ("gc_share", Number(|row| row.figures.sli.gc_pause_share)),
-    ("start_cpu_s", Seconds(|row| row.figures.sli.start_cpu)),
+    ("gc_pause_max_s", Seconds(|row| row.sli().gc_pause_max)),
+    ("gc_share", Number(|row| row.sli().gc_pause_share)),
+    ("start_cpu_s", Seconds(|row| row.sli().start_cpu)),
     (
         "start_throttled_s",
-        Seconds(|row| row.figures.sli.start_throttled),
+        Seconds(|row| row.sli().start_throttled),
     ),
-    (
-        "start_log_line_s",
-        Seconds(|row| row.figures.sli.start_log_line),
-    ),
-    ("start_classes", Count(|row| row.figures.sli.start_classes)),
+    ("start_log_line_s", Seconds(|row| row.sli().start_log_line)),
+    ("start_classes", Count(|row| row.sli().start_classes)),
     (
         "start_archived_share",
-        Number(|row| row.figures.sli.start_archived_share),
+        Number(|row| row.sli().start_archived_share),
     ),
-    ("start_rss_bytes", Size(|row| row.figures.sli.start_rss)),
-    ("start_pss_bytes", Size(|row| row.figures.sli.start_pss)),
+    ("start_rss_bytes", Size(|row| row.sli().start_rss)),
+    ("start_pss_bytes", Size(|row| row.sli().start_pss)),
     (
         "time_to_performance_s",
-        Seconds(|row| row.figures.sli.time_to_performance),
+        Seconds(|row| row.sli().time_to_performance),
     ),
     (
         "cache",
         Text(|row| {
-            row.trial
-                .evidence
-                .cache
-                .as_ref()
-                .map_or_else(String::new, |cache| cache.kind.to_string())
+            let cache = row.trial.evidence.cache.as_ref();
+            cache.map_or_else(String::new, |cache| cache.kind.to_string())
         }),
     ),
     (
@@ -196,8 +171,18 @@ pub const COLUMNS: [(&str, ColumnValue); 47] = [
     ("reason", Text(|row| row.trial.reason.to_string())),
 ];
 
-fn peak_figures<'a>(row: &'a TrialRow<'_>) -> Option<&'a Sli> {
-    row.figures.peak.as_ref()
+impl TrialRow<'_> {
+    fn sli(&self) -> &Sli {
+        &self.figures.sli
+    }
+
+    fn peak(&self) -> Option<&Sli> {
+        self.figures.peak.as_ref()
+    }
+
+    fn cgroup(&self) -> &CgroupEvidence {
+        &self.trial.evidence.cgroup
+    }
 }
 
 /// The JVM that the GC log names, else the one that was asked for.

@@ -153,6 +153,17 @@ impl TrialFigures {
     }
 }
 
+/// Each value once, in the order in which they first come.
+pub fn unique<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for value in values {
+        if !all.contains(&value) {
+            all.push(value);
+        }
+    }
+    all
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread<T> {
     pub low: T,

@@ -10,12 +10,12 @@ use loadline_sizing::Bytes;
 
 pub const NONE: &str = "–";
 
+fn finite_or_none(value: f64, show: fn(f64) -> String) -> String {
+    or_none(value.is_finite().then(|| show(value)))
+}
+
 pub fn three_digits(value: f64) -> String {
-    if value.is_finite() {
-        text::three_digits(value)
-    } else {
-        NONE.to_owned()
-    }
+    finite_or_none(value, text::three_digits)
 }
 
 pub fn measured_time(value: Duration) -> String {
@@ -41,8 +41,13 @@ pub fn elapsed(value: Duration) -> String {
     }
 }
 
+/// The text, or a dash where there is none.
+pub fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
+}
+
 pub fn time_or(value: Option<Duration>) -> String {
-    value.map_or_else(|| NONE.to_owned(), measured_time)
+    or_none(value.map(measured_time))
 }
 
 /// A measured amount of memory, in Mi below 10 Gi: `231Mi`; whole Gi as `8Gi`.
@@ -60,24 +65,16 @@ pub fn measured_bytes(value: Bytes) -> String {
 }
 
 pub fn bytes_or(value: Option<Bytes>) -> String {
-    value.map_or_else(|| NONE.to_owned(), measured_bytes)
+    or_none(value.map(measured_bytes))
 }
 
 pub fn as_percent(share: f64) -> String {
-    if share.is_finite() {
-        text::short_percent(share)
-    } else {
-        NONE.to_owned()
-    }
+    finite_or_none(share, text::short_percent)
 }
 
 /// Requests a second: `300/s`.
 pub fn as_rate(value: f64) -> String {
-    if value.is_finite() {
-        text::short_rate(value)
-    } else {
-        NONE.to_owned()
-    }
+    finite_or_none(value, text::short_rate)
 }
 
 pub fn count_of(n: usize, noun: &str) -> String {

@@ -4,12 +4,10 @@
 //! The form suits Jenkins and GitLab (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
-use crate::content;
 use crate::content::claim::AnswerClaim;
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
-use crate::figures;
-use crate::text;
 use crate::view::ResultView;
+use crate::{content, figures, text};
 
 /// The result as one test suite. A configuration without evidence is an error, and so is a result
 /// that is not complete or has no trial: CI must not take either for a pass.
@@ -18,10 +16,7 @@ pub fn render_junit(view: &ResultView) -> String {
     let failed = groups.iter().filter(|g| g.first_failure().is_some());
     let (steps, failed): (Vec<_>, Vec<_>) = failed.partition(|g| is_step(view, g));
     let (skipped, failures) = (steps.len(), failed.len());
-    let errors = groups
-        .iter()
-        .filter(|g| g.evidence_trials().next().is_none())
-        .count();
+    let errors = groups.iter().filter(|g| !g.has_evidence()).count();
     let missing = missing_cases(view);
     let (tests, errors) = match missing {
         Some(_) => (groups.len() + 1, errors + 1),

@@ -4,9 +4,8 @@
 //! ([`crate::content`]).
 
 use crate::content::{self, Section, SectionBlock};
-use crate::escape;
-use crate::text;
 use crate::view::ResultView;
+use crate::{escape, text};
 
 pub fn render_markdown(view: &ResultView) -> String {
     let headline = content::headline(view);

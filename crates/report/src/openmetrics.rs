@@ -6,13 +6,13 @@
 use loadline_analysis::record::TrialRecord;
 
 use crate::content::claim::AnswerClaim;
-use crate::figures;
-use crate::text;
 use crate::view::ResultView;
+use crate::{figures, text};
+
+const UNITS: [&str; 3] = ["bytes", "cores", "seconds"];
 
 struct Family {
     name: &'static str,
-    unit: &'static str,
     help: &'static str,
     /// Labels, at first without those of the result, and the value.
     samples: Vec<(String, f64)>,
@@ -39,11 +39,11 @@ pub fn render_openmetrics(views: &[ResultView]) -> String {
         }
     }
     for family in all.iter().filter(|f| !f.samples.is_empty()) {
-        let Family {
-            name, unit, help, ..
-        } = family;
+        let Family { name, help, .. } = family;
         out.push_str(&format!("# TYPE {name} gauge\n"));
-        if !unit.is_empty() {
+        // The format has the unit at the end of the name.
+        let unit = name.rsplit('_').next().unwrap_or_default();
+        if UNITS.contains(&unit) {
             out.push_str(&format!("# UNIT {name} {unit}\n"));
         }
         out.push_str(&format!("# HELP {name} {help}\n"));
@@ -67,9 +67,8 @@ fn families(view: &ResultView) -> Vec<Family> {
             .into_iter()
             .collect()
     };
-    let family = |name, unit, help, samples| Family {
+    let family = |name, help, samples| Family {
         name,
-        unit,
         help,
         samples,
     };
@@ -88,13 +87,11 @@ fn families(view: &ResultView) -> Vec<Family> {
     vec![
         family(
             "loadline_recommended_memory_bytes",
-            "bytes",
             "Memory limit of the answer.",
             of_answer(answer.map(|r| r.recommended_memory().as_bytes() as f64)),
         ),
         family(
             "loadline_recommended_cpu_cores",
-            "cores",
             "CPU limit of the answer.",
             of_answer(
                 answer.and_then(|r| Some(f64::from(r.configuration.cpu?.as_millis()) / 1000.0)),
@@ -102,25 +99,21 @@ fn families(view: &ResultView) -> Vec<Family> {
         ),
         family(
             "loadline_proof_starts",
-            "",
             "Fresh starts at the size of the answer.",
             of_answer(answer.map(|r| r.proof.starts as f64)),
         ),
         family(
             "loadline_proof_passes",
-            "",
             "Fresh starts at the size of the answer that kept the SLO.",
             of_answer(answer.map(|r| r.proof.passes as f64)),
         ),
         family(
             "loadline_answer_soaked",
-            "",
             "1 where a soak of the answer stayed within its budget.",
             of_answer(answer.map(|r| f64::from(AnswerClaim::new(view, r).is_proven()))),
         ),
         family(
             "loadline_measured_timestamp_seconds",
-            "seconds",
             "When the last trial was started, in seconds since 1970-01-01.",
             of_answer(
                 view.trials
@@ -132,13 +125,11 @@ fn families(view: &ResultView) -> Vec<Family> {
         ),
         family(
             "loadline_trial_latency_seconds",
-            "seconds",
             "Latency of a trial from the intended send time; +Inf where it lies in failures.",
             latencies.collect(),
         ),
         family(
             "loadline_trial_peak_memory_bytes",
-            "bytes",
             "Highest memory of a trial, page cache included.",
             peaks.collect(),
         ),

@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::escape;
-use crate::format;
-use crate::text;
+use crate::{escape, format, text};
 
 const NARROWEST: usize = 16;
 const TITLES: usize = 2;
@@ -78,24 +76,26 @@ impl Table {
         Self::default()
     }
 
-    pub fn left(self, title: impl Into<String>) -> Self {
-        self.column(title, Align::Left, false)
+    /// A column, or several, their titles separated by ` | `.
+    pub fn left(self, titles: impl AsRef<str>) -> Self {
+        self.with_columns(titles.as_ref(), Align::Left, false)
     }
 
-    pub fn right(self, title: impl Into<String>) -> Self {
-        self.column(title, Align::Right, false)
+    pub fn right(self, titles: impl AsRef<str>) -> Self {
+        self.with_columns(titles.as_ref(), Align::Right, false)
     }
 
-    pub fn wrapping(self, title: impl Into<String>) -> Self {
-        self.column(title, Align::Left, true)
+    pub fn wrapping(self, titles: impl AsRef<str>) -> Self {
+        self.with_columns(titles.as_ref(), Align::Left, true)
     }
 
-    fn column(mut self, title: impl Into<String>, align: Align, wraps: bool) -> Self {
-        self.columns.push(TableColumn {
-            title: title.into(),
+    fn with_columns(mut self, titles: &str, align: Align, wraps: bool) -> Self {
+        let column = |title: &str| TableColumn {
+            title: title.to_owned(),
             align,
             wraps,
-        });
+        };
+        self.columns.extend(titles.split(" | ").map(column));
         self
     }
 
@@ -104,6 +104,10 @@ impl Table {
         cells.resize_with(self.columns.len(), || TableCell::from(""));
         self.rows.push(cells);
         self
+    }
+
+    pub fn add_texts(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
+        self.add_row(cells.into_iter().map(TableCell::from))
     }
 
     pub fn mark_last(&mut self) {
@@ -253,25 +257,17 @@ impl Table {
             out.push_str(&cells.join(" | "));
             out.push_str(" |\n");
         };
+        let columns = || self.columns.iter();
         line(
-            self.columns
-                .iter()
+            columns()
                 .map(|c| escape::escape_markdown(&c.title))
                 .collect(),
         );
-        line(
-            self.columns
-                .iter()
-                .map(|c| {
-                    if c.align == Align::Right {
-                        "---:"
-                    } else {
-                        "---"
-                    }
-                    .to_owned()
-                })
-                .collect(),
-        );
+        let rule = |column: &TableColumn| match column.align {
+            Align::Right => "---:".to_owned(),
+            Align::Left => "---".to_owned(),
+        };
+        line(columns().map(rule).collect());
         for (i, row) in self.rows.iter().enumerate() {
             let bold = self.chosen == Some(i);
             line(row.iter().map(|cell| markdown_cell(cell, bold)).collect());
@@ -286,24 +282,19 @@ impl Table {
             escape::escape_html(caption)
         );
         for column in &self.columns {
-            let class = if column.align == Align::Right {
-                " class=\"num\""
-            } else {
-                ""
+            let class = match column.align {
+                Align::Right => " class=\"num\"",
+                Align::Left => "",
             };
-            out.push_str(&format!(
-                "<th scope=\"col\"{class}>{}</th>",
-                escape::escape_html(&column.title)
-            ));
+            let title = escape::escape_html(&column.title);
+            out += &format!("<th scope=\"col\"{class}>{title}</th>");
         }
         out.push_str("</tr></thead><tbody>\n");
         for (i, row) in self.rows.iter().enumerate() {
-            let chosen = self.chosen == Some(i);
-            out.push_str(if chosen {
-                "<tr class=\"chosen\">"
-            } else {
-                "<tr>"
-            });
+            out += match self.chosen == Some(i) {
+                true => "<tr class=\"chosen\">",
+                false => "<tr>",
+            };
             for (j, cell) in row.iter().enumerate() {
                 out.push_str(&html_cell(cell, &self.columns[j], j == 0));
             }
@@ -342,34 +333,26 @@ fn markdown_cell(cell: &TableCell, bold: bool) -> String {
 }
 
 fn html_cell(cell: &TableCell, column: &TableColumn, is_header: bool) -> String {
-    let mut classes = Vec::new();
-    if column.align == Align::Right {
-        classes.push("num");
-    }
-    if column.wraps {
-        classes.push("wraps");
-    }
-    match cell.tone {
-        Tone::Good => classes.push("good"),
-        Tone::Bad => classes.push("bad"),
-        Tone::Muted => classes.push("muted"),
-        Tone::Plain | Tone::Code => {}
-    }
-    let class = if classes.is_empty() {
-        String::new()
-    } else {
-        format!(" class=\"{}\"", classes.join(" "))
+    let tone = match cell.tone {
+        Tone::Good => Some("good"),
+        Tone::Bad => Some("bad"),
+        Tone::Muted => Some("muted"),
+        Tone::Plain | Tone::Code => None,
     };
-    let text = escape::escape_html(&text::cell(&cell.text));
-    let text = if cell.tone == Tone::Code {
-        format!("<code>{text}</code>")
-    } else {
-        text
+    let number = (column.align == Align::Right).then_some("num");
+    let wraps = column.wraps.then_some("wraps");
+    let classes: Vec<&str> = [number, wraps, tone].into_iter().flatten().collect();
+    let class = match classes.join(" ") {
+        classes if classes.is_empty() => classes,
+        classes => format!(" class=\"{classes}\""),
     };
-    if is_header {
-        format!("<th scope=\"row\"{class}>{text}</th>")
-    } else {
-        format!("<td{class}>{text}</td>")
+    let mut text = escape::escape_html(&text::cell(&cell.text));
+    if cell.tone == Tone::Code {
+        text = format!("<code>{text}</code>");
+    }
+    match is_header {
+        true => format!("<th scope=\"row\"{class}>{text}</th>"),
+        false => format!("<td{class}>{text}</td>"),
     }
 }
 

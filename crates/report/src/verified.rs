@@ -17,8 +17,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::content::{dependencies, peak};
-use crate::format;
-use crate::text;
+use crate::figures::unique;
+use crate::redact::redact_line;
+use crate::{format, text};
 
 /// A size is too large if this share could go and a margin would remain.
 const TOO_WELL: f64 = 0.20;
@@ -195,17 +196,12 @@ impl VerifyStatement {
                 None => format!("{size} {keeps} the SLO: {of} kept it."),
             },
             VerifyAnswer::Worse => {
-                let rose: Vec<String> = self.risen_figures().collect();
-                format!(
-                    "{size} costs more: {}; {of} kept the SLO.",
-                    rose.join(", and ")
-                )
+                let rose = self.risen_figures().collect::<Vec<_>>().join(", and ");
+                format!("{size} costs more: {rose}; {of} kept the SLO.")
             }
             VerifyAnswer::NotMeasured => {
-                format!(
-                    "{size} could not be measured: only {} starts could.",
-                    self.starts
-                )
+                let starts = self.starts;
+                format!("{size} could not be measured: only {starts} starts could.")
             }
         }
     }
@@ -223,12 +219,12 @@ impl VerifyStatement {
 
     fn table_rows(&self) -> Vec<[String; 4]> {
         let cpu = |v: f64| {
-            std::time::Duration::try_from_secs_f64(v)
-                .map_or_else(|_| format::NONE.to_owned(), format::measured_time)
+            let time = std::time::Duration::try_from_secs_f64(v).ok();
+            format::time_or(time)
         };
         let memory = |v: f64| format::measured_bytes(Bytes::from_bytes(v.max(0.0) as u64));
         let row = |name: &str, compared: &BaselineFigure, show: &dyn Fn(f64) -> String| {
-            let shown = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), show);
+            let shown = |v: Option<f64>| format::or_none(v.map(show));
             let word = match (
                 compared.rose,
                 signed_change(compared),
@@ -248,8 +244,8 @@ impl VerifyStatement {
             ]
         };
         let left = &self.headroom;
-        let share = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::as_percent);
-        let rate = |v: Option<f64>| v.map_or_else(|| format::NONE.to_owned(), format::as_rate);
+        let share = |v: Option<f64>| format::or_none(v.map(format::as_percent));
+        let rate = |v: Option<f64>| format::or_none(v.map(format::as_rate));
         let plain = |name: &str, now: String, before: String, word: &str| {
             [name.to_owned(), now, before, word.to_owned()]
         };
@@ -328,14 +324,9 @@ impl VerifyStatement {
             self.starts,
             could_still(self.failure_upper_bound),
         )];
-        for missed in self
-            .missed
-            .iter()
-            .skip(usize::from(self.answer == VerifyAnswer::SloMissed))
-            .take(3)
-        {
-            notes.push(format!("Missed: {missed}."));
-        }
+        let said = usize::from(self.answer == VerifyAnswer::SloMissed);
+        let missed = self.missed.iter().skip(said).take(3);
+        notes.extend(missed.map(|missed| format!("Missed: {missed}.")));
         notes.extend(self.peak.iter().chain(&self.shared).cloned());
         if self.holds_too_well == Some(true) {
             notes.push(
@@ -370,15 +361,10 @@ fn missed_reasons(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
     let bad = trials
         .iter()
         .filter(|t| t.verdict.is_evidence() && t.verdict != TrialVerdict::Pass);
-    let mut all: Vec<String> = Vec::new();
-    for trial in bad {
-        let why = crate::redact::redact_line(&text::one_line(&trial.reason.to_string()));
-        let why = why.trim_end_matches('.').to_owned();
-        if !all.contains(&why) {
-            all.push(why);
-        }
-    }
-    all
+    unique(bad.map(|trial| {
+        let why = redact_line(&text::one_line(&trial.reason.to_string()));
+        why.trim_end_matches('.').to_owned()
+    }))
 }
 
 fn headroom(

@@ -68,6 +68,12 @@ impl ResultView {
         self.trials.iter().position(|t| t.id == id).map(|i| i + 1)
     }
 
+    /// ` (trial 12)`; empty for a trial of another result.
+    pub fn trial_words(&self, id: &str) -> String {
+        let number = self.trial_number(id);
+        number.map_or_else(String::new, |number| format!(" (trial {number})"))
+    }
+
     pub fn evidence_trials(&self) -> impl Iterator<Item = &TrialRecord> {
         self.trials.iter().filter(|t| t.verdict.is_evidence())
     }

@@ -45,20 +45,25 @@ impl ParseUnitError {
                 .contains(&whole)
                 .then(|| Cpus(whole as u32).to_string());
         }
-        let factor = match unit {
-            "" | "b" => 1,
-            "k" | "kb" | "ki" | "kib" => KI,
-            "m" | "mb" | "mi" | "mib" => MI,
-            "g" | "gb" | "gi" | "gib" => GI,
-            "t" | "tb" | "ti" | "tib" => TI,
-            _ => return None,
-        };
+        let factor = binary_factor(unit.strip_suffix('b').unwrap_or(unit))?;
         let bytes = number * factor as f64;
         (bytes < 1e18).then(|| Bytes(bytes as u64).round_down(Bytes(KI)).to_string())
     }
 }
 
 impl std::error::Error for ParseUnitError {}
+
+/// What a unit in lower case stands for.
+fn binary_factor(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "" | "b" => 1,
+        "k" | "ki" | "kib" => KI,
+        "m" | "mi" | "mib" => MI,
+        "g" | "gi" | "gib" => GI,
+        "t" | "ti" | "tib" => TI,
+        _ => return None,
+    })
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
@@ -192,14 +197,7 @@ impl FromStr for Bytes {
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(digits);
-        let factor = match unit.to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "k" | "ki" | "kib" => KI,
-            "m" | "mi" | "mib" => MI,
-            "g" | "gi" | "gib" => GI,
-            "t" | "ti" | "tib" => TI,
-            _ => return Err(error()),
-        };
+        let factor = binary_factor(&unit.to_ascii_lowercase()).ok_or_else(error)?;
         let number: u64 = number.parse().map_err(|_| error())?;
         number.checked_mul(factor).map(Self).ok_or_else(error)
     }

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::carried::{OF_FILES, strings, variable_names};
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::images;
 
 const SOURCE: &str = "the experiment of the result in the cluster";
@@ -55,9 +55,7 @@ fn accepted_text(text: &str, place: &AwayLocation) -> Result<String, Error> {
     }
     (table.context, table.namespace) = wanted;
     file.app.directory = None;
-    let text = file
-        .to_toml()
-        .map_err(|e| Error::new(FailureKind::Internal, e))?;
+    let text = file.to_toml().map_err(Error::internal)?;
     // No file is named any more: this reads none.
     let experiment = Experiment::from_file_text(&text, Path::new(SOURCE), Path::new("/"));
     images::only_image(&experiment?)?;
@@ -103,7 +101,7 @@ fn refuse_files(file: &ExperimentFile, text: &str) -> Result<(), Error> {
 }
 
 fn not_accepted(problem: &str) -> Error {
-    Error::new(FailureKind::Environment, format!("{SOURCE} {problem}")).with_hint(
+    Error::environment(format!("{SOURCE} {problem}")).with_hint(
         "loadline never sends such an experiment: it was changed there. Nothing was fetched; kubectl get job -o yaml shows who made it",
     )
 }

@@ -9,7 +9,7 @@ use loadline_experiment::ClusterSettings;
 use loadline_runner::store::AwayLocation;
 use toml::Value;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::experiment::LoadedExperiment;
 use crate::measuring::MeasureFlags;
 use crate::notify;
@@ -25,26 +25,26 @@ pub fn checked_cluster(
     output: &OutputFlags,
 ) -> Result<ClusterSettings, Error> {
     let Some(cluster) = &given.experiment.cluster else {
-        return Err(flag_error(
+        return Err(Error::usage(
             "--in-cluster: its trials run on this machine, so loadline must too",
         )
         .with_hint("run them as pods: --kubernetes"));
     };
     if flags.reuse {
         return Err(
-            flag_error("--in-cluster and --reuse: earlier results are on this machine")
+            Error::usage("--in-cluster and --reuse: earlier results are on this machine")
                 .with_hint("leave one out"),
         );
     }
     if output.report.is_some() || output.json {
         return Err(
-            flag_error("--in-cluster: this returns before there is a result")
+            Error::usage("--in-cluster: this returns before there is a result")
                 .with_hint("pass --report and --json to `loadline resume`, which fetches it"),
         );
     }
     let dependencies = given.experiment.dependencies.len() + given.experiment.stubs.len();
     if dependencies > 0 {
-        return Err(flag_error(
+        return Err(Error::usage(
             "--in-cluster: trials as pods cannot have dependencies or stubs yet",
         )
         .with_hint("measure on this machine, without --kubernetes"));
@@ -52,15 +52,11 @@ pub fn checked_cluster(
     Ok(cluster.clone())
 }
 
-fn flag_error(problem: impl std::fmt::Display) -> Error {
-    Error::new(FailureKind::Usage, problem)
-}
-
 /// The values of the variables that the experiment refers to.
 /// Errors: One that is not set, and whatever it reads from files of this machine.
 pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, Error> {
     if let Some(file) = given.experiment.load.spec.content_files().first() {
-        return Err(flag_error(format!(
+        return Err(Error::usage(format!(
             "--in-cluster: the load reads the file {} of this machine while it runs",
             file.display()
         ))
@@ -69,13 +65,13 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
     let spec = &given.experiment.load.spec;
     let mut credentials = [&spec.basic, &spec.bearer].into_iter().flatten();
     if let Some(file) = credentials.find(|text| text.starts_with('@')) {
-        return Err(flag_error(format!(
+        return Err(Error::usage(format!(
             "--in-cluster: the load reads a credential from a file of this machine: {file}"
         ))
         .with_hint("use a variable, which is sent along: {env:NAME}"));
     }
     if !given.experiment.app.volumes.is_empty() {
-        return Err(flag_error(
+        return Err(Error::usage(
             "--in-cluster: trials as pods cannot mount volumes of this machine",
         )
         .with_hint(
@@ -83,21 +79,21 @@ pub fn variables(given: &LoadedExperiment) -> Result<BTreeMap<String, String>, E
         ));
     }
     let parsed = given.text.parse::<toml::Table>();
-    let table = parsed.map_err(|e| Error::new(FailureKind::Internal, e))?;
+    let table = parsed.map_err(Error::internal)?;
     let mut texts = BTreeSet::new();
     strings(&Value::Table(table), &mut texts);
     let mut all = BTreeMap::new();
     for text in &texts {
         let of_file = OF_FILES.iter().find(|kind| text.contains(**kind));
         if of_file.is_some() || text.starts_with("@/") {
-            return Err(flag_error(format!(
+            return Err(Error::usage(format!(
                 "--in-cluster: the experiment refers to a file of this machine: {text}"
             ))
             .with_hint("use a variable, which is sent along: --env NAME, or {env:NAME}"));
         }
         for name in variable_names(text) {
             let value = std::env::var(name).map_err(|_| {
-                flag_error(format!(
+                Error::usage(format!(
                     "the experiment refers to the variable `{name}`, which is not set"
                 ))
                 .with_hint("set it in loadline's environment; it is sent along as a Secret")
@@ -137,12 +133,10 @@ pub fn placed_text(given: &mut LoadedExperiment, place: &AwayLocation) -> Result
     table.namespace = Some(place.namespace.clone());
     // An image is called in no directory.
     given.file.app.directory = None;
-    given.file.to_toml().map_err(|e| {
-        Error::new(
-            FailureKind::Internal,
-            format!("the experiment cannot be written: {e}"),
-        )
-    })
+    given
+        .file
+        .to_toml()
+        .map_err(|e| Error::internal(format!("the experiment cannot be written: {e}")))
 }
 
 #[cfg(test)]

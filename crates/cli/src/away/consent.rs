@@ -13,7 +13,7 @@ use loadline_report::text::one_line;
 use loadline_runner::store::{ResultRow, Store};
 
 use super::arriving::referenced_variables;
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::images;
 use crate::measuring::{experiment_of, open_store};
 use crate::say::write_stderr;
@@ -38,7 +38,7 @@ pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Resul
     let experiment = experiment_of(row)?;
     let cluster = experiment.cluster.as_ref().ok_or_else(|| {
         let problem = "an experiment that came from a cluster names none";
-        Error::new(FailureKind::Internal, problem)
+        Error::internal(problem)
     })?;
     say!("the experiment of this result came from the cluster. It runs:");
     for (what, value) in lines_to_show(&experiment, cluster, row)? {
@@ -98,7 +98,7 @@ fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, Strin
         return Ok(vec![(account, "default, without a token".to_owned())]);
     };
     let name: workload::WorkloadName = from.workload.parse().map_err(|why: String| {
-        Error::new(FailureKind::Environment, one_line(&why)).with_hint(
+        Error::environment(one_line(&why)).with_hint(
             "the experiment in the cluster names no workload that can be read: start a new result",
         )
     })?;
@@ -125,19 +125,16 @@ fn ask_user(flags: ConsentFlags) -> Result<(), Error> {
     if !stdin().is_terminal() || !stderr().is_terminal() {
         let problem =
             "an experiment from a cluster needs confirmation, and there is no terminal to ask on";
-        return Err(Error::new(FailureKind::Usage, problem)
+        return Err(Error::usage(problem)
             .with_hint("if the lines above are as expected, repeat the command with --yes"));
     }
     write_stderr(format_args!("run it? [y/N] "));
     let mut answer = String::new();
     let read = stdin().read_line(&mut answer);
-    read.map_err(|e| Error::new(FailureKind::Environment, e))?;
+    read.map_err(Error::environment)?;
     match answer.trim() {
         "y" | "Y" | "yes" => Ok(()),
-        _ => Err(
-            Error::new(FailureKind::Usage, "not confirmed: nothing was run").with_hint(
-                "the Job in the cluster is unchanged; `kubectl describe job` shows more",
-            ),
-        ),
+        _ => Err(Error::usage("not confirmed: nothing was run")
+            .with_hint("the Job in the cluster is unchanged; `kubectl describe job` shows more")),
     }
 }

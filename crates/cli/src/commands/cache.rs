@@ -10,10 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use loadline_analysis::record::{Configuration, ImageIdentity};
-use loadline_experiment::wire::{
-    CacheTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable, ReadyTable,
-    RunTable, SearchTable,
-};
+use loadline_experiment::wire::{ExperimentFile, FactorTable, LevelEntry, LevelTable, ReadyTable};
 use loadline_experiment::{Experiment, ValueWithOrigin};
 use loadline_jvm::cache::application::JavaApplication;
 use loadline_jvm::cache::classes::LoadedClasses;
@@ -35,16 +32,13 @@ use loadline_sizing::Bytes;
 use loadline_sizing::cache::SharedCacheInfo;
 use loadline_trial::oci;
 
-use crate::called;
-use crate::error::{CommandOutcome, Error, FailureKind, cache_refused};
-use crate::experiment::{
-    ExperimentFlags, LoadedExperiment, app_table, check_file, factor, split_ready,
-};
+use crate::error::{CommandOutcome, Error, cache_refused};
+use crate::experiment::{LoadedExperiment, check_file, factor, plain_file, split_ready};
 use crate::extract::extract_command;
-use crate::images;
 use crate::measuring::{MeasureFlags, MeasuringSession, sudo_caller};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::say::print_text;
+use crate::{called, images};
 
 /// The directory of a shared class cache: OpenJ9 and `loadline-launch` both take a directory.
 const SHARED: &str = "scc";
@@ -142,7 +136,7 @@ pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
         arguments.command = extract_command(&arguments.command, arguments.out.as_deref())?;
     }
     let here = called::working_directory()?;
-    let plain = cache_experiment(&arguments, None)?;
+    let plain = cache_experiment(&arguments, None);
     let mut plain = check_file(plain, None, &here, String::new())?.experiment;
     images::find_images(&mut plain)?;
     let (jdk, application) = subject(&plain)?;
@@ -172,7 +166,7 @@ pub fn run(mut arguments: CacheArguments) -> Result<CommandOutcome, Error> {
         .map_err(|e| cache_refused(&CacheError::File(e)))?;
     // OpenJ9 names the file itself.
     let file = (kind != CacheKind::Scc).then(|| format!("{name}.{}", kind.extension()));
-    let given = cache_experiment(&arguments, Some(kind))?;
+    let given = cache_experiment(&arguments, Some(kind));
     let mut given = check_file(given, None, &here, format!("{kind} cache of {name}"))?;
     given.experiment.app.image = plain.app.image;
     verify_cache(given, &arguments, (&there, file), is_found)
@@ -214,10 +208,7 @@ fn verify_cache(
     })?;
     measuring.note_done(None)?;
     let Some((built, classes)) = built else {
-        return Err(Error::new(
-            FailureKind::Internal,
-            "the experiment has no cache",
-        ));
+        return Err(Error::internal("the experiment has no cache"));
     };
     if !arguments.output.json {
         let file = file.unwrap_or_else(|| name_of(&built.file));
@@ -250,7 +241,7 @@ fn subject(experiment: &Experiment) -> Result<(InstalledJdk, JavaApplication), E
     let assembled = assemble(experiment, base, &jdks, &places)?;
     if let (Some(image), None) = (&experiment.app.image, &assembled.jdk) {
         let what = format!("the image {} has no JVM", image.reference);
-        return Err(Error::new(FailureKind::Usage, what)
+        return Err(Error::usage(what)
             .with_hint("name an image with a JVM. If the engine has no overlay driver (see its `info`), loadline cannot see the files of an image"));
     }
     let no_jdk = || CacheError::NoJdk {
@@ -267,8 +258,7 @@ fn choose_kind(text: &str, jdk: &InstalledJdk) -> Result<CacheKind, Error> {
     let kind = match text {
         "auto" => caches::best_kind(jdk).map_err(refused)?,
         text => text.parse::<CacheKind>().map_err(|e| {
-            Error::new(FailureKind::Usage, format!("--kind: {e}"))
-                .with_hint("or auto, what the JDK gains most from")
+            Error::usage(format!("--kind: {e}")).with_hint("or auto, what the JDK gains most from")
         })?,
     };
     caches::check_kind(kind, jdk).map_err(refused)?;
@@ -331,62 +321,36 @@ fn dockerfile(kind: CacheKind, file: &str) -> String {
     }
 }
 
-fn cache_experiment(
-    arguments: &CacheArguments,
-    kind: Option<CacheKind>,
-) -> Result<ExperimentFile, Error> {
-    let flags = ExperimentFlags {
-        command: arguments.command.clone(),
-        ..ExperimentFlags::default()
-    };
-    let mut app = app_table(&flags);
+fn cache_experiment(arguments: &CacheArguments, kind: Option<CacheKind>) -> ExperimentFile {
     let optional = |flag, text: &Option<String>| {
-        text.clone()
-            .map(|text| ValueWithOrigin::from_flag(flag, text))
+        let text = text.clone();
+        text.map(|text| ValueWithOrigin::from_flag(flag, text))
     };
+    let limit = arguments.start_deadline.as_deref().unwrap_or("60s");
+    let slo = ValueWithOrigin::from_flag("--start-deadline", format!("start<{limit}"));
+    let mut file = plain_file(slo, arguments.command.clone());
+    let app = &mut file.app;
     app.image = optional("--image", &arguments.image);
     app.engine = optional("--engine", &arguments.engine);
     app.start_deadline = optional("--start-deadline", &arguments.start_deadline);
     app.user = optional("--user", &arguments.user);
     app.network = optional("--network", &arguments.network);
     app.ready = ready_table(arguments);
-    let limit = arguments.start_deadline.as_deref().unwrap_or("60s");
-    let mut factors = Vec::new();
     if let Some(jdk) = &arguments.jdk {
         let levels = vec![LevelEntry::Plain(jdk.clone())];
-        factors.push(factor("jdk", "--jdk", levels));
+        file.factor.push(factor("jdk", "--jdk", levels));
     }
-    factors.extend(kind.map(|kind| classes_factor(kind, arguments.warm_requests)));
-    Ok(ExperimentFile {
-        compose: None,
-        manifest: None,
-        kubernetes: None,
-        dependency: Vec::new(),
-        outage: Vec::new(),
-        question: Some("How much faster is a start with a cache?".to_owned()),
-        analysis: None,
-        slo: ValueWithOrigin::from_flag("--start-deadline", format!("start<{limit}")),
-        app,
-        load: start_load(arguments),
-        metrics: None,
-        limits: LimitsTable {
-            cpu: optional("--cpu", &arguments.cpu),
-            memory: optional("--memory", &arguments.memory),
-            ..LimitsTable::default()
-        },
-        run: RunTable {
-            repeats: Some(ValueWithOrigin::from_flag("--runs", arguments.runs)),
-            accept_noise: arguments.accept_noise.then_some(true),
-            ..RunTable::default()
-        },
-        search: SearchTable::default(),
-        cache: CacheTable {
-            warm: arguments.warm.clone(),
-            jvm: arguments.train_option.clone(),
-        },
-        factor: factors,
-        configuration: Vec::new(),
-    })
+    let classes = kind.map(|kind| classes_factor(kind, arguments.warm_requests));
+    file.factor.extend(classes);
+    file.question = Some("How much faster is a start with a cache?".to_owned());
+    file.load = start_load(arguments);
+    file.limits.cpu = optional("--cpu", &arguments.cpu);
+    file.limits.memory = optional("--memory", &arguments.memory);
+    file.run.repeats = Some(ValueWithOrigin::from_flag("--runs", arguments.runs));
+    file.run.accept_noise = arguments.accept_noise.then_some(true);
+    file.cache.warm.clone_from(&arguments.warm);
+    file.cache.jvm.clone_from(&arguments.train_option);
+    file
 }
 
 /// Only the start is judged; a few requests show that it serves.
@@ -432,7 +396,7 @@ fn classes_factor(kind: CacheKind, requests: u64) -> FactorTable {
 fn cached_configuration(experiment: &Experiment) -> Result<Configuration, Error> {
     let all = experiment.configurations();
     let with = all.into_iter().find(|c| c.cache.is_some());
-    with.ok_or_else(|| Error::new(FailureKind::Internal, "the experiment has no cache"))
+    with.ok_or_else(|| Error::internal("the experiment has no cache"))
 }
 
 fn summary(
@@ -539,7 +503,7 @@ mod tests {
     fn file(line: &str) -> Experiment {
         let words = std::iter::once("x").chain(line.split(' '));
         let arguments = Line::parse_from(words).arguments;
-        let file = cache_experiment(&arguments, Some(CacheKind::Aot)).expect("an experiment");
+        let file = cache_experiment(&arguments, Some(CacheKind::Aot));
         let given = check_file(file, None, Path::new("/"), String::new()).expect("it is valid");
         // `resume` must be able to read the stored text.
         Experiment::from_file_text(&given.text, Path::new("stored"), Path::new("/"))

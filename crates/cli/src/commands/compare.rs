@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use loadline_report::compare;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::output::AnswerPrinter;
 use crate::result::view_by_id;
 use crate::say::width;
@@ -35,9 +35,7 @@ pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<Comm
     let state = arguments.state.as_deref();
     if arguments.first == "-" && arguments.second == "-" {
         let what = "standard input holds one result, but both are named -";
-        return Err(
-            Error::new(FailureKind::Usage, what).with_hint("name the file or the id of the other")
-        );
+        return Err(Error::usage(what).with_hint("name the file or the id of the other"));
     }
     let first = view_by_id(&arguments.first, state)?;
     let second = view_by_id(&arguments.second, state)?;
@@ -50,14 +48,10 @@ pub fn run(arguments: &CompareArguments, out: &mut AnswerPrinter) -> Result<Comm
     })?;
     if let Some(why) = comparison.cannot_say {
         let cannot = format!("not comparable: {why}");
-        return Err(Error::new(FailureKind::Invalid, cannot).with_hint(format!(
+        return Err(Error::invalid(cannot).with_hint(format!(
             "measure both with the same SLO, load and machine, or resume the one that was stopped: {}",
             next("resume")
         )));
     }
-    Ok(if comparison.is_worse {
-        CommandOutcome::SloMissed
-    } else {
-        CommandOutcome::Done
-    })
+    Ok(CommandOutcome::for_slo(!comparison.is_worse))
 }

@@ -11,7 +11,7 @@ use loadline_trial::{SiteOptions, blindness, jvm_words, preflight_checks, rootle
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::output::AnswerPrinter;
 use crate::say::{one_line_json, width};
 
@@ -40,13 +40,10 @@ pub fn run(arguments: DoctorArguments, out: &mut AnswerPrinter) -> Result<Comman
         .count();
     match broken {
         0 => Ok(CommandOutcome::Done),
-        _ => Err(Error::new(
-            FailureKind::Environment,
-            format!(
-                "{broken} of {} things that trials need do not work here",
-                checks.len()
-            ),
-        )
+        _ => Err(Error::environment(format!(
+            "{broken} of {} things that trials need do not work here",
+            checks.len()
+        ))
         .with_hint("the column `what to do` above shows how to fix each")),
     }
 }
@@ -208,10 +205,8 @@ fn describe_vm(jdk: &InstalledJdk) -> String {
 
 fn checks_text(checks: &[PreflightCheck], found: &DetectedJdks) -> String {
     let mut table = Table::new()
-        .left("what")
-        .left("status")
-        .wrapping("seen")
-        .wrapping("what to do");
+        .left("what | status")
+        .wrapping("seen | what to do");
     for check in checks {
         let tone = match check.status {
             CheckStatus::Works => Tone::Good,
@@ -227,22 +222,16 @@ fn checks_text(checks: &[PreflightCheck], found: &DetectedJdks) -> String {
         ]);
     }
     let mut jdks = Table::new()
-        .left("JDK")
-        .left("version")
-        .left("vendor")
-        .left("VM")
+        .left("JDK | version | vendor | VM")
         .wrapping("home");
     for jdk in &found.jdks {
-        jdks.add_row(
-            [
-                jdk.name.clone(),
-                jdk.version.full.clone(),
-                jdk.vendor.clone(),
-                describe_vm(jdk),
-                jdk.home.display().to_string(),
-            ]
-            .map(TableCell::from),
-        );
+        jdks.add_texts([
+            jdk.name.clone(),
+            jdk.version.full.clone(),
+            jdk.vendor.clone(),
+            describe_vm(jdk),
+            jdk.home.display().to_string(),
+        ]);
     }
     let unusable: Vec<String> = found
         .unusable

@@ -2,7 +2,7 @@
 //! copes. A matrix like `run`, over an experiment with an outage.
 
 use super::run::{self, RunArguments};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::experiment::LoadedExperiment;
 use crate::output::AnswerPrinter;
 
@@ -12,7 +12,7 @@ pub fn run(arguments: RunArguments, out: &mut AnswerPrinter) -> Result<CommandOu
     let given = arguments.read_experiment()?;
     if !given.experiment.has_outages() {
         let why = "this experiment has no outage to drill";
-        return Err(Error::new(FailureKind::Usage, why).with_hint(HINT));
+        return Err(Error::usage(why).with_hint(HINT));
     }
     run::measure(given, &arguments, out)
 }
@@ -23,5 +23,5 @@ pub fn refuse_search(given: &LoadedExperiment) -> Result<(), Error> {
     }
     let why = "`size` needs an undisturbed load, but this experiment has an outage";
     let hint = "size without it, then run: loadline drill";
-    Err(Error::new(FailureKind::Usage, why).with_hint(hint))
+    Err(Error::usage(why).with_hint(hint))
 }

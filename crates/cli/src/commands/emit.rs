@@ -31,10 +31,9 @@ use loadline_sizing::cache::CacheKind;
 use loadline_sizing::options::words::has_word;
 
 use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::files;
-use crate::images;
 use crate::output::AnswerPrinter;
 use crate::result::{ResultFlags, target_node};
+use crate::{files, images};
 
 use cached::{asked_for, refuse_cache_of_another_jvm, refuse_cache_of_image};
 use existing::PatchFlags;
@@ -177,7 +176,7 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
         let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if namespace.is_empty() || !namespace.chars().all(is_part) {
             let problem = format!("--rbac: `{namespace}` is not a namespace name");
-            return Err(Error::new(FailureKind::Usage, problem).with_hint("--rbac shop"));
+            return Err(Error::usage(problem).with_hint("--rbac shop"));
         }
         out.print_answer(&rights::role(namespace))?;
         return Ok(CommandOutcome::Done);
@@ -198,8 +197,7 @@ pub fn run(mut arguments: EmitArguments, out: &mut AnswerPrinter) -> Result<Comm
     }
     if arguments.schedule.is_some() {
         let refusal = "--schedule: the application is a service, which runs all the time";
-        return Err(Error::new(FailureKind::Usage, refusal)
-            .with_hint("leave it out, or size a job that ends: --job"));
+        return Err(Error::usage(refusal).with_hint("leave it out, or size a job that ends: --job"));
     }
     let application = build_application(&arguments, &view, &experiment)?;
     refuse_cache_of_image(&application)?;
@@ -295,14 +293,14 @@ fn build_application(
     refuse_cache_of_another_jvm(arguments.cache, jdk, jvm.is_openj9)?;
     if command.liberty.is_some() && arguments.cache.is_some() {
         let refusal = "--cache: an Open Liberty image with its start script gets no start-up cache";
-        return Err(Error::new(FailureKind::Usage, refusal).with_hint(
+        return Err(Error::usage(refusal).with_hint(
             "leave --cache out; on OpenJ9 its start script makes a shared class cache",
         ));
     }
     let ready = readiness_probe(experiment);
     if ready.is_none() && arguments.cache.is_some() {
         let refusal = "--cache: the application has no port to tell when the start that fills the cache is done";
-        return Err(Error::new(FailureKind::Usage, refusal)
+        return Err(Error::usage(refusal)
             .with_hint("leave --cache out, or measure with an address: --metrics URL"));
     }
     let pinned = measured.and_then(|image| image.pinned.clone());
@@ -374,19 +372,14 @@ fn scaling(
 ) -> Result<Option<AutoscalerNeeds>, Error> {
     let Some(max_replicas) = arguments.max_replicas else {
         return match arguments.purposes.contains(&EmitTarget::Keda) {
-            true => Err(Error::new(
-                FailureKind::Usage,
-                "--for keda needs a maximum number of pods",
-            )
-            .with_hint("add --max-replicas 10")),
+            true => Err(Error::usage("--for keda needs a maximum number of pods")
+                .with_hint("add --max-replicas 10")),
             false => Ok(None),
         };
     };
     if max_replicas < replicas {
         let refusal = format!("--max-replicas {max_replicas} is below the {replicas} pods");
-        return Err(
-            Error::new(FailureKind::Usage, refusal).with_hint("give --replicas with fewer pods")
-        );
+        return Err(Error::usage(refusal).with_hint("give --replicas with fewer pods"));
     }
     if experiment.load.is_timed() {
         return match arguments.max_rate {
@@ -395,18 +388,17 @@ fn scaling(
                 is_measured: true,
                 max_replicas,
             })),
-            Some(_) => Err(Error::new(
-                FailureKind::Usage,
-                "--max-rate: the application takes no requests",
-            )
-            .with_hint("leave it out: KEDA compares the metrics of the SLO")),
+            Some(_) => Err(
+                Error::usage("--max-rate: the application takes no requests")
+                    .with_hint("leave it out: KEDA compares the metrics of the SLO"),
+            ),
         };
     }
     let measured = carried_rate(view).map(|rate| rate.min(10_000_000.0) as u32);
     let measured = measured.filter(|rate| *rate > 0);
     let Some(max_rate) = arguments.max_rate.or(measured) else {
         let refusal = "--max-replicas: this result does not say how much one pod can carry";
-        return Err(Error::new(FailureKind::Usage, refusal).with_hint(
+        return Err(Error::usage(refusal).with_hint(
             "find it with `loadline load --max-rate` and give it as --max-rate, or emit a result of `loadline size --prices`",
         ));
     };
@@ -450,7 +442,7 @@ fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
             "{} needs {name}, but loadline writes a file of that name",
             jar.display()
         );
-        return Err(Error::new(FailureKind::Usage, refusal)
+        return Err(Error::usage(refusal)
             .with_hint("rename it, also in the jar's manifest, and measure again"));
     }
     Ok(command)
@@ -469,7 +461,7 @@ fn files_beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
                 jar.display(),
                 file.display()
             );
-            return Err(Error::new(FailureKind::Usage, refusal)
+            return Err(Error::usage(refusal)
                 .with_hint("an image needs the jar and what it names in one directory"));
         };
         // A directory is copied whole: `lib`, not each of a hundred jars.
@@ -519,11 +511,8 @@ fn holds_secret(text: &str) -> bool {
 
 fn jdk_feature(jvm: &JvmIdentity) -> Result<u32, Error> {
     jvm.feature.ok_or_else(|| {
-        Error::new(
-            FailureKind::Environment,
-            "the records do not say which JDK was measured",
-        )
-        .with_hint("measure with a JDK that `loadline doctor` lists")
+        Error::environment("the records do not say which JDK was measured")
+            .with_hint("measure with a JDK that `loadline doctor` lists")
     })
 }
 
@@ -535,18 +524,16 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
         .map(|p| p.display().to_string())
         .collect();
     if !there.is_empty() && !force {
-        return Err(Error::new(
-            FailureKind::Usage,
-            format!("files already exist: {}", there.join(", ")),
-        )
-        .with_hint("give another directory, or --force to overwrite them"));
+        return Err(
+            Error::usage(format!("files already exist: {}", there.join(", ")))
+                .with_hint("give another directory, or --force to overwrite them"),
+        );
     }
     if let Some(folder) = places.iter().find(|p| p.is_dir()) {
-        return Err(Error::new(
-            FailureKind::Environment,
-            format!("{} is a directory", folder.display()),
-        )
-        .with_hint("give another directory with --to"));
+        return Err(
+            Error::environment(format!("{} is a directory", folder.display()))
+                .with_hint("give another directory with --to"),
+        );
     }
     let written = || -> Result<(), PathRefusal> {
         let directory = Directory::open_or_make(to)?;

@@ -18,7 +18,7 @@ use loadline_report::format;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files;
 use crate::say::{one_line_json, print_text, width};
 
@@ -148,16 +148,13 @@ pub enum FleetDocument {
 }
 
 pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
-    let offer =
-        Offer::built_in(&arguments.prices, None).map_err(|e| Error::new(FailureKind::Usage, e))?;
+    let offer = Offer::built_in(&arguments.prices, None).map_err(Error::usage)?;
     let window = QueryWindow::new(&arguments.window, &arguments.step, &arguments.namespace)
-        .map_err(|refusal| refusal_error(&refusal))?;
+        .map_err(Error::from_wrong_input)?;
     let promises = promise::read(&arguments.measured, arguments.state.as_deref())?;
-    let prometheus =
-        Prometheus::new(access(arguments)?).map_err(|refusal| refusal_error(&refusal))?;
-    let asked = ask_everything(&prometheus, &window).map_err(|refusal| {
-        Error::new(FailureKind::Environment, &refusal).with_hint(&refusal.hint)
-    })?;
+    let prometheus = Prometheus::new(access(arguments)?).map_err(Error::from_wrong_input)?;
+    let asked = ask_everything(&prometheus, &window)
+        .map_err(|refusal| Error::environment(&refusal).with_hint(&refusal.hint))?;
     let mut fleet = asked.to_fleet();
     if fleet.workloads.is_empty() {
         return Err(no_container_error(arguments, &window));
@@ -191,10 +188,7 @@ pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
         false => text::promises_table(&held, width()),
     };
     write_output(arguments, &text)?;
-    Ok(match drifts {
-        true => CommandOutcome::SloMissed,
-        false => CommandOutcome::Done,
-    })
+    Ok(CommandOutcome::for_slo(!drifts))
 }
 
 fn rank_workloads(
@@ -250,7 +244,7 @@ fn write_experiments<'a>(
 ) -> Result<Vec<String>, Error> {
     std::fs::create_dir_all(directory).map_err(|e| {
         let what = format!("--toml-dir: cannot make {}: {e}", directory.display());
-        Error::new(FailureKind::Environment, what).with_hint("name a writable directory")
+        Error::environment(what).with_hint("name a writable directory")
     })?;
     let mut written = Vec::new();
     for workload in workloads {
@@ -293,7 +287,7 @@ fn no_container_error(arguments: &FleetArguments, window: &QueryWindow) -> Error
         "{} knows no running container{place}: it has no series container_memory_working_set_bytes",
         arguments.prometheus
     );
-    Error::new(FailureKind::Environment, what)
+    Error::environment(what)
         .with_hint("it must scrape the kubelet's cAdvisor (/metrics/cadvisor); for a time in the past use --at")
 }
 
@@ -302,8 +296,4 @@ fn write_output(arguments: &FleetArguments, text: &str) -> Result<(), Error> {
         Some(path) if !files::is_standard(path) => files::write(path, text),
         _ => print_text(text),
     }
-}
-
-fn refusal_error(refusal: &loadline_protocol::RunRefusal) -> Error {
-    Error::new(FailureKind::Usage, refusal).with_hint(&refusal.hint)
 }

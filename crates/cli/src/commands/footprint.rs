@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_jvm::attach;
 use loadline_jvm::footprint::{self, Footprint, FootprintError};
-use loadline_jvm::java_dump;
 use loadline_jvm::process::JvmProcess;
+use loadline_jvm::{attach, java_dump};
 use loadline_sizing::{Bytes, JdkRelease, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files;
 use crate::say::{one_line_json, print_text};
 
@@ -87,7 +86,7 @@ fn read_hotspot(pid: u32) -> Result<FootprintReading, Error> {
 fn read_openj9(pid: u32) -> Result<FootprintReading, Error> {
     let smaps = smaps(pid)?;
     let dump = java_dump::take_java_dump(pid)
-        .map_err(|e| Error::new(FailureKind::Environment, &e).with_hint_if(e.dump_hint()))?;
+        .map_err(|e| Error::environment(&e).with_hint_if(e.dump_hint()))?;
     Ok(FootprintReading {
         vm: Vm::OpenJ9,
         footprint: Footprint::of_java_dump(&dump, &smaps).map_err(footprint_error)?,
@@ -97,24 +96,20 @@ fn read_openj9(pid: u32) -> Result<FootprintReading, Error> {
 }
 
 fn footprint_error(error: FootprintError) -> Error {
-    Error::new(FailureKind::Environment, &error).with_hint_if(error.footprint_hint())
+    Error::environment(&error).with_hint_if(error.footprint_hint())
 }
 
 fn smaps(pid: u32) -> Result<String, Error> {
     let path = format!("/proc/{pid}/smaps");
     let text = std::fs::read_to_string(&path);
     text.map_err(|e| {
-        Error::new(
-            FailureKind::Environment,
-            format!("process {pid}: {path}: {e}"),
-        )
-        .with_hint("it has exited, or loadline may not inspect it (run as root or as its user)")
+        Error::environment(format!("process {pid}: {path}: {e}"))
+            .with_hint("it has exited, or loadline may not inspect it (run as root or as its user)")
     })
 }
 
 fn ask_jvm(pid: u32, command: &str) -> Result<String, Error> {
-    attach::run_jcmd(pid, command)
-        .map_err(|e| Error::new(FailureKind::Environment, &e).with_hint_if(e.attach_hint()))
+    attach::run_jcmd(pid, command).map_err(|e| Error::environment(&e).with_hint_if(e.attach_hint()))
 }
 
 /// The JDK of the process's `java`, read in the process's own file system.

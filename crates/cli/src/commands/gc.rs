@@ -10,7 +10,7 @@ use loadline_jvm::gclog::report::{GcReport, NamedDurations};
 use loadline_jvm::gclog::{self, files};
 use loadline_sizing::Bytes;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files::is_standard;
 use crate::output::AnswerPrinter;
 
@@ -42,7 +42,7 @@ pub fn run(args: &GcArgs, out: &mut AnswerPrinter) -> Result<CommandOutcome, Err
             Ok(log) => {
                 let report = GcReport::for_log(&log, &group);
                 if !is_first && !args.json {
-                    write_line("", out)?;
+                    out.print_answer("")?;
                 }
                 is_first = false;
                 print_gc_report(&report, args.json, out)?;
@@ -61,22 +61,16 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
         earlier.report();
     }
     let what = error.to_string().replacen(STDIN, "standard input", 1);
-    Some(Error::new(FailureKind::Usage, what).with_hint(error.gc_log_hint()))
+    Some(Error::usage(what).with_hint(error.gc_log_hint()))
 }
 
 fn print_gc_report(report: &GcReport, json: bool, out: &mut AnswerPrinter) -> Result<(), Error> {
     let text = match json {
-        true => serde_json::to_string(report).map_err(|error| {
-            Error::new(FailureKind::Internal, format!("cannot write JSON: {error}"))
-        })?,
+        true => serde_json::to_string(report)
+            .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))?,
         false => gc_text(report),
     };
-    write_line(text.trim_end(), out)
-}
-
-/// To stdout. A reader that went away (`| head`) wants no more.
-fn write_line(text: &str, out: &mut AnswerPrinter) -> Result<(), Error> {
-    out.print_answer(text)
+    out.print_answer(text.trim_end())
 }
 
 fn gc_text(report: &GcReport) -> String {

@@ -13,26 +13,16 @@ use crate::error::{CommandOutcome, Error};
 use crate::output;
 use crate::say::{print_data, width};
 
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &str); 6] = [
     (
         "Measure",
-        &[
-            "init", "size", "verify", "run", "judge", "lint", "soak", "drill", "plan", "resume",
-        ],
+        "init size verify run judge lint soak drill plan resume",
     ),
-    (
-        "Read",
-        &[
-            "show", "report", "explain", "compare", "list", "serve", "fleet",
-        ],
-    ),
-    ("Ship", &["emit", "export"]),
-    ("Load", &["load", "profile", "merge"]),
-    ("JVM", &["cache", "gc", "predict", "footprint"]),
-    (
-        "Upkeep",
-        &["doctor", "clean", "schema", "completion", "help"],
-    ),
+    ("Read", "show report explain compare list serve fleet"),
+    ("Ship", "emit export"),
+    ("Load", "load profile merge"),
+    ("JVM", "cache gc predict footprint"),
+    ("Upkeep", "doctor clean schema completion help"),
 ];
 
 const TEMPLATE: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}";
@@ -42,106 +32,63 @@ const FIRST: &str = "slo rate url ready cpu memory max_memory jvm jdk image comp
 
 const LONG: [&str; 6] = ["size", "run", "verify", "judge", "drill", "plan"];
 
-const EXAMPLES: [(&str, &[&str]); 29] = [
-    (
-        "size",
-        &[
-            "loadline size --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/ -- java -jar app.jar",
-            "loadline size --image orders:1.4 --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/",
-            "loadline size loadline.toml --prices fargate",
-        ],
-    ),
-    (
-        "init",
-        &[
-            "loadline init",
-            "loadline init --image registry/orders:1.4 --url /orders",
-            "loadline init --job -- mvn -o -q package",
-        ],
-    ),
-    ("verify", &["loadline verify", "loadline verify --accept"]),
-    (
-        "run",
-        &[
-            "loadline run --memory 512Mi --repeats 20",
-            "loadline run experiments/ci-gate.toml",
-        ],
-    ),
-    (
-        "judge",
-        &[
-            "loadline judge --manifest deploy.yaml loadline.toml",
-            "loadline judge --advice percent=75 --memory 512Mi",
-        ],
-    ),
-    (
-        "lint",
-        &[
-            "loadline lint deploy.yaml",
-            "helm template CHART | loadline lint -",
-        ],
-    ),
-    ("soak", &["loadline soak last --for 30m"]),
-    (
-        "drill",
-        &["loadline drill experiments/postgresql-slow.toml"],
-    ),
-    (
-        "plan",
-        &["loadline plan", "loadline plan loadline.toml --cpu 1,2"],
-    ),
-    ("resume", &["loadline resume last"]),
-    (
-        "show",
-        &["loadline show", "loadline show result.json.gz --full"],
-    ),
-    ("report", &["loadline report last -o report.html"]),
-    ("explain", &["loadline explain last"]),
-    ("compare", &["loadline compare 01a 01b"]),
-    ("list", &["loadline list"]),
-    ("serve", &["loadline serve --listen 127.0.0.1:7007"]),
-    (
-        "fleet",
-        &["loadline fleet --prometheus http://localhost:9090"],
-    ),
-    (
-        "emit",
-        &[
-            "loadline emit --to ship",
-            "loadline emit --to patch --manifest deploy.yaml",
-        ],
-    ),
-    (
-        "export",
-        &[
-            "loadline export last -o result.json.gz",
-            "loadline export last -o trials.csv",
-        ],
-    ),
-    (
-        "load",
-        &["loadline load --rate 100/s --duration 30s http://localhost:8080/"],
-    ),
-    ("profile", &["loadline profile access.log -o load.toml"]),
-    ("merge", &["loadline merge part1.json part2.json"]),
-    ("cache", &["loadline cache -- java -jar app.jar"]),
-    ("gc", &["loadline gc gc.log"]),
-    (
-        "predict",
-        &["loadline predict --memory 512Mi --cpu 1 --jdk 21"],
-    ),
-    ("footprint", &["loadline footprint PID"]),
-    ("doctor", &["loadline doctor"]),
-    ("schema", &["loadline schema result"]),
-    ("completion", &["source <(loadline completion bash)"]),
+/// Each belongs to the command that it names.
+const EXAMPLES: &[&str] = &[
+    "loadline size --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/ -- java -jar app.jar",
+    "loadline size --image orders:1.4 --slo 'p99<250ms' --rate 100/s --url http://localhost:8080/",
+    "loadline size loadline.toml --prices fargate",
+    "loadline init",
+    "loadline init --image registry/orders:1.4 --url /orders",
+    "loadline init --job -- mvn -o -q package",
+    "loadline verify",
+    "loadline verify --accept",
+    "loadline run --memory 512Mi --repeats 20",
+    "loadline run experiments/ci-gate.toml",
+    "loadline judge --manifest deploy.yaml loadline.toml",
+    "loadline judge --advice percent=75 --memory 512Mi",
+    "loadline lint deploy.yaml",
+    "helm template CHART | loadline lint -",
+    "loadline soak last --for 30m",
+    "loadline drill experiments/postgresql-slow.toml",
+    "loadline plan",
+    "loadline plan loadline.toml --cpu 1,2",
+    "loadline resume last",
+    "loadline show",
+    "loadline show result.json.gz --full",
+    "loadline report last -o report.html",
+    "loadline explain last",
+    "loadline compare 01a 01b",
+    "loadline list",
+    "loadline serve --listen 127.0.0.1:7007",
+    "loadline fleet --prometheus http://localhost:9090",
+    "loadline emit --to ship",
+    "loadline emit --to patch --manifest deploy.yaml",
+    "loadline export last -o result.json.gz",
+    "loadline export last -o trials.csv",
+    "loadline load --rate 100/s --duration 30s http://localhost:8080/",
+    "loadline profile access.log -o load.toml",
+    "loadline merge part1.json part2.json",
+    "loadline cache -- java -jar app.jar",
+    "loadline gc gc.log",
+    "loadline predict --memory 512Mi --cpu 1 --jdk 21",
+    "loadline footprint PID",
+    "loadline doctor",
+    "loadline schema result",
+    "source <(loadline completion bash)",
 ];
+
+fn named_command(line: &str) -> Option<&str> {
+    line.split("loadline ").nth(1)?.split([' ', ')']).next()
+}
 
 fn with_examples(command: Command) -> Command {
     let command = EXAMPLES
-        .into_iter()
-        .fold(command, |command, (name, lines)| {
+        .chunk_by(|line, next| named_command(line) == named_command(next))
+        .fold(command, |command, lines| {
             let text = format!("Examples:\n  {}", lines.join("\n  "));
-            command.mut_subcommand(name, |one| one.after_help(text))
+            command.mut_subcommand(named_command(lines[0]).unwrap_or_default(), |one| {
+                one.after_help(text)
+            })
         });
     let is_first =
         |id: &str| has_word(FIRST, id) || ["quiet", "verbose", "color", "help"].contains(&id);
@@ -167,12 +114,12 @@ pub fn group_commands(command: Command) -> Command {
 }
 
 fn list_commands(command: &Command) -> String {
-    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+    let names = GROUPS.iter().flat_map(|(_, names)| names.split(' '));
     let column = names.map(|name| name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (group, names) in GROUPS {
         let _ = writeln!(text, "{group}:");
-        for name in names {
+        for name in names.split(' ') {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
             let indent = column + 4;
@@ -216,7 +163,7 @@ mod tests {
         command.build();
         let visible = command.get_subcommands().filter(|c| !c.is_hide_set());
         let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
-        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|g| g.1).copied().collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|g| g.1.split(' ')).collect();
         visible.sort_unstable();
         listed.sort_unstable();
         assert_eq!(visible, listed);

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use loadline_experiment::project::{Project, ProjectOverrides, StartMethod};
 
-use crate::called;
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::files;
+use crate::error::{CommandOutcome, Error};
 use crate::say::print_data;
+use crate::{called, files};
 
 pub use crate::experiment::USUAL_FILE as FILE;
 
@@ -67,9 +66,7 @@ pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
             true => format!("{} is a file", directory.display()),
             false => format!("there is no directory {}", directory.display()),
         };
-        return Err(
-            Error::new(FailureKind::Usage, what).with_hint("give the service's own directory")
-        );
+        return Err(Error::usage(what).with_hint("give the service's own directory"));
     }
     let is_printed = arguments.dry_run || arguments.output.as_deref() == Some(Path::new("-"));
     let path = match &arguments.output {
@@ -79,12 +76,11 @@ pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
     };
     if !is_printed && path.symlink_metadata().is_ok() && !arguments.force {
         let what = format!("{} already exists", path.display());
-        return Err(Error::new(FailureKind::Usage, what)
+        return Err(Error::usage(what)
             .with_hint("--force overwrites it, --dry-run shows what would be written"));
     }
     let project = Project::inspect_directory(directory, &project_flags(arguments));
-    let project = project
-        .map_err(|refusal| Error::new(FailureKind::Usage, &refusal).with_hint(&refusal.hint))?;
+    let project = project.map_err(Error::from_wrong_input)?;
     let text = project.to_toml();
     check_experiment(&text, directory)?;
     for line in project.describe_guesses() {

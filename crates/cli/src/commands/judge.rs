@@ -30,16 +30,15 @@ use loadline_sizing::compat::rightsize;
 use loadline_sizing::{Bytes, JavaVersion};
 
 use self::paper::PaperCheck;
-use crate::away;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::experiment::{
     ExperimentFlags, InClusterFlags, LoadedExperiment, experiment_over, load_experiment,
 };
-use crate::files;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::result::view_by_id;
 use crate::say::one_line_json;
+use crate::{away, files};
 
 const STARTS: u32 = 3;
 
@@ -97,7 +96,7 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
             );
         }
         return Err(
-            Error::new(FailureKind::Usage, "there is nothing to judge: neither --manifest nor --advice is given")
+            Error::usage("there is nothing to judge: neither --manifest nor --advice is given")
                 .with_hint("on paper: loadline lint deploy.yaml")
                 .with_hint("loadline judge --manifest deploy.yaml --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar")
                 .with_hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
@@ -131,8 +130,7 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
         return run_trials(&arguments, manifests, measured, out);
     }
     if !arguments.advice.is_empty() {
-        return Err(Error::new(
-            FailureKind::Usage,
+        return Err(Error::usage(
             "advice is judged by running it, but the application's command is missing",
         )
         .with_hint("put it last, after --, as you would start it: -- java -jar app.jar"));
@@ -144,7 +142,7 @@ pub fn offer(prices: &str) -> Result<Offer, Error> {
     Offer::built_in(prices, None).map_err(|e| {
         let hint = e.offer_hint();
         // Price lists of users are for searches.
-        Error::new(FailureKind::Usage, e).with_hint(split_refusal(&hint).0)
+        Error::usage(e).with_hint(split_refusal(&hint).0)
     })
 }
 
@@ -354,7 +352,7 @@ fn count_classes(command: &[String], directory: &Path) -> Option<u64> {
 }
 
 fn advice_refused(error: &AdviceError) -> Error {
-    Error::new(FailureKind::Usage, error).with_hint_if(error.advice_hint())
+    Error::usage(error).with_hint_if(error.advice_hint())
 }
 
 #[cfg(test)]

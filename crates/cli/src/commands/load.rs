@@ -18,7 +18,7 @@ use loadline_load::{LoadError, LoadPart, LoadPlan, LoadSpec, LoadTarget, clock_n
 
 use self::files::LoadFiles;
 use self::texts::{CpuList, parse_cpus};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::grpc;
 use crate::load_flags::{LoadFlags, report_bodiless};
 use crate::output::AnswerPrinter;
@@ -142,10 +142,9 @@ pub(super) fn print_summary(
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's limit is an answer too, and the
         // summary shows it.
-        Some(reason) if summary.offered_rate.is_some() => Err(Error::new(
-            FailureKind::Invalid,
-            format!("the generator was itself the bottleneck: {reason}"),
-        )
+        Some(reason) if summary.offered_rate.is_some() => Err(Error::invalid(format!(
+            "the generator was itself the bottleneck: {reason}"
+        ))
         .with_hint("reserve CPUs for it with --cpus, or lower the rate")),
         _ => Ok(CommandOutcome::Done),
     }
@@ -153,7 +152,7 @@ pub(super) fn print_summary(
 
 fn pretty_json(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string_pretty(value)
-        .map_err(|e| Error::new(FailureKind::Internal, format!("the result as JSON: {e}")))
+        .map_err(|e| Error::internal(format!("the result as JSON: {e}")))
 }
 
 fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {

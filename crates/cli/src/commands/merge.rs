@@ -37,7 +37,6 @@ fn read(path: &Path) -> Result<PartFile, Error> {
         .map_err(|e| {
             e.with_hint("give the files written by `loadline load --part I/N --out FILE`")
         })?;
-    PartFile::parse_part_file(&text).map_err(|e| {
-        Error::new(FailureKind::Usage, format!("{name}: {e}")).with_hint_if(e.load_hint())
-    })
+    PartFile::parse_part_file(&text)
+        .map_err(|e| Error::usage(format!("{name}: {e}")).with_hint_if(e.load_hint()))
 }

@@ -4,7 +4,7 @@
 use clap::Args;
 use loadline_trial::run_neighbour;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 
 #[derive(Args)]
 pub struct NeighbourArguments {
@@ -18,5 +18,5 @@ pub fn run(arguments: &NeighbourArguments) -> Result<CommandOutcome, Error> {
     let cpus: Vec<u32> = arguments.cpus.iter().collect();
     run_neighbour(arguments.threads, &cpus, std::io::stdin().lock())
         .map(|()| CommandOutcome::Done)
-        .map_err(|e| Error::new(FailureKind::Environment, format!("the neighbour: {e}")))
+        .map_err(|e| Error::environment(format!("the neighbour: {e}")))
 }

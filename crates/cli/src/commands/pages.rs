@@ -1,17 +1,15 @@
 //! `loadline pages`: generates the files that packages install with the program: man pages and
 //! shell completions. Hidden: `cargo xtask release` calls it.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
-use crate::CommandLine;
-use crate::error::{CommandOutcome, Error, FailureKind};
-use crate::output;
+use crate::error::{CommandOutcome, Error};
 use crate::say::print_data;
+use crate::{CommandLine, output};
 
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
@@ -43,7 +41,7 @@ pub fn run(arguments: &PagesArguments) -> Result<CommandOutcome, Error> {
     let written = write(&arguments.directory);
     written.map_err(|e| {
         let directory = arguments.directory.display();
-        Error::new(FailureKind::Environment, format!("{directory}: {e}"))
+        Error::environment(format!("{directory}: {e}"))
     })?;
     Ok(CommandOutcome::Done)
 }

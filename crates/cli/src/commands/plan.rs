@@ -16,7 +16,7 @@ use loadline_runner::searches::{bases, lattice_on_machine};
 
 use super::size::TOGETHER;
 use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::experiment::{
     ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment_with,
 };
@@ -62,7 +62,7 @@ pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandO
     if is_search && arguments.matrix.is_given() {
         let problem = "--memory and --repeats: `size` takes neither";
         let hint = "bound its search with --max-memory, or plan `run`: loadline plan run ...";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(hint));
+        return Err(Error::usage(problem).with_hint(hint));
     }
     if is_search {
         given = given.with_chosen_cpu()?;
@@ -136,8 +136,7 @@ fn agenda_text(agenda: &Agenda) -> String {
     let mut table = Table::new()
         .right("#")
         .left("configuration")
-        .right("cpu")
-        .right("memory")
+        .right("cpu | memory")
         .left("jdk")
         .wrapping("JVM options");
     for (i, trial) in agenda.matrix.cells.iter().enumerate() {
@@ -202,19 +201,13 @@ fn deployments(
         let (each, longest) = (each.as_secs_f64(), longest.as_secs_f64());
         return one_line_json(&json::PlanDocument::for_deployments(&ground, each, longest));
     }
-    let mut table = Table::new()
-        .right("CPU")
-        .right("memory")
-        .right("$/month of one");
+    let mut table = Table::new().right("CPU | memory | $/month of one");
     for cell in ground.cells.iter().filter(|c| c.variant == 0) {
-        table.add_row(
-            [
-                cell.size.cpu.to_string(),
-                cell.size.memory.to_string(),
-                format!("{:.2}", cell.per_hour * 730.0),
-            ]
-            .map(TableCell::from),
-        );
+        table.add_texts([
+            cell.size.cpu.to_string(),
+            cell.size.memory.to_string(),
+            format!("{:.2}", cell.per_hour * 730.0),
+        ]);
     }
     let fewest = parameters.min_replicas.max(parameters.spare + 1);
     let mut lines = vec![

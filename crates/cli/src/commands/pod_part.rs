@@ -10,7 +10,7 @@ use loadline_trial::part;
 use loadline_trial::pod::{self, PodPaths};
 
 use super::trial_part::part_refused;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::say::{one_line_json, print_data};
 use crate::signals::Signals;
 
@@ -39,13 +39,8 @@ pub struct PodPartArguments {
 
 pub fn run(arguments: PodPartArguments) -> Result<CommandOutcome, Error> {
     let signals = Signals::watch_signals()?;
-    if let Some(code) =
-        pod::reap_until_end(signals.flag()).map_err(|e| Error::new(FailureKind::Environment, e))?
-    {
-        return Err(Error::new(
-            FailureKind::Environment,
-            format!("it ended with {code}"),
-        ));
+    if let Some(code) = pod::reap_until_end(signals.flag()).map_err(Error::environment)? {
+        return Err(Error::environment(format!("it ended with {code}")));
     }
     let place = PodPaths {
         order: arguments.order,
@@ -57,7 +52,7 @@ pub fn run(arguments: PodPartArguments) -> Result<CommandOutcome, Error> {
     if arguments.armed {
         return match place.is_armed_within(PATIENCE) {
             true => Ok(CommandOutcome::Done),
-            false => Err(Error::new(FailureKind::Environment, "not yet")),
+            false => Err(Error::environment("not yet")),
         };
     }
     part::run_in_pod(&place, std::io::stdout())
@@ -81,7 +76,7 @@ pub fn inspect_image(arguments: PodLookArguments) -> Result<CommandOutcome, Erro
         let copied = std::fs::copy("/proc/self/exe", to);
         return copied.map(|_| CommandOutcome::Done).map_err(|error| {
             let what = format!("copying loadline to {}: {error}", to.display());
-            Error::new(FailureKind::Environment, what)
+            Error::environment(what)
         });
     }
     if arguments.fill {

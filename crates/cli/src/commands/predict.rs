@@ -14,7 +14,7 @@ use loadline_sizing::{Bytes, Cpus, JdkRelease, JvmOptionSet, Vm};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::output::AnswerPrinter;
 use crate::say::one_line_json;
 
@@ -72,21 +72,21 @@ fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
 }
 
 pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    let words = words::split_environment(&arguments.jvm).map_err(|error| {
-        Error::new(FailureKind::Usage, format!("--jvm: {error}"))
+    let refused = |why: String| {
+        Error::usage(format!("--jvm: {why}"))
             .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
-    })?;
+    };
+    let words = words::split_environment(&arguments.jvm);
+    let words = words.map_err(|error| refused(error.to_string()))?;
     if let Some(word) = words.iter().find(|word| !word.starts_with('-')) {
-        return Err(Error::new(
-            FailureKind::Usage,
-            format!("--jvm: `{word}` is not an option: it does not start with -"),
-        )
-        .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'"));
+        return Err(refused(format!(
+            "`{word}` is not an option: it does not start with -"
+        )));
     }
     if arguments.memory < SMALLEST {
         let bytes = arguments.memory.as_bytes();
         let problem = format!("--memory: no JVM starts in {bytes} bytes");
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(format!(
+        return Err(Error::usage(problem).with_hint(format!(
             "a number without a unit is bytes: write {}Mi",
             bytes.max(512)
         )));
@@ -106,10 +106,7 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
 }
 
 fn prediction_refused(refusal: impl std::fmt::Display) -> Error {
-    Error::new(
-        FailureKind::Usage,
-        format!("the JVM would not start: {refusal}"),
-    )
+    Error::usage(format!("the JVM would not start: {refusal}"))
 }
 
 fn of_hotspot(
@@ -173,8 +170,7 @@ fn of_openj9(
     };
     let prediction = openj9::predict(jdk, machine, options).map_err(|refusal| match refusal {
         openj9::OpenJ9Refusal::LimitUnseen => {
-            Error::new(FailureKind::Usage, format!("--jvm: {refusal}"))
-                .with_hint("take the option out of --jvm")
+            Error::usage(format!("--jvm: {refusal}")).with_hint("take the option out of --jvm")
         }
         refusal => prediction_refused(refusal)
             .with_hint("java exits with 1 and the same reason; change --jvm"),

@@ -18,7 +18,7 @@ use loadline_load::profile::{
 };
 
 use self::input::{OpenedLog, cannot_read};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files;
 use crate::say::{one_line_json, print_data};
 
@@ -117,9 +117,7 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
             "--busiest reads logs twice, but {} is not a file",
             log.path.display()
         );
-        return Err(
-            Error::new(FailureKind::Usage, problem).with_hint("write the log to a file first")
-        );
+        return Err(Error::usage(problem).with_hint("write the log to a file first"));
     }
     if logs.iter().any(|log| is_har(&log.head)) {
         return replay_recording(arguments, &mut logs);
@@ -178,7 +176,7 @@ fn replay_recording(
     ];
     let [log] = logs else {
         let problem = "a HAR file cannot be combined with other files";
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(
+        return Err(Error::usage(problem).with_hint(
             "record everything in one file, or merge the profiles: each [[request]] is independent",
         ));
     };
@@ -187,12 +185,12 @@ fn replay_recording(
             "{flag} is for access logs, but {} is a HAR file",
             log.path.display()
         );
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(format!("leave out {flag}")));
+        return Err(Error::usage(problem).with_hint(format!("leave out {flag}")));
     }
     let origin = log.path.display().to_string();
     let recorded = read_har(log.text_reader()?, &origin).map_err(|error| {
         let hint = "save the recording again: in the network view of a browser, Export HAR";
-        Error::new(FailureKind::Usage, error).with_hint(hint)
+        Error::usage(error).with_hint(hint)
     })?;
     say::report_recording(&recorded);
     write_profile(arguments, recorded.profile)
@@ -205,7 +203,7 @@ fn stub(
 ) -> Result<CommandOutcome, Error> {
     say::report_answers(&seen, left_out);
     let text = StubFile::from_seen_answers(origin, seen).to_toml();
-    let text = text.map_err(|error| Error::new(FailureKind::Environment, error))?;
+    let text = text.map_err(Error::environment)?;
     match &arguments.output {
         Some(path) => files::write(path, &text)?,
         None => print_data(&text)?,
@@ -216,8 +214,9 @@ fn stub(
 fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let interval = arguments.interval;
     if !(interval.is_finite() && interval > 0.0) {
-        return Err(Error::new(FailureKind::Usage, "--interval must be above 0")
-            .with_hint("it is in seconds: --interval 60"));
+        return Err(
+            Error::usage("--interval must be above 0").with_hint("it is in seconds: --interval 60")
+        );
     }
     let Some(length) = arguments.busiest else {
         return Ok(None);
@@ -225,7 +224,7 @@ fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let intervals = length.as_secs_f64() / interval;
     if intervals < 1.0 || intervals.fract() != 0.0 {
         let problem = format!("--busiest must be a multiple of --interval, which is {interval} s");
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(format!(
+        return Err(Error::usage(problem).with_hint(format!(
             "--busiest {}s",
             interval * intervals.ceil().max(1.0)
         )));
@@ -253,12 +252,11 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
                 true => error.to_string(),
                 false => format!("--format: `{text}` is not a known format"),
             };
-            Error::new(FailureKind::Usage, problem)
-                .with_hint(format!("--format also takes {}", NAMES.join(", ")))
+            Error::usage(problem).with_hint(format!("--format also takes {}", NAMES.join(", ")))
         });
     }
     let Some(log) = logs.iter().find(|log| !log.head.trim_ascii().is_empty()) else {
-        return Err(Error::new(FailureKind::Usage, "the logs are empty").with_hint(input::LOGS));
+        return Err(Error::usage("the logs are empty").with_hint(input::LOGS));
     };
     let found = detect_format(&log.head, source).map_err(|unknown| {
         // Lines of JSON may be a log with unknown fields, others almost of a known format.
@@ -275,7 +273,7 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
             NAMES.join(", "),
             closest = closest.unwrap_or_default(),
         );
-        Error::new(FailureKind::Usage, problem).with_hint(HOW)
+        Error::usage(problem).with_hint(HOW)
     })?;
     say::report_format(&found);
     Ok(found.format)
@@ -317,7 +315,7 @@ fn read(
     {
         let shown = place.map_or(String::new(), |place| format!("; the first is\n  {place}"));
         let problem = format!("no line has this format{shown}");
-        return Err(Error::new(FailureKind::Usage, problem).with_hint(HOW));
+        return Err(Error::usage(problem).with_hint(HOW));
     }
     if let Some(place) = place {
         say::report_rejected_line(&place);

@@ -3,10 +3,10 @@
 
 use loadline_trial::run_proxy_process;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 
 pub fn run() -> Result<CommandOutcome, Error> {
     run_proxy_process(std::io::stdin().lock(), std::io::stdout().lock())
         .map(|()| CommandOutcome::Done)
-        .map_err(|e| Error::new(FailureKind::Environment, format!("the proxy: {e}")))
+        .map_err(|e| Error::environment(format!("the proxy: {e}")))
 }

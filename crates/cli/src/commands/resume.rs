@@ -8,7 +8,7 @@ use loadline_kubernetes::in_cluster::inside::ControllerPod;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{self, ConsentFlags, TakeoverOutcome};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::experiment::ClusterFlags;
 use crate::measuring::{MeasuringSession, open_store, open_store_to_read};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -68,7 +68,7 @@ pub fn run(
     drop(looked);
     if row.kind == ResultKind::Verify {
         let what = "a verify cannot be resumed; it takes only a few starts";
-        return Err(Error::new(FailureKind::Usage, what).with_hint("loadline verify"));
+        return Err(Error::usage(what).with_hint("loadline verify"));
     }
     let store = open_store(arguments.state.as_deref())?;
     if let Some(place) = store.away_location(&row.id)? {
@@ -80,8 +80,7 @@ pub fn run(
         }
     } else if arguments.fetch {
         let what = format!("the result {} is not in a cluster", short(&row.id));
-        return Err(Error::new(FailureKind::Usage, what)
-            .with_hint("without --fetch the rest runs from here"));
+        return Err(Error::usage(what).with_hint("without --fetch the rest runs from here"));
     } else {
         away::confirm_run(&store, &row, arguments.consent)?;
     }

@@ -8,15 +8,14 @@ use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_runner::agenda::Agenda;
 use loadline_runner::store::ResultKind;
 
-use crate::away;
-use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind, not_measured};
+use crate::error::{CommandOutcome, Error, not_measured};
 use crate::experiment::{
     ExperimentFlags, ExtraFlags, InClusterFlags, LoadedExperiment, MatrixFlags,
     load_experiment_with,
 };
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
+use crate::{away, enough};
 
 const BY_CHANCE: &str = "single slow requests decide the verdict of a trial";
 
@@ -79,7 +78,7 @@ pub fn run_matrix(
     }
     if agenda.matrix.cells.is_empty() {
         let why = "no configuration is left that this machine can run";
-        return Err(Error::new(FailureKind::Environment, why)
+        return Err(Error::environment(why)
             .with_hint("give smaller limits; `loadline doctor` shows what this machine has"));
     }
     let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
@@ -98,10 +97,7 @@ pub(super) fn outcome(records: &[Arc<TrialRecord>]) -> Result<CommandOutcome, Er
     }
     if has_kept.is_empty() {
         return Err(not_measured(records.last().map(|r| &**r))
-            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "no trial could be measured")));
+            .unwrap_or_else(|| Error::invalid("no trial could be measured")));
     }
-    Ok(match has_kept.values().any(|kept| *kept) {
-        true => CommandOutcome::Done,
-        false => CommandOutcome::SloMissed,
-    })
+    Ok(CommandOutcome::for_slo(has_kept.values().any(|kept| *kept)))
 }

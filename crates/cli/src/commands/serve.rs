@@ -16,7 +16,7 @@ use loadline_serve::{ResultReading, StateServer};
 
 use super::plan::outlook;
 use super::store::answer_words;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::measuring::{experiment_of, open_store_to_read, state_directory};
 use crate::result;
 use crate::say::print_data;
@@ -49,7 +49,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     let token = arguments.token_file.as_ref().map(token).transpose()?;
     let refused = |why: String| {
-        let error = Error::new(FailureKind::Usage, format!("--token-file: {why}"));
+        let error = Error::usage(format!("--token-file: {why}"));
         error.with_hint("make one with: openssl rand -hex 16 > token")
     };
     // The user knows a given token, so it is not printed.
@@ -70,8 +70,7 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     };
     let server = StateServer::listen_on(arguments.listen, directory.clone(), reading, access);
     let server = server.map_err(|e| {
-        Error::new(FailureKind::Environment, e)
-            .with_hint("choose another port: --listen 127.0.0.1:7008")
+        Error::environment(e).with_hint("choose another port: --listen 127.0.0.1:7008")
     })?;
     let address = server.listen_address().unwrap_or(arguments.listen);
     say!(
@@ -80,15 +79,14 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     );
     print_data(&format!("http://{address}/{query}"))?;
     let served = server.run(|| signals.has_come());
-    served.map_err(|e| Error::new(FailureKind::Environment, e))?;
+    served.map_err(Error::environment)?;
     Ok(CommandOutcome::Done)
 }
 
 fn token(path: &PathBuf) -> Result<String, Error> {
     let unreadable = |why: std::io::Error| {
         let what = format!("cannot read {}: {why}", path.display());
-        Error::new(FailureKind::Environment, what)
-            .with_hint("make one with: openssl rand -hex 16 > token")
+        Error::environment(what).with_hint("make one with: openssl rand -hex 16 > token")
     };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;

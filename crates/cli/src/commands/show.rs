@@ -4,7 +4,7 @@ use clap::Args;
 use loadline_report::ResultView;
 use loadline_runner::store::Store;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files;
 use crate::measuring::open_store_to_read;
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -44,8 +44,7 @@ pub fn run(arguments: ShowArguments, out: &mut AnswerPrinter) -> Result<CommandO
 fn show_trial(flags: &ResultFlags, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let store = open_store_to_read(flags.state.as_deref())?;
     let record = store.trial_by_prefix(&flags.id)?;
-    let text =
-        serde_json::to_string_pretty(&record).map_err(|e| Error::new(FailureKind::Internal, e))?;
+    let text = serde_json::to_string_pretty(&record).map_err(Error::internal)?;
     out.print_answer(&text)?;
     Ok(CommandOutcome::Done)
 }

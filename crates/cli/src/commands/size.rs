@@ -25,9 +25,7 @@ use loadline_sizing::Bytes;
 
 use super::drill;
 use super::plan::outlook;
-use crate::away;
-use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind, remedy_for_invalid};
+use crate::error::{CommandOutcome, Error, remedy_for_invalid};
 use crate::experiment::{
     APPLICATION, ExperimentFlags, InClusterFlags, SEARCH, SearchFlags, load_experiment,
 };
@@ -35,6 +33,7 @@ use crate::extract::extract_command;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::say::one_line_json;
+use crate::{away, enough};
 
 const MOST_RAISES: u32 = 2;
 
@@ -200,11 +199,7 @@ fn soak_conclusion(
     let growth = loadline_report::growth_of(&soaked);
     let grows = growth.is_some_and(|growth| growth.verdict == GrowthVerdict::Growing);
     let holds = raised.is_none() && !super::soak::did_not_last(&soaked);
-    let ended = if holds {
-        CommandOutcome::Done
-    } else {
-        CommandOutcome::SloMissed
-    };
+    let ended = CommandOutcome::for_slo(holds);
     let concluded = SearchConclusion::Found(best, Ok(ended));
     Ok((concluded, raised.filter(|_| !grows)))
 }
@@ -214,7 +209,7 @@ fn incomparable_error(error: IncomparableBases) -> Error {
         IncomparableBases::Rates => "search for each rate separately: --rate 300/s",
         IncomparableBases::Limits => "give every level a CPU limit, or none (--cpu)",
     };
-    Error::new(FailureKind::Usage, error)
+    Error::usage(error)
         .with_hint(hint)
         .with_hint("`loadline run` measures all combinations and compares nothing")
 }
@@ -284,7 +279,7 @@ fn how_it_stands(
             proof.not_measured
         ),
     };
-    Err(Error::new(FailureKind::Invalid, what).with_hint(remedy(last)))
+    Err(Error::invalid(what).with_hint(remedy(last)))
 }
 
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
@@ -298,19 +293,13 @@ fn why_none(searched: &[SearchedBase]) -> Option<Error> {
         SizeEnd::Found(_) | SizeEnd::Infeasible { .. } | SizeEnd::Refused { .. } => None,
     });
     let refused = searched.iter().find_map(|s| match &s.end {
-        SizeEnd::Refused { reason, hint } => {
-            Some(Error::new(FailureKind::Usage, reason).with_hint(hint))
-        }
+        SizeEnd::Refused { reason, hint } => Some(Error::usage(reason).with_hint(hint)),
         _ => None,
     });
     if refused.is_some() {
         return refused;
     }
     could_not.map(|(size, reason, hint)| {
-        Error::new(
-            FailureKind::Invalid,
-            format!("could not measure at {size}: {reason}"),
-        )
-        .with_hint(hint)
+        Error::invalid(format!("could not measure at {size}: {reason}")).with_hint(hint)
     })
 }

@@ -12,7 +12,7 @@ use loadline_runner::soak;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use crate::away::{ConsentFlags, confirm_experiment};
-use crate::error::{CommandOutcome, Error, FailureKind, not_measured};
+use crate::error::{CommandOutcome, Error, not_measured};
 use crate::experiment::experiment_over;
 use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store_to_read};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -38,7 +38,7 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
     of_store(&arguments.id)?;
     if parse_duration(&arguments.length).is_none() {
         let what = format!("--for: `{}` is not a length of time", arguments.length);
-        return Err(Error::new(FailureKind::Usage, what).with_hint("write 30m or 4h"));
+        return Err(Error::usage(what).with_hint("write 30m or 4h"));
     }
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let row = store.result_by_prefix(&arguments.id)?;
@@ -74,17 +74,13 @@ fn soaked_configuration(row: &ResultRow) -> Result<Configuration, Error> {
     if row.kind == ResultKind::Soak {
         let experiment = experiment_of(row)?;
         let first = experiment.configurations().into_iter().next();
-        return first
-            .ok_or_else(|| Error::new(FailureKind::Internal, "a soak without configuration"));
+        return first.ok_or_else(|| Error::internal("a soak without configuration"));
     }
     let (found, _) = crate::result::stored_conclusion(row)?;
     found.map(|found| found.configuration).ok_or_else(|| {
         let short = crate::ui::text::short(&row.id);
-        Error::new(
-            FailureKind::Usage,
-            format!("the result {short} has no answer to soak"),
-        )
-        .with_hint("soak the result of a `loadline size` that found a size: loadline list")
+        Error::usage(format!("the result {short} has no answer to soak"))
+            .with_hint("soak the result of a `loadline size` that found a size: loadline list")
     })
 }
 
@@ -94,8 +90,8 @@ pub fn run_soak(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let configuration = measuring.experiment.configurations().into_iter().next();
-    let configuration = configuration
-        .ok_or_else(|| Error::new(FailureKind::Internal, "a soak without configuration"))?;
+    let configuration =
+        configuration.ok_or_else(|| Error::internal("a soak without configuration"))?;
     let record = soak_configuration(&mut measuring, &configuration)?;
     measuring.note_done(None)?;
     super::show::print_result(&measuring.store, &measuring.result, output, out)?;
@@ -145,7 +141,7 @@ fn outcome(record: Option<&TrialRecord>) -> Result<CommandOutcome, Error> {
     };
     let Some(growth) = loadline_report::growth_of(record) else {
         return Err(not_measured(Some(record))
-            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "the soak recorded nothing")));
+            .unwrap_or_else(|| Error::invalid("the soak recorded nothing")));
     };
     let missed = record.verdict.is_evidence() && record.verdict != Kept::Pass;
     match growth.verdict {
@@ -155,7 +151,7 @@ fn outcome(record: Option<&TrialRecord>) -> Result<CommandOutcome, Error> {
         GrowthVerdict::TooShort { needs, .. } => {
             let what = "the soak is too short to tell whether something grows";
             let minutes = needs.as_secs().div_ceil(60);
-            Err(Error::new(FailureKind::Invalid, what).with_hint(format!(
+            Err(Error::invalid(what).with_hint(format!(
                 "soak the result of `size` again: loadline soak RESULT --for {minutes}m"
             )))
         }

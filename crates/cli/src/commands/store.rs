@@ -9,12 +9,12 @@ use clap::{Args, ValueEnum};
 use loadline_analysis::recommend::Conclusion;
 use loadline_report::ResultView;
 use loadline_report::format::count_of;
-use loadline_report::table::{Table, TableCell};
+use loadline_report::table::Table;
 use loadline_runner::store::{AwayLocation, ResultKind, ResultRow, ResultStatus, unix_ms};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files;
 use crate::measuring::open_store_to_read;
 use crate::output::AnswerPrinter;
@@ -159,27 +159,20 @@ pub fn list_results(
         return Ok(CommandOutcome::Done);
     }
     let mut table = Table::new()
-        .left("result")
-        .left("begun")
-        .left("kind")
-        .left("title")
-        .left("status")
+        .left("result | begun | kind | title | status")
         .right("trials")
         .wrapping("answer");
     for (row, away) in &rows {
-        table.add_row(
-            [
-                short(&row.id),
-                &loadline_report::format::date(row.created_unix_ms),
-                row.kind.command_name(),
-                &row.title,
-                away.as_ref()
-                    .map_or(row.status.status_word(), |_| "in a cluster"),
-                &row.trials.to_string(),
-                &answer_words(row),
-            ]
-            .map(TableCell::from),
-        );
+        table.add_texts([
+            short(&row.id),
+            &loadline_report::format::date(row.created_unix_ms),
+            row.kind.command_name(),
+            &row.title,
+            away.as_ref()
+                .map_or(row.status.status_word(), |_| "in a cluster"),
+            &row.trials.to_string(),
+            &answer_words(row),
+        ]);
     }
     out.print_answer(&table.to_terminal(width()))?;
     Ok(CommandOutcome::Done)
@@ -263,8 +256,7 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
         }
         _ if arguments.section.is_some() => {
             return Err(
-                Error::new(FailureKind::Usage, "--section is for Markdown only")
-                    .with_hint("add --format markdown"),
+                Error::usage("--section is for Markdown only").with_hint("add --format markdown")
             );
         }
         ExportFormat::Json => loadline_report::render_json(&view),
@@ -289,12 +281,9 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
 fn export_table(view: &ResultView, path: Option<&Path>) -> Result<CommandOutcome, Error> {
     let Some(path) = path.filter(|path| !files::is_standard(path)) else {
         let what = "--format parquet cannot go to standard output";
-        return Err(
-            Error::new(FailureKind::Usage, what).with_hint("name a file: -o trials.parquet")
-        );
+        return Err(Error::usage(what).with_hint("name a file: -o trials.parquet"));
     };
-    let table =
-        loadline_report::render_parquet(view).map_err(|e| Error::new(FailureKind::Internal, e))?;
+    let table = loadline_report::render_parquet(view).map_err(Error::internal)?;
     files::write_bytes(path, &table)?;
     Ok(CommandOutcome::Done)
 }
@@ -315,7 +304,7 @@ fn refuse_ending(path: &Path, endings: &[&str], hint: &str) -> Result<(), Error>
         "--output {}: this command writes no .{ending}",
         path.display()
     );
-    Err(Error::new(FailureKind::Usage, problem).with_hint(hint))
+    Err(Error::usage(problem).with_hint(hint))
 }
 
 /// `x.csv` and `x.csv.gz` are CSV.
@@ -337,11 +326,8 @@ fn form_by_name(path: Option<&Path>) -> ExportFormat {
 
 fn report_section(view: &ResultView, name: &str) -> Result<String, Error> {
     loadline_report::markdown_section(view, name).map_err(|there| {
-        Error::new(
-            FailureKind::Usage,
-            format!("the report has no section `{name}`"),
-        )
-        .with_hint(format!("it has {}", there.join(", ")))
+        Error::usage(format!("the report has no section `{name}`"))
+            .with_hint(format!("it has {}", there.join(", ")))
     })
 }
 

@@ -16,14 +16,13 @@ use loadline_runner::store::ResultKind;
 
 use super::drill;
 use super::init::FILE;
-use crate::enough;
-use crate::error::{CommandOutcome, Error, FailureKind, not_measured, remedy_for_invalid};
+use crate::error::{CommandOutcome, Error, not_measured, remedy_for_invalid};
 use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
-use crate::files;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
+use crate::{enough, files};
 
 const BY_CHANCE: &str = "single slow requests decide the verdict of a start";
 
@@ -70,7 +69,7 @@ pub fn run(
     let file = named.unwrap_or_else(|| PathBuf::from(FILE));
     if !file.exists() {
         let what = format!("there is no {}", file.display());
-        return Err(Error::new(FailureKind::Usage, what).with_hint(
+        return Err(Error::usage(what).with_hint(
             "write it with `loadline init` in the service's directory, or name the experiment file",
         ));
     }
@@ -86,9 +85,7 @@ pub fn run(
         Some(path) => path.clone(),
         None => file.parent().unwrap_or(Path::new("")).join(BASELINE),
     });
-    place
-        .check_readable()
-        .map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+    place.check_readable().map_err(Error::from_wrong_input)?;
     // A second measurement of the same experiment, should a size be searched.
     let again = arguments
         .tune
@@ -116,9 +113,7 @@ fn shipped_configuration(given: &LoadedExperiment) -> Result<Configuration, Erro
     let mut all = given.experiment.configurations();
     match (all.len(), all.pop()) {
         (1, Some(one)) => Ok(one),
-        (n, _) => Err(Error::new(
-            FailureKind::Usage,
-            format!("{} has {n} configurations, but only one is shipped", given.title),
+        (n, _) => Err(Error::usage(format!("{} has {n} configurations, but only one is shipped", given.title),
         )
         .with_hint("leave the factors out: limits belong in [limits] or the manifest; `loadline run` measures several")),
     }
@@ -143,7 +138,7 @@ fn verify_shipped(
     let load = crate::result::load_words(&measuring.experiment);
     let ground = MeasurementConditions::new(&machine, &shipped, load);
     let baseline = place.read(&ground);
-    let baseline = baseline.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+    let baseline = baseline.map_err(Error::from_wrong_input)?;
     if baseline.is_none() && !arguments.accept {
         let (BaselineLocation::File(path) | BaselineLocation::Directory(path)) = place;
         talk!(
@@ -225,7 +220,7 @@ fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error
     if let BaselineLocation::Directory(directory) = place {
         std::fs::create_dir_all(directory).map_err(|e| {
             let what = format!("cannot make {}: {e}", directory.display());
-            Error::new(FailureKind::Environment, what).with_hint("give a writable directory")
+            Error::environment(what).with_hint("give a writable directory")
         })?;
     }
     let baseline = Baseline {
@@ -255,7 +250,7 @@ impl VerifyComparison {
             VerifyAnswer::NotMeasured => {
                 let last = self.verified.trials.last().map(|r| &**r);
                 Err(not_measured(last)
-                    .unwrap_or_else(|| Error::new(FailureKind::Invalid, &self.statement.sentence))
+                    .unwrap_or_else(|| Error::invalid(&self.statement.sentence))
                     .with_hint(remedy_for_invalid(
                         last.map(|record| record.verdict),
                         "verify again",

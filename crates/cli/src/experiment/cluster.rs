@@ -6,9 +6,8 @@ use clap::Args;
 use loadline_experiment::wire::{ExperimentFile, KubernetesTable};
 use loadline_experiment::{ClusterSettings, Slots, TrialCpu, ValueWithOrigin};
 use loadline_kubernetes::workload;
-use loadline_protocol::RunRefusal;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::load_flags::set_if_given;
 
 const EXPERIMENT: &str = "Experiment";
@@ -134,7 +133,7 @@ impl PodFlags {
             (Some(slots), Some(table)) => table.slots = Some(slots),
             (Some(_), None) => {
                 let problem = "--slots: trials on this machine run one after the other";
-                return Err(Error::new(FailureKind::Usage, problem)
+                return Err(Error::usage(problem)
                     .with_hint("leave --slots out, or run trials as pods: --kubernetes"));
             }
         }
@@ -148,13 +147,11 @@ impl PodFlags {
         let (Some(name), Some(table)) = (&self.from, &file.kubernetes) else {
             return Ok(false);
         };
-        let refused = |refusal: RunRefusal| Error::from_refusal(&refusal);
-        let object = workload::read(&ClusterSettings::from(table), name).map_err(refused)?;
+        let object = workload::read(&ClusterSettings::from(table), name)?;
         let (wanted, may_all) = (self.container.as_deref(), table.as_production);
-        let container = file.settle_running(&name.to_string(), &object, wanted);
-        let container = container.map_err(refused)?;
-        let template = workload::extract_template(name, &object, &container).map_err(refused)?;
-        template.check_access(name, may_all).map_err(refused)?;
+        let container = file.settle_running(&name.to_string(), &object, wanted)?;
+        let template = workload::extract_template(name, &object, &container)?;
+        template.check_access(name, may_all)?;
         for what in template.production_access() {
             say!("taken from {name}: {what}");
         }

@@ -10,7 +10,7 @@ use loadline_experiment::{references, variables};
 use loadline_report::redact;
 
 use super::ExperimentFlags;
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 /// The variables of the flags, `--env` over `--env-file`, the later over the earlier. Errors: Usage
 /// errors: a file that cannot be read, an invalid variable, a credential.
@@ -22,7 +22,7 @@ pub fn read_environment(
     for file in &flags.env_file {
         let path = here.join(file);
         let read = variables::read(&path);
-        let read = read.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+        let read = read.map_err(Error::from_wrong_input)?;
         for (name, value) in read {
             let value = match value {
                 None => references::to_variable(&name),
@@ -34,11 +34,7 @@ pub fn read_environment(
     }
     for text in &flags.env {
         let (name, value) = variables::parse_variable(text).ok_or_else(|| {
-            Error::new(
-                FailureKind::Usage,
-                format!("--env `{text}`: that is not a variable"),
-            )
-            .with_hint(
+            Error::usage(format!("--env `{text}`: that is not a variable")).with_hint(
                 "write --env NAME=VALUE, or --env NAME to pass it from loadline's environment",
             )
         })?;
@@ -64,7 +60,7 @@ fn credential(name: &str) -> Error {
         "--env {name}: its value is a credential; it would be stored with the result and appear \
          in the process list"
     );
-    Error::new(FailureKind::Usage, what).with_hint(format!(
+    Error::usage(what).with_hint(format!(
         "set {name} in loadline's environment and give --env {name}, or put it into a file: --env-file FILE"
     ))
 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::files;
 
 const FORMAT: &str = "examples are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)";
@@ -17,12 +17,11 @@ pub(super) fn read_experiment(path: &Path) -> Result<String, Error> {
         ErrorKind::IsADirectory => {
             let problem = format!("{name} is a directory, not an experiment");
             let inside = path.join("loadline.toml");
-            Error::new(FailureKind::Usage, problem)
-                .with_hint(format!("name the file in it: {}", inside.display()))
+            Error::usage(problem).with_hint(format!("name the file in it: {}", inside.display()))
         }
         _ => {
             let problem = format!("cannot read the experiment {name}: {error}");
-            Error::new(FailureKind::Usage, problem).with_hint(FORMAT)
+            Error::usage(problem).with_hint(FORMAT)
         }
     })
 }

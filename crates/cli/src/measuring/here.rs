@@ -11,7 +11,7 @@ use loadline_runner::lock::{LockError, MachineLock};
 use loadline_runner::store::Store;
 use loadline_trial::{SiteOptions, rootless};
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::images;
 use crate::signals::Signals;
 
@@ -32,14 +32,11 @@ pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
         return Ok(());
     };
     let names: Vec<_> = broken.iter().map(|c| c.name).collect();
-    let error = Error::new(
-        FailureKind::Environment,
-        format!(
-            "this machine cannot run trials ({}): {}",
-            names.join(", "),
-            first.detail
-        ),
-    );
+    let error = Error::environment(format!(
+        "this machine cannot run trials ({}): {}",
+        names.join(", "),
+        first.detail
+    ));
     let error = match &first.fix {
         Some(fix) => error.with_hint(fix),
         None => error,
@@ -96,9 +93,9 @@ pub(super) fn lock_machine(wait: bool, signals: &Signals) -> Result<MachineLock,
             signals.interrupt_kind(),
             "interrupted while waiting for another loadline",
         ),
-        held @ LockError::Held { .. } => Error::new(FailureKind::Environment, held)
+        held @ LockError::Held { .. } => Error::environment(held)
             .with_hint("two measurements disturb each other; add --wait to run after it"),
-        io @ LockError::Io { .. } => Error::new(FailureKind::Environment, io)
+        io @ LockError::Io { .. } => Error::environment(io)
             .with_hint("its directory must be writable, on a disk with space; then try again"),
     })
 }

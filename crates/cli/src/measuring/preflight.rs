@@ -9,7 +9,7 @@ use loadline_report::{redact, text};
 use loadline_runner::cache::application_of_command;
 use loadline_runner::command::{AssembledCommand, assemble};
 
-use crate::error::{Error, FailureKind, command_refused};
+use crate::error::{Error, command_refused};
 
 pub(super) fn preflight(
     experiment: &Experiment,
@@ -19,7 +19,7 @@ pub(super) fn preflight(
     let configurations = experiment.configurations();
     let is_program = |c: &Configuration| experiment.app_of(c).image.is_none();
     if configurations.iter().any(is_program) && !experiment.app.directory.is_dir() {
-        return Err(Error::new(FailureKind::Usage, format!("the application's directory {} does not exist", experiment.app.directory.display()))
+        return Err(Error::usage(format!("the application's directory {} does not exist", experiment.app.directory.display()))
             .with_hint("app.directory is relative to the experiment file; without it the application runs in loadline's working directory"));
     }
     // What the load names must be there, too: bodies, credentials.
@@ -30,7 +30,7 @@ pub(super) fn preflight(
         .map_err(|e| match &e {
             SurroundingsError::Refused(refusal) => Error::from_refusal(refusal),
             SurroundingsError::Command(error) => command_refused(error),
-            other => Error::new(FailureKind::Usage, other),
+            other => Error::usage(other),
         })?;
     for configuration in &configurations {
         let assembled = assemble(experiment, configuration, jdks, places)?;

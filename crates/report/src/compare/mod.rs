@@ -15,9 +15,8 @@ use loadline_analysis::record::Configuration;
 
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::content::slo_words;
-use crate::format;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, text};
 
 pub use comparison::{ResultComparison, SharedConfiguration};
 pub use figure::{ComparedFigure, FigureChange};

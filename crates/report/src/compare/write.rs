@@ -6,12 +6,10 @@ use serde::Serialize;
 use super::comparison::{ResultComparison, SharedConfiguration};
 use super::figure::{ComparedFigure, FigureChange};
 use super::size::RecommendedSize;
-use crate::content::{Section, SectionBlock};
-use crate::escape;
-use crate::format;
+use crate::content::Section;
 use crate::html::parts;
 use crate::table::{Table, TableCell, Tone};
-use crate::{markdown, terminal, text};
+use crate::{escape, format, markdown, terminal, text};
 
 pub fn comparison_terminal(comparison: &ResultComparison, width: usize) -> String {
     terminal::page(
@@ -77,17 +75,14 @@ fn sections(comparison: &ResultComparison) -> Vec<Section> {
         let both = format!("The first recommends {first}; the second {second}.");
         sections.push(
             Section::new("recommended", "At the recommended sizes")
-                .with_block(SectionBlock::Paragraph(both))
-                .with_block(SectionBlock::Paragraph(EXPLANATION.to_owned()))
-                .with_block(SectionBlock::Table(figures_table(
-                    &comparison.recommended,
-                    &names,
-                ))),
+                .with_paragraph(both)
+                .with_paragraph(EXPLANATION)
+                .with_table(figures_table(&comparison.recommended, &names)),
         );
     }
     if !comparison.shared.is_empty() {
         let section = Section::new("shared", "Configurations that both ran");
-        sections.push(section.with_block(SectionBlock::Table(shared_table(&comparison.shared))));
+        sections.push(section.with_table(shared_table(&comparison.shared)));
     }
     sections
 }
@@ -143,11 +138,7 @@ fn change_word(figure: &ComparedFigure) -> String {
 fn shared_table(shared: &[SharedConfiguration]) -> Table {
     let mut table = Table::new()
         .left("Configuration")
-        .right("Kept the SLO, first")
-        .right("second")
-        .right("Latency, first")
-        .right("second")
-        .right("Ratio");
+        .right("Kept the SLO, first | second | Latency, first | second | Ratio");
     for one in shared {
         let kept = |(kept, of): (usize, usize)| {
             let tone = match (kept, of) {
@@ -168,9 +159,7 @@ fn shared_table(shared: &[SharedConfiguration]) -> Table {
             kept(one.passes[1]),
             first.into(),
             second.into(),
-            latency
-                .map_or_else(|| format::NONE.to_owned(), ratio)
-                .into(),
+            format::or_none(latency.map(ratio)).into(),
         ]);
     }
     table

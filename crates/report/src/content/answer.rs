@@ -21,47 +21,44 @@ pub struct AnswerFact {
     pub words: String,
 }
 
-impl AnswerFact {
-    fn new(name: &'static str, words: String) -> Self {
-        Self { name, words }
-    }
-}
-
 pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     let Some(recommendation) = &view.recommendation else {
         return Vec::new();
     };
-    let incomplete = incomplete_sentence(view).map(|words| AnswerFact::new("Not complete", words));
-    let saving = saving::saving_sentence(view).map(|words| AnswerFact::new("Saving", words));
     let claim = AnswerClaim::new(view, recommendation);
-    let trend = claim
-        .describe_trend()
-        .map(|words| AnswerFact::new("Live set", words));
-    let budget = budget::describe_budget(recommendation).or_else(|| claim.describe_unbudgeted());
-    let budget = budget.map(|words| AnswerFact::new("Memory", words));
-    let proof = AnswerFact::new("Proof", runs::say_of_runs(proven_how(&claim), view));
-    let (measured, next) = match &recommendation.deployment {
-        Some(deployment) => (carried_sentence(deployment), next_cheaper(view, deployment)),
-        None => {
-            let next = next_smaller(view, recommendation);
-            let next = next.map(|words| AnswerFact::new("Next smaller", words));
-            (measured_what(view, recommendation), next)
-        }
+    let deployment = recommendation.deployment.as_ref();
+    let measured = match deployment {
+        Some(deployment) => carried_sentence(deployment),
+        None => measured_what(view, recommendation),
     };
+    let budget = budget::describe_budget(recommendation).or_else(|| claim.describe_unbudgeted());
+    let mut facts = Vec::new();
+    let mut add = |name, words: Option<String>| {
+        facts.extend(words.map(|words| AnswerFact { name, words }));
+    };
+    add("Not complete", incomplete_sentence(view));
+    add("Live set", claim.describe_trend());
+    add("Saving", saving::saving_sentence(view));
     // A run has no load.
-    let measured = (!runs::is_of_runs(view)).then(|| AnswerFact::new("Measured", measured));
-    let first = incomplete.into_iter().chain(trend).chain(saving);
-    let peak = peak::peak_sentence(view, recommendation);
-    let peak = peak.map(|words| AnswerFact::new("Peak", words));
-    let first = first.chain(measured).chain(peak).chain(budget);
-    let steps = AnswerFact::new("Next", next_steps(view, &claim));
-    let less_cpu = smaller::smaller_cpu(view, recommendation).into_iter();
-    let less_cpu = less_cpu.map(|words| AnswerFact::new("Less CPU", with_full_stop(&words)));
-    let boost = start_cpu::start_cpu_sentence(view, &recommendation.configuration)
-        .map(|words| AnswerFact::new("Start", words));
-    let last = next.into_iter().chain(less_cpu).chain(boost);
-    let last = last.chain([steps]);
-    first.chain([proof]).chain(last).collect()
+    add(
+        "Measured",
+        Some(measured).filter(|_| !runs::is_of_runs(view)),
+    );
+    add("Peak", peak::peak_sentence(view, recommendation));
+    add("Memory", budget);
+    let proof = runs::say_of_runs(proven_how(&claim), view);
+    add("Proof", Some(proof));
+    match deployment {
+        Some(deployment) => add("Next cheaper", next_cheaper(view, deployment)),
+        None => add("Next smaller", next_smaller(view, recommendation)),
+    }
+    for words in smaller::smaller_cpu(view, recommendation) {
+        add("Less CPU", Some(with_full_stop(&words)));
+    }
+    let answer = &recommendation.configuration;
+    add("Start", start_cpu::start_cpu_sentence(view, answer));
+    add("Next", Some(next_steps(view, &claim)));
+    facts
 }
 
 /// What to type after reading; a reader of the report alone may have no shell, and passes it on.
@@ -73,19 +70,16 @@ fn next_steps(view: &ResultView, claim: &AnswerClaim<'_>) -> String {
     };
     let saved = match view.today {
         Some(_) => String::new(),
-        None => {
-            format!(
-                " What it saves against the present size: `loadline report {id} --today 1/2Gi`."
-            )
-        }
+        None => format!(
+            " What it saves against the present size: `loadline report {id} --today 1/2Gi`."
+        ),
     };
     format!("{soak}The files to ship: `loadline emit {id} --to DIR`.{saved}")
 }
 
-fn next_cheaper(view: &ResultView, deployment: &Deployment) -> Option<AnswerFact> {
+fn next_cheaper(view: &ResultView, deployment: &Deployment) -> Option<String> {
     let price = |why: &&WhyNot| why.neighbour.cost.per_month;
     let next = deployment.why_not.iter();
     let next = next.max_by(|a, b| price(a).total_cmp(&price(b)))?;
-    let words = with_full_stop(&money::why_not(view, next));
-    Some(AnswerFact::new("Next cheaper", words))
+    Some(with_full_stop(&money::why_not(view, next)))
 }

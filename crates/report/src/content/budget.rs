@@ -8,7 +8,7 @@ use loadline_analysis::coverage::COVERAGE;
 use loadline_analysis::recommend::Recommendation;
 use loadline_sizing::Bytes;
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
 
@@ -46,8 +46,7 @@ pub fn section(view: &ResultView) -> Option<Section> {
     let shares = WholeShares::of_budget(budget);
     let mut table = Table::new()
         .left("Part")
-        .right("Measured")
-        .right("Growth")
+        .right("Measured | Growth")
         .wrapping("Why it may grow")
         .left("Capped by");
     for (line, share) in budget.lines().iter().zip(&shares.parts) {
@@ -69,9 +68,8 @@ pub fn section(view: &ResultView) -> Option<Section> {
     );
     let title = format!("What fills the {}?", budget.limit());
     let words = "Measured in a start that was aged with many requests. The heap is as large as it may become, the growth of the other parts is what they are still expected to take.";
-    let section =
-        Section::new("budget", title).with_block(SectionBlock::Paragraph(words.to_owned()));
-    Some(section.with_block(SectionBlock::Table(table)))
+    let section = Section::new("budget", title).with_paragraph(words);
+    Some(section.with_table(table))
 }
 
 fn row(line: &BudgetLine, share: &WholeShare) -> [TableCell; 5] {

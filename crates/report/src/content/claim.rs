@@ -12,11 +12,9 @@ use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{PhaseSpan, TrialPhase, TrialPurpose, TrialRecord};
 use loadline_analysis::warming::JvmQuestion;
 
-use super::first_second;
-use super::groups;
-use super::growth;
+use super::growth::show_length;
 use super::headline::slo_words;
-use super::runs;
+use super::{first_second, groups, growth, runs};
 use crate::format;
 use crate::table::Tone;
 use crate::view::ResultView;
@@ -148,7 +146,7 @@ impl<'a> AnswerClaim<'a> {
         match outcome {
             SoakOutcome::Died { after } => format!(
                 "It did not last: soaked, it ended after {}: {}.",
-                growth::show_length(*after),
+                show_length(*after),
                 trial.reason
             ),
             SoakOutcome::Outgrew {
@@ -159,11 +157,11 @@ impl<'a> AnswerClaim<'a> {
                 "It outgrew its budget: soaked, it took up to {} of anonymous memory, and the {} of its budget were passed after {}.",
                 format::measured_bytes(*most),
                 format::measured_bytes(*allowed),
-                growth::show_length(*after),
+                show_length(*after),
             ),
             SoakOutcome::Missed { length } => format!(
                 "Soaked for {}, and that was {}: {}.",
-                growth::show_length(*length),
+                show_length(*length),
                 trial.verdict,
                 trial.reason
             ),
@@ -174,20 +172,20 @@ impl<'a> AnswerClaim<'a> {
                 let parts: Vec<&str> = parts.map(|p| p.part.part_name()).collect();
                 format!(
                     "Soaked for {}, and it grows: {}.",
-                    growth::show_length(*length),
+                    show_length(*length),
                     parts.join(", ")
                 )
             }
             SoakOutcome::TooShort { length } => format!(
                 "Soaked for {}, too short to prove it.",
-                growth::show_length(*length)
+                show_length(*length)
             ),
             SoakOutcome::Lasted { length } => {
                 let within = match self.recommendation.budget {
                     Some(_) => " within its budget",
                     None => "",
                 };
-                format!("Soaked for {}{within}.", growth::show_length(*length))
+                format!("Soaked for {}{within}.", show_length(*length))
             }
         }
     }

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use loadline_analysis::dependency::busy_share;
 use loadline_analysis::record::{DependencyEvidence, StubEvidence, TrialRecord};
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use super::toxics;
+use crate::figures::unique;
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -27,23 +28,16 @@ pub fn dependencies_section(view: &ResultView) -> Option<Section> {
     };
     let words = "Each figure is the largest of all trials, in the measured phase; share is of the CPU time that it could have had. A trial that fails while one of them is at its limit says nothing about the application: it is INVALID.";
     let section = Section::new("dependencies", "What it depended on")
-        .with_block(SectionBlock::Paragraph(format!("{whose} {words}")))
-        .with_block(SectionBlock::Table(dependency_table(&names, &all)));
-    let section = match stubs(&names, &all) {
-        lines if lines.is_empty() => section,
-        mut lines => {
-            // A dependency with toxics is described there.
-            if all.iter().all(|(_, d)| d.link.is_none()) {
-                lines.push(toxics::proxy_overhead(view));
-            }
-            section.with_block(SectionBlock::Paragraph(lines.join(" ")))
-        }
-    };
-    let failed = first_failed(view, &all);
-    Some(match failed {
-        Some((lead, lines)) => section
-            .with_block(SectionBlock::Paragraph(lead))
-            .with_block(SectionBlock::Verbatim(lines)),
+        .with_paragraph(format!("{whose} {words}"))
+        .with_table(dependency_table(&names, &all));
+    let mut lines = stubs(&names, &all);
+    // A dependency with toxics is described there.
+    if !lines.is_empty() && all.iter().all(|(_, d)| d.link.is_none()) {
+        lines.push(toxics::proxy_overhead(view));
+    }
+    let section = section.with_paragraph(lines.join(" "));
+    Some(match first_failed(view, &all) {
+        Some((lead, lines)) => section.with_paragraph(lead).with_verbatim(lines),
         None => section,
     })
 }
@@ -54,51 +48,38 @@ fn all_dependencies(view: &ResultView) -> (Vec<Seen<'_>>, Vec<&str>) {
         .iter()
         .flat_map(|trial| trial.evidence.dependencies.iter().map(move |d| (trial, d)))
         .collect();
-    let mut names: Vec<&str> = Vec::new();
-    for (_, dependency) in &all {
-        if !names.contains(&dependency.name.as_str()) {
-            names.push(&dependency.name);
-        }
-    }
+    let names = unique(all.iter().map(|(_, dependency)| dependency.name.as_str()));
     (all, names)
 }
 
 pub fn shared_sentence<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Option<String> {
-    let (mut names, mut anew): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut names, mut anew) = (Vec::new(), Vec::new());
     let (mut most, mut restarts, mut is_reset) = (0, 0, false);
     for trial in trials {
         let all = trial.evidence.dependencies.iter();
         let mut restarted = false;
         for (one, shared) in all.filter_map(|d| Some((d, d.shared.as_ref()?))) {
-            if !names.contains(&one.name.as_str()) {
-                names.push(&one.name);
-            }
+            names.push(one.name.as_str());
             most = most.max(shared.trials + 1);
             is_reset |= shared.reset.is_some();
             restarted |= shared.anew.is_some();
-            let why = shared.anew.as_deref().filter(|why| !anew.contains(why));
-            anew.extend(why);
+            anew.extend(shared.anew.as_deref());
         }
         restarts += usize::from(restarted);
     }
     names.first()?;
-    let (all, between) = (
-        names.join(", "),
-        if is_reset {
-            "reset"
-        } else {
-            "left as they were"
-        },
-    );
+    let all = unique(names).join(", ");
+    let between = match is_reset {
+        true => "reset",
+        false => "left as they were",
+    };
     let mut said = format!(
         "The trials share {all}: seeded once, {between} between two of them, up to {most} starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it."
     );
     if restarts > 0 {
         let times = format::count_of(restarts, "time");
-        said += &format!(
-            " Started again, and seeded again, {times}: {}.",
-            anew.join("; ")
-        );
+        let why = unique(anew).join("; ");
+        said += &format!(" Started again, and seeded again, {times}: {why}.");
     }
     Some(said)
 }
@@ -126,19 +107,11 @@ fn stubs_of<'a>(name: &str, all: &[Seen<'a>]) -> Vec<&'a StubEvidence> {
 fn dependency_table(names: &[&str], all: &[Seen<'_>]) -> Table {
     let mut table = Table::new()
         .left("Dependency")
-        .right("Trials")
-        .right("Ready in")
-        .right("CPU")
-        .right("Share")
-        .right("Throttled")
-        .right("Peak memory")
+        .right("Trials | Ready in | CPU | Share | Throttled | Peak memory")
         .left("CPUs");
     for name in names {
-        let of: Vec<Seen<'_>> = all
-            .iter()
-            .filter(|(_, d)| d.name == *name)
-            .copied()
-            .collect();
+        let of = all.iter().filter(|(_, d)| d.name == *name);
+        let of: Vec<Seen<'_>> = of.copied().collect();
         let largest =
             |value: &dyn Fn(&Seen<'_>) -> Option<f64>| of.iter().filter_map(value).reduce(f64::max);
         let ready = of.iter().filter_map(|(_, d)| d.ready).max();
@@ -146,17 +119,15 @@ fn dependency_table(names: &[&str], all: &[Seen<'_>]) -> Table {
         let share = largest(&|(trial, d)| busy_share(d, &trial.evidence));
         let limited = of.iter().filter(|(_, d)| d.cpu_limit.is_some());
         let throttled = limited.filter_map(|(_, d)| d.throttled).max();
-        let dash = || format::time_or(None);
         table.add_row([
             (*name).to_owned().into(),
             of.len().to_string().into(),
             format::time_or(ready).into(),
-            cpu.map_or_else(dash, |cpu| format!("{:.0}m", cpu * 1000.0))
-                .into(),
-            share.map_or_else(dash, format::as_percent).into(),
+            format::or_none(cpu.map(|cpu| format!("{:.0}m", cpu * 1000.0))).into(),
+            format::or_none(share.map(format::as_percent)).into(),
             format::time_or(throttled).into(),
             format::bytes_or(of.iter().filter_map(|(_, d)| d.peak_memory).max()).into(),
-            of.first().map_or_else(dash, |(_, d)| d.cpus.clone()).into(),
+            format::or_none(of.first().map(|(_, d)| d.cpus.clone())).into(),
         ]);
     }
     table
@@ -188,11 +159,9 @@ fn unanswered_sentence(stubs: &[&StubEvidence]) -> Option<String> {
     let mut named: Vec<_> = by_name.into_iter().collect();
     named.sort_by_key(|(name, count)| (u64::MAX - count, *name));
     let rest = named.len().saturating_sub(NAMED);
-    let mut texts: Vec<String> = named
-        .iter()
-        .take(NAMED)
-        .map(|(name, count)| format!("{name} ({count})"))
-        .collect();
+    let texts = named.iter().take(NAMED);
+    let texts = texts.map(|(name, count)| format!("{name} ({count})"));
+    let mut texts: Vec<String> = texts.collect();
     if rest > 0 {
         texts.push(format!("{rest} others"));
     }
@@ -213,9 +182,7 @@ fn first_failed(view: &ResultView, all: &[Seen<'_>]) -> Option<(String, String)>
         None if dependency.ready.is_none() => "was never ready".to_owned(),
         None => "was killed for lack of memory".to_owned(),
     };
-    let lead = format!(
-        "In trial {number} {} {how}; its last lines:",
-        dependency.name
-    );
+    let name = &dependency.name;
+    let lead = format!("In trial {number} {name} {how}; its last lines:");
     Some((lead, dependency.last_output.join("\n")))
 }

@@ -5,22 +5,18 @@ use loadline_analysis::sli::Sli;
 use loadline_analysis::verdict::was_disturbed;
 
 use super::groups;
+use super::headline::incomplete_sentence;
 use super::options::trial_numbers;
-use super::section::{Section, SectionBlock};
-use crate::figures;
-use crate::format;
+use super::section::Section;
 use crate::view::ResultView;
+use crate::{figures, format};
 
 pub fn distrust_section(view: &ResultView) -> Option<Section> {
     if view.trials.is_empty() && view.warnings.is_empty() && view.incomplete.is_none() {
         return None;
     }
     let mut items: Vec<String> = Vec::new();
-    items.extend(
-        view.incomplete
-            .iter()
-            .map(|why| format!("The result is not complete: {why}.")),
-    );
+    items.extend(incomplete_sentence(view));
     items.extend(view.warnings.iter().cloned());
     items.extend(excluded_trials(view).map(|t| why_not(view, t)));
     items.extend(damaged_histograms(view));
@@ -30,12 +26,7 @@ pub fn distrust_section(view: &ResultView) -> Option<Section> {
         let all = format::count_of(view.trials.len(), "trial");
         format!("All {all} were valid.")
     });
-    let section = section.with_block(SectionBlock::Paragraph(lead));
-    Some(if items.is_empty() {
-        section
-    } else {
-        section.with_block(SectionBlock::List(items))
-    })
+    Some(section.with_paragraph(lead).with_list(items))
 }
 
 pub(crate) fn left_out(view: &ResultView) -> Option<String> {

@@ -9,7 +9,7 @@ use loadline_analysis::outage::{self, CourseSection, OutageCourse};
 use loadline_analysis::record::{SecondEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::slo::Quantile;
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -39,29 +39,28 @@ pub fn drill_section(view: &ResultView) -> Option<Section> {
         course.stretch.as_secs()
     );
     let section = Section::new("drill", "Around the outage")
-        .with_block(SectionBlock::Paragraph(words))
-        .with_block(SectionBlock::Table(drill_table(view, &courses)));
+        .with_paragraph(words)
+        .with_table(drill_table(view, &courses));
     let states = states(view, &courses);
     Some(match states.has_no_rows() {
         true => section,
-        false => section
-            .with_block(SectionBlock::Paragraph(STATES.to_owned()))
-            .with_block(SectionBlock::Table(states)),
+        false => section.with_paragraph(STATES).with_table(states),
     })
 }
 
-pub(super) fn before_outage(view: &ResultView) -> Option<&'static str> {
-    let any = view.trials.iter().any(|t| !t.evidence.outages.is_empty());
-    any.then_some("Latencies are those before the outage, as the verdict is.")
+/// With a space before it; empty without an outage.
+pub(super) fn before_outage(view: &ResultView) -> &'static str {
+    match view.trials.iter().any(|t| !t.evidence.outages.is_empty()) {
+        true => " Latencies are those before the outage, as the verdict is.",
+        false => "",
+    }
 }
 
 fn states(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> Table {
     let mut table = Table::new()
         .right("Trial")
         .left("What")
-        .right("Before")
-        .right("Furthest")
-        .right("At the end")
+        .right("Before | Furthest | At the end")
         .left("As before");
     for (trial, course) in courses {
         for returned in outage::find_returns(&trial.evidence, course) {
@@ -88,13 +87,7 @@ fn drill_table(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> T
     let mut table = Table::new()
         .right("Trial")
         .left("Part")
-        .right("Requests")
-        .right("Errors")
-        .right("p50")
-        .right("p99")
-        .right("Asked")
-        .right("Against before")
-        .right("Memory")
+        .right("Requests | Errors | p50 | p99 | Asked | Against before | Memory")
         .left("Recovered");
     for (trial, course) in courses {
         let parts = [

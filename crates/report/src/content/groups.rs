@@ -8,12 +8,13 @@ use loadline_analysis::record::{
     CPU_PERIOD, Configuration, JvmOption, LevelApplication, TrialRecord, TrialVerdict,
     ValueProvenance,
 };
+use loadline_analysis::slo::Quantile;
 use loadline_sizing::Cpus;
 
 use super::growth::is_tracking;
-use crate::format;
-use crate::redact;
+use crate::figures::{TrialFigures, unique};
 use crate::view::ResultView;
+use crate::{format, redact};
 
 #[derive(Debug, Clone)]
 pub struct ConfigurationGroup<'a> {
@@ -27,6 +28,18 @@ impl ConfigurationGroup<'_> {
             .iter()
             .copied()
             .filter(|t| t.verdict.is_evidence())
+    }
+
+    pub fn has_evidence(&self) -> bool {
+        self.evidence_trials().next().is_some()
+    }
+
+    /// The figures of its valid trials; `headline` is the quantile that people look at first.
+    pub fn figures(&self, headline: Quantile) -> Vec<TrialFigures> {
+        let trials = self.evidence_trials();
+        trials
+            .map(|t| TrialFigures::for_trial(t, headline))
+            .collect()
     }
 
     /// Trials that kept the SLO, and valid trials.
@@ -193,14 +206,10 @@ impl OptionLabels {
     }
 
     fn told_by(view: &ResultView, by: LabelScope) -> Self {
-        let mut all: Vec<(Vec<String>, String)> = Vec::new();
-        for trial in &view.trials {
+        let mut all = unique(view.trials.iter().map(|trial| {
             let of = label_meaning(&trial.configuration, by);
-            let pair = (of, own_label(&trial.configuration));
-            if !all.contains(&pair) {
-                all.push(pair);
-            }
-        }
+            (of, own_label(&trial.configuration))
+        }));
         let is_unique = |(of, label): &(Vec<String>, String)| {
             let same = all.iter().filter(|(o, l)| o == of || l == label).count();
             same == 1 && !label.is_empty()

@@ -15,7 +15,7 @@ use loadline_sizing::Bytes;
 
 pub(crate) use loadline_analysis::growth::GrowthVerdict as Grows;
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -157,25 +157,21 @@ fn levers(growth: &SoakGrowth) -> Vec<String> {
 pub fn growth_section(view: &ResultView) -> Option<Section> {
     let (trial, soak) = last_soak(view)?;
     let growth = growth_of(trial)?;
-    let mut section = Section::new("growth", "What grows over time")
-        .with_block(SectionBlock::Paragraph(growth_sentence(&growth)));
+    let mut section =
+        Section::new("growth", "What grows over time").with_paragraph(growth_sentence(&growth));
     if let Some(why) = &soak.cut {
         let words =
             format!("The soak ended before its time: {why}. It is judged by what it has seen.");
-        section = section.with_block(SectionBlock::Paragraph(words));
+        section = section.with_paragraph(words);
     }
     if let Some(later) = margin::memory_needed_later(soak) {
         let words = format!("Anonymous memory: {}.", need_words(&later));
-        section = section.with_block(SectionBlock::Paragraph(words));
+        section = section.with_paragraph(words);
     }
-    let levers = levers(&growth);
-    if !levers.is_empty() {
-        section = section.with_block(SectionBlock::List(levers));
-    }
+    section = section.with_list(levers(&growth));
     if !soak.looks.is_empty() {
-        section = section.with_block(SectionBlock::Table(growth_table(&soak.looks))).with_block(SectionBlock::Paragraph(
-            "Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost.".to_owned(),
-        ));
+        section = section.with_table(growth_table(&soak.looks)).with_paragraph(
+            "Resident memory by part, before the first cycle of the load, in the rest between the cycles and after the second. What grows in the first cycle only is kept, what grows as much in the second is lost.");
     }
     Some(section)
 }
@@ -183,15 +179,7 @@ pub fn growth_section(view: &ResultView) -> Option<Section> {
 fn growth_table(looks: &[SoakLook]) -> Table {
     let mut table = Table::new()
         .left("Look")
-        .right("Requests")
-        .right("Live heap")
-        .right("Heap")
-        .right("Direct")
-        .right("Stacks")
-        .right("Metaspace")
-        .right("Code")
-        .right("JVM")
-        .right("malloc")
+        .right("Requests | Live heap | Heap | Direct | Stacks | Metaspace | Code | JVM | malloc")
         .right("Threads");
     let names = ["before", "rest", "end"];
     for (look, name) in looks.iter().zip(names) {

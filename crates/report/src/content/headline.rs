@@ -6,14 +6,13 @@ mod matrix;
 mod place;
 mod reported;
 
-use loadline_analysis::attained;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::obstacle::{self, FlatMisses};
 use loadline_analysis::recommend::{LevelSize, Recommendation};
 use loadline_analysis::record::{TrialPurpose, TrialVerdict, ValueProvenance};
 use loadline_analysis::slo::{Objective, print_peak_objective};
 use loadline_analysis::verdict::{may_need_memory, why_infeasible};
-use loadline_analysis::warming;
+use loadline_analysis::{attained, warming};
 
 use super::claim::AnswerClaim;
 use super::groups::{self, ConfigurationNames};
@@ -23,10 +22,9 @@ use super::{
     throttling, toxics,
 };
 use crate::figures::{self, SeenLatency, TrialFigures, spread};
-use crate::format;
-use crate::redact;
 use crate::table::Tone;
 use crate::view::ResultView;
+use crate::{format, redact};
 
 /// Jump from the refuted size just below: at this factor or more, the search did not approach the
 /// answer step by step.
@@ -46,15 +44,24 @@ pub struct Headline {
     pub details: Vec<String>,
 }
 
+impl Headline {
+    fn new(tone: Tone, badge: &'static str, sentence: String, details: Vec<String>) -> Self {
+        Self {
+            tone,
+            badge,
+            sentence,
+            details,
+        }
+    }
+}
+
 pub fn headline(view: &ResultView) -> Headline {
     let mut headline = match &view.recommendation {
         Some(recommendation) => recommendation_headline(view, recommendation),
-        None if view.trials.is_empty() => Headline {
-            tone: Tone::Muted,
-            badge: "No trial",
-            sentence: "No trial has finished yet.".to_owned(),
-            details: Vec::new(),
-        },
+        None if view.trials.is_empty() => {
+            let sentence = "No trial has finished yet.".to_owned();
+            Headline::new(Tone::Muted, "No trial", sentence, Vec::new())
+        }
         None if view.trials.iter().all(|t| t.purpose == TrialPurpose::Soak) => soak_headline(view),
         None if view.evidence_trials().next().is_none() => nothing_measured(view),
         None if view
@@ -108,29 +115,17 @@ fn soak_headline(view: &ResultView) -> Headline {
     let under = format!("Under {}.", view.load_of(&trial.configuration));
     if growth::did_not_last(trial) {
         let lasted = growth::show_length(growth.soaked);
-        return Headline {
-            tone: Tone::Bad,
-            badge: "Did not last",
-            sentence: format!("{what} did not last: after {lasted} {}.", trial.reason),
-            details: [under, growth::growth_sentence(&growth)]
-                .into_iter()
-                .chain(growth::tracked(view))
-                .collect(),
-        };
+        let sentence = format!("{what} did not last: after {lasted} {}.", trial.reason);
+        let details = [under, growth::growth_sentence(&growth)].into_iter();
+        let details = details.chain(growth::tracked(view)).collect();
+        return Headline::new(Tone::Bad, "Did not last", sentence, details);
     }
     let kept = match trial.verdict {
         TrialVerdict::Pass => format!("It kept {} over all of it.", slo_words(view)),
         verdict => format!("As a trial it was {verdict}: {}.", trial.reason),
     };
-    Headline {
-        tone,
-        badge,
-        sentence: format!(
-            "{what}: {}",
-            growth::lower(&growth::growth_sentence(&growth))
-        ),
-        details: vec![under, kept],
-    }
+    let growth = growth::lower(&growth::growth_sentence(&growth));
+    Headline::new(tone, badge, format!("{what}: {growth}"), vec![under, kept])
 }
 
 fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -> Headline {
@@ -202,12 +197,7 @@ fn answer_sentence(
 
 fn headline_of(claim: &AnswerClaim<'_>, sentence: String, details: Vec<String>) -> Headline {
     let (tone, badge) = claim.badge();
-    Headline {
-        tone,
-        badge,
-        sentence,
-        details,
-    }
+    Headline::new(tone, badge, sentence, details)
 }
 
 fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
@@ -227,11 +217,8 @@ fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
 
 /// The JVM options that the user gave next to the heap, or how many: the size holds with them only.
 pub(super) fn own_options(recommendation: &Recommendation) -> Option<String> {
-    let is_heap = |text: &str| {
-        ["-Xmx", "-Xms", "-XX:MaxHeapSize="]
-            .iter()
-            .any(|h| text.starts_with(h))
-    };
+    let heaps = ["-Xmx", "-Xms", "-XX:MaxHeapSize="];
+    let is_heap = |text: &str| heaps.iter().any(|heap| text.starts_with(heap));
     let options = recommendation.configuration.jvm_options.iter();
     let own = options.filter(|o| o.provenance == ValueProvenance::User && !is_heap(&o.text));
     let own: Vec<String> = own.map(|o| redact::redact_line(&o.text)).collect();
@@ -239,10 +226,10 @@ pub(super) fn own_options(recommendation: &Recommendation) -> Option<String> {
     match words.len() {
         0 => None,
         1..=MOST_OPTIONS => Some(words),
-        _ => Some(format!(
-            "{} of yours",
-            format::count_of(own.len(), "JVM option")
-        )),
+        _ => {
+            let count = format::count_of(own.len(), "JVM option");
+            Some(format!("{count} of yours"))
+        }
     }
 }
 
@@ -252,8 +239,7 @@ pub(super) fn next_smaller(view: &ResultView, recommendation: &Recommendation) -
         return unmeasured_below(view, recommendation)
             .or_else(|| smaller_that_passed(view, recommendation));
     };
-    let trial = view.trial_number(&next.trial);
-    let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
+    let trial = view.trial_words(&next.trial);
     Some(with_full_stop(&format!(
         "{} is too small{trial}: {}",
         next.memory,
@@ -268,7 +254,7 @@ fn unmeasured_below(view: &ResultView, recommendation: &Recommendation) -> Optio
     let unmeasured = groups.filter(|group| {
         let own = group.configuration;
         let is_below = own.memory < answer.memory && own.cpu == answer.cpu && own.jdk == answer.jdk;
-        is_below && group.evidence_trials().next().is_none()
+        is_below && !group.has_evidence()
     });
     let largest = unmeasured.max_by_key(|group| group.configuration.memory)?;
     let last = largest.trials.last()?;
@@ -292,10 +278,7 @@ fn smaller_that_passed(view: &ResultView, recommendation: &Recommendation) -> Op
                 .iter()
                 .all(|t| t.purpose != TrialPurpose::Squeeze)
     });
-    let kept = smaller.filter(|group| {
-        let (passed, of) = group.passes();
-        of > 0 && passed == of
-    });
+    let kept = smaller.filter(|group| group.keeps_slo());
     let least = kept.min_by_key(|group| group.configuration.memory)?;
     Some(format!(
         "No smaller size failed: {} kept the SLO, too, in {} of {}. The search ended at its floor or its last step; `--min-memory` lowers the floor.",
@@ -317,21 +300,15 @@ fn winner(view: &ResultView, recommendation: &Recommendation) -> Option<String> 
 }
 
 fn misses_alike(view: &ResultView, flat: &FlatMisses) -> Headline {
-    Headline {
-        tone: Tone::Bad,
-        badge: "Test failed",
-        sentence: format!(
-            "No size of {} was seen to keep {}{}: {}.",
-            view.title,
-            slo_words(view),
-            runs::under_load(view, view.load_of_all()),
-            flat.miss_sentence(),
-        ),
-        details: vec![
-            with_full_stop(&flat.causes_sentence()),
-            with_full_stop(&flat.lever_hint()),
-        ],
-    }
+    let sentence = format!(
+        "No size of {} was seen to keep {}{}: {}.",
+        view.title,
+        slo_words(view),
+        runs::under_load(view, view.load_of_all()),
+        flat.miss_sentence(),
+    );
+    let details = [flat.causes_sentence(), flat.lever_hint()].map(|words| with_full_stop(&words));
+    Headline::new(Tone::Bad, "Test failed", sentence, details.into())
 }
 
 fn deployment_headline(
@@ -340,10 +317,9 @@ fn deployment_headline(
     deployment: &Deployment,
 ) -> Headline {
     let chosen = &deployment.chosen;
-    let variant = if chosen.variant.is_empty() {
-        String::new()
-    } else {
-        format!(" with {}", chosen.variant)
+    let variant = match chosen.variant.as_str() {
+        "" => String::new(),
+        variant => format!(" with {variant}"),
     };
     let claim = AnswerClaim::new(view, recommendation);
     let what = format!(
@@ -393,11 +369,9 @@ pub(super) fn carried_sentence(deployment: &Deployment) -> String {
         0 => String::new(),
         n => format!(", also with {n} of them lost"),
     };
-    let headroom = if deployment.headroom > 0.0 {
-        let share = format::as_percent(deployment.headroom);
-        format!(" and its {share} of headroom")
-    } else {
-        String::new()
+    let headroom = match format::as_percent(deployment.headroom) {
+        share if deployment.headroom > 0.0 => format!(" and its {share} of headroom"),
+        _ => String::new(),
     };
     format!(
         "Each replica carried {} of the {}{headroom}{spare}; one instance was measured at a time.",
@@ -465,12 +439,10 @@ fn budget_or_margin(view: &ResultView, recommendation: &Recommendation) -> Optio
 
 /// The load, and the latency that was seen under it at the recommended size.
 pub(super) fn measured_what(view: &ResultView, recommendation: &Recommendation) -> String {
+    let load = view.load_of(&recommendation.configuration);
     match latency_seen(view, recommendation) {
-        Some(seen) => format!(
-            "Under {}, {seen}.",
-            view.load_of(&recommendation.configuration)
-        ),
-        None => format!("Under {}.", view.load_of(&recommendation.configuration)),
+        Some(seen) => format!("Under {load}, {seen}."),
+        None => format!("Under {load}."),
     }
 }
 
@@ -520,18 +492,12 @@ fn nothing_measured(view: &ResultView) -> Headline {
     if let Some(TrialVerdict::Invalid(cause)) = view.trials.last().map(|t| t.verdict) {
         sentence.push_str(&format!(" (last: {})", figures::invalid_reason(cause)));
     }
-    Headline {
-        tone: Tone::Muted,
-        badge: "Not measured",
-        sentence: sentence + ".",
-        details: Vec::new(),
-    }
+    Headline::new(Tone::Muted, "Not measured", sentence + ".", Vec::new())
 }
 
 fn attained_sentence(view: &ResultView) -> Option<String> {
     let best = attained::nearest_to_slo(view.trials.iter())?;
-    let trial = view.trial_number(&best.trial.id);
-    let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
+    let trial = view.trial_words(&best.trial.id);
     let size = groups::size_words(&best.trial.configuration);
     let rate = best.trial.configuration.rate.map(format::as_rate);
     if best.is_kept() {
@@ -556,15 +522,13 @@ fn attained_sentence(view: &ResultView) -> Option<String> {
     let objective = binding.result.objective_text();
     let how = match binding.result.measured {
         Some(measured) if binding.ratio < SO_NEAR => {
-            format!(
-                "it was {}",
-                binding.result.objective.show_measured(measured)
-            )
+            let measured = binding.result.objective.show_measured(measured);
+            format!("it was {measured}")
         }
-        Some(_) => format!(
-            "it is {} times what the SLO allows",
-            format::three_digits(binding.ratio)
-        ),
+        Some(_) => {
+            let times = format::three_digits(binding.ratio);
+            format!("it is {times} times what the SLO allows")
+        }
         None => "it lies in requests that failed".to_owned(),
     };
     Some(format!(
@@ -574,16 +538,13 @@ fn attained_sentence(view: &ResultView) -> Option<String> {
 
 /// A search that ended before it knew: that nothing was found is no proof that there is nothing.
 fn nothing_found(view: &ResultView) -> Headline {
-    Headline {
-        tone: Tone::Muted,
-        badge: "Not decided",
-        sentence: format!(
-            "No size was found that keeps {}{}; not everything was looked at.",
-            slo_words(view),
-            runs::under_load(view, &view.load),
-        ),
-        details: attained_sentence(view).into_iter().collect(),
-    }
+    let sentence = format!(
+        "No size was found that keeps {}{}; not everything was looked at.",
+        slo_words(view),
+        runs::under_load(view, &view.load),
+    );
+    let details = attained_sentence(view).into_iter().collect();
+    Headline::new(Tone::Muted, "Not decided", sentence, details)
 }
 
 fn nothing_feasible(view: &ResultView) -> Headline {
@@ -596,26 +557,22 @@ fn nothing_feasible(view: &ResultView) -> Headline {
     }) {
         return misses_alike(view, &flat);
     }
-    Headline {
-        tone: Tone::Bad,
-        badge: "SLO not kept",
-        sentence: match largest {
-            Some(trial) => format!(
-                "No size keeps {}{}: {} fails too.",
-                slo_words(view),
-                runs::under_load(view, view.load_of(&trial.configuration)),
-                groups::size_words(&trial.configuration)
-            ),
-            None => format!("The search for {} did not finish.", slo_words(view)),
-        },
-        details: largest
-            .map(|t| with_full_stop(&why_infeasible(t)))
-            .into_iter()
-            // With prices the sizes are those of the offer, each at its own rate.
-            .chain(largest.filter(|t| t.configuration.rate.is_none() && may_need_memory(t)).map(|_| {
-                "Larger sizes were not tried: --max-memory names the largest; without it, the first size is doubled while it fails, up to 4/5 of this machine's memory.".to_owned()
-            }))
-            .chain(attained_sentence(view))
-            .collect(),
+    let slo = slo_words(view);
+    let Some(largest) = largest else {
+        let sentence = format!("The search for {slo} did not finish.");
+        let details = attained_sentence(view).into_iter().collect();
+        return Headline::new(Tone::Bad, "SLO not kept", sentence, details);
+    };
+    let sentence = format!(
+        "No size keeps {slo}{}: {} fails too.",
+        runs::under_load(view, view.load_of(&largest.configuration)),
+        groups::size_words(&largest.configuration)
+    );
+    let mut details = vec![with_full_stop(&why_infeasible(largest))];
+    // With prices the sizes are those of the offer, each at its own rate.
+    if largest.configuration.rate.is_none() && may_need_memory(largest) {
+        details.push("Larger sizes were not tried: --max-memory names the largest; without it, the first size is doubled while it fails, up to 4/5 of this machine's memory.".to_owned());
     }
+    details.extend(attained_sentence(view));
+    Headline::new(Tone::Bad, "SLO not kept", sentence, details)
 }

@@ -8,11 +8,10 @@ use loadline_analysis::record::Configuration;
 use loadline_sizing::Bytes;
 
 use super::groups;
-use super::section::{Section, SectionBlock};
-use crate::format;
+use super::section::Section;
 use crate::table::Table;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, text};
 
 const SEED: u64 = 1;
 
@@ -20,9 +19,9 @@ pub fn instances_section(view: &ResultView) -> Option<Section> {
     let mut section = Section::new("instances", "How many instances?");
     for (configuration, study) in studies(view) {
         section = section
-            .with_block(SectionBlock::Paragraph(configuration_words(&configuration)))
-            .with_block(SectionBlock::Table(instances_table(&study)))
-            .with_block(SectionBlock::List(sentences(&study)));
+            .with_paragraph(configuration_words(&configuration))
+            .with_table(instances_table(&study))
+            .with_list(sentences(&study));
     }
     (!section.blocks.is_empty()).then_some(section)
 }
@@ -54,12 +53,7 @@ fn configuration_words(configuration: &Configuration) -> String {
 
 fn instances_table(study: &InstanceStudy) -> Table {
     let mut table = Table::new()
-        .right("Instances")
-        .right("Kept the SLO")
-        .right("Requests")
-        .right("Against the first")
-        .right("RSS")
-        .right("PSS")
+        .right("Instances | Kept the SLO | Requests | Against the first | RSS | PSS")
         .right("RSS of each");
     let first = study.counts.first().map_or(0.0, |c| c.throughput);
     for count in &study.counts {

@@ -7,11 +7,10 @@ use loadline_analysis::price::GIB_PER_CPU;
 use loadline_analysis::recommend::{self, LevelSize};
 
 use super::groups;
-use super::section::{Section, SectionBlock};
-use crate::format;
+use super::section::Section;
 use crate::table::{Table, TableCell, Tone};
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, text};
 
 pub fn jdks_section(view: &ResultView) -> Option<Section> {
     let all = &view.recommendation.as_ref()?.by_level;
@@ -42,8 +41,8 @@ pub fn jdks_section(view: &ResultView) -> Option<Section> {
     }
     Some(
         Section::new("jdks", title)
-            .with_block(SectionBlock::Paragraph(words))
-            .with_block(SectionBlock::Table(table)),
+            .with_paragraph(words)
+            .with_table(table),
     )
 }
 

@@ -3,7 +3,7 @@
 use loadline_analysis::latency::Latency;
 
 use super::headline::{capital, slo_words};
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use super::{drill, groups};
 
 use crate::figures::{self, QUANTILES};
@@ -45,15 +45,15 @@ pub fn latency_section(view: &ResultView) -> Option<Section> {
     if table.has_no_rows() {
         return None;
     }
-    let before = drill::before_outage(view).map_or_else(String::new, |words| format!(" {words}"));
+    let before = drill::before_outage(view);
     Some(
         Section::new("latency", "Latency by percentile")
-            .with_block(SectionBlock::Paragraph(format!(
+            .with_paragraph(format!(
                 "{}, over all scheduled requests of the measured phase; the median of the trials. A request that failed counts as slower than every other; a dash means that the median lies there. The SLO: {}.{before}",
                 capital(view.latency_origin()),
                 slo_words(view)
-            )))
-            .with_block(SectionBlock::Table(table)),
+            ))
+            .with_table(table),
     )
 }
 

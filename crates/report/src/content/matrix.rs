@@ -6,11 +6,10 @@ use loadline_analysis::record::{TrialRecord, TrialVerdict};
 use loadline_analysis::verdict::{self, VerdictThresholds};
 use loadline_sizing::Bytes;
 
-use super::drill;
 use super::groups::{self, ConfigurationGroup, ConfigurationNames};
-use super::runs;
-use super::section::{Section, SectionBlock};
-use crate::figures::{self, FAILED, SeenLatency, TrialFigures, spread};
+use super::section::Section;
+use super::{drill, runs};
+use crate::figures::{self, FAILED, SeenLatency, TrialFigures, spread, unique};
 use crate::format;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
@@ -22,34 +21,22 @@ pub fn matrix_section(view: &ResultView) -> Option<Section> {
     }
     let names = ConfigurationNames::for_result(view);
     let section = Section::new("sizes", "Which sizes keep the SLO?");
-    let shared = names.shared.join(", ");
-    let section = if shared.is_empty() {
-        section
-    } else {
-        section.with_block(SectionBlock::Paragraph(format!("All with {shared}.")))
+    let section = match names.shared.join(", ") {
+        shared if shared.is_empty() => section,
+        shared => section.with_paragraph(format!("All with {shared}.")),
     };
-    if names.differ_beyond_memory() {
-        let grid = SectionBlock::Table(grid(view, &groups, &names));
-        let section = section
-            .with_block(SectionBlock::Paragraph(legend(view)))
-            .with_block(grid);
-        let meanings = names.meanings();
-        Some(if meanings.is_empty() {
-            section
-        } else {
-            section.with_block(SectionBlock::List(meanings))
-        })
-    } else {
-        let table = size_table(view, groups);
-        let section = match meanings(view) {
-            Some(words) => section.with_block(SectionBlock::Paragraph(words)),
-            None => section,
-        };
-        Some(section.with_block(SectionBlock::Table(table)))
-    }
+    Some(match names.differ_beyond_memory() {
+        true => section
+            .with_paragraph(legend(view))
+            .with_table(grid(view, &groups, &names))
+            .with_list(names.meanings()),
+        false => section
+            .with_paragraph(meanings(view))
+            .with_table(size_table(view, groups)),
+    })
 }
 
-fn meanings(view: &ResultView) -> Option<String> {
+fn meanings(view: &ResultView) -> String {
     let loads = || view.evidence_trials().flat_map(|t| &t.evidence.load);
     let mut words: Vec<String> = Vec::new();
     if loads().any(|l| l.unfinished > 0 || !l.errors.is_empty()) {
@@ -67,8 +54,8 @@ fn meanings(view: &ResultView) -> Option<String> {
         let thrash = "Thrash: to stay below the limit the kernel dropped pages of code and jars, and they were read again (file refaults).";
         words.push(thrash.to_owned());
     }
-    words.extend(drill::before_outage(view).map(str::to_owned));
-    (!words.is_empty()).then(|| words.join(" "))
+    let words = words.join(" ") + drill::before_outage(view);
+    words.trim_start().to_owned()
 }
 
 fn is_thrash(trial: &TrialRecord) -> bool {
@@ -77,14 +64,11 @@ fn is_thrash(trial: &TrialRecord) -> bool {
 }
 
 fn legend(view: &ResultView) -> String {
-    let words = format!(
-        "In each cell: the verdict, how many of the trials kept the SLO, the worst {} and the start time.",
-        figures::headline_quantile(&view.slo.objectives)
-    );
-    match drill::before_outage(view) {
-        Some(before) => format!("{words} {before}"),
-        None => words,
-    }
+    format!(
+        "In each cell: the verdict, how many of the trials kept the SLO, the worst {} and the start time.{}",
+        figures::headline_quantile(&view.slo.objectives),
+        drill::before_outage(view)
+    )
 }
 
 fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Table {
@@ -110,10 +94,7 @@ fn size_table(view: &ResultView, mut groups: Vec<ConfigurationGroup<'_>>) -> Tab
         let chosen = groups::is_chosen(view, group.configuration);
         let (verdict, tone) = group_verdict(group);
         let (passed, of) = group.passes();
-        let figures: Vec<TrialFigures> = group
-            .evidence_trials()
-            .map(|t| TrialFigures::for_trial(t, quantile))
-            .collect();
+        let figures = group.figures(quantile);
         let start = spread(figures.iter().filter_map(|f| f.sli.start));
         table.add_row([
             groups::memory_words(group.configuration).into(),
@@ -173,13 +154,7 @@ fn grid(view: &ResultView, groups: &[ConfigurationGroup<'_>], names: &Configurat
     let mut sizes: Vec<Option<Bytes>> = groups.iter().map(|g| g.configuration.memory).collect();
     sizes.sort_by_key(|m| std::cmp::Reverse(m.map_or(u64::MAX, |m| m.as_bytes())));
     sizes.dedup();
-    let mut variants: Vec<String> = Vec::new();
-    for group in groups {
-        let variant = names.variant(group.configuration);
-        if !variants.contains(&variant) {
-            variants.push(variant);
-        }
-    }
+    let variants = unique(groups.iter().map(|g| names.variant(g.configuration)));
     let mut table = Table::new().wrapping("Configuration");
     for size in &sizes {
         table = table.left(size.map_or_else(|| "no limit".to_owned(), |m| m.to_string()));
@@ -201,10 +176,7 @@ fn cell(view: &ResultView, group: &ConfigurationGroup<'_>) -> TableCell {
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let (verdict, tone) = group_verdict(group);
     let (passed, of) = group.passes();
-    let figures: Vec<TrialFigures> = group
-        .evidence_trials()
-        .map(|t| TrialFigures::for_trial(t, quantile))
-        .collect();
+    let figures = group.figures(quantile);
     let mut text = verdict;
     if of > 1 {
         text.push_str(&format!(" {passed}/{of}"));
@@ -234,7 +206,7 @@ pub fn group_verdict(group: &ConfigurationGroup<'_>) -> (String, Tone) {
 
 fn worst_latency(figures: &[TrialFigures]) -> String {
     let slowest = figures.iter().filter_map(|f| f.headline).max();
-    slowest.map_or_else(|| format::NONE.to_owned(), SeenLatency::show)
+    format::or_none(slowest.map(SeenLatency::show))
 }
 
 pub(super) fn what_happened(group: &ConfigurationGroup<'_>) -> String {

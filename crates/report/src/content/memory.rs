@@ -7,7 +7,7 @@ use loadline_analysis::record::{SecondEvidence, TrialRecord};
 use loadline_sizing::Bytes;
 
 use super::groups::{self, ConfigurationGroup, ConfigurationNames};
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::figures::spread;
 use crate::format;
 use crate::table::{Table, TableCell};
@@ -94,12 +94,7 @@ pub fn memory_section(view: &ResultView) -> Option<Section> {
     }
     let mut table = Table::new()
         .wrapping("Configuration")
-        .right("Anonymous")
-        .right("Files in use")
-        .right("Can be dropped")
-        .right("Free")
-        .right("Heap after GC")
-        .right("Heap allowed");
+        .right("Anonymous | Files in use | Can be dropped | Free | Heap after GC | Heap allowed");
     for (name, fill, group) in &rows {
         let share = |part: Bytes| {
             let share = part.as_bytes() as f64 / fill.limit.as_bytes().max(1) as f64;
@@ -130,7 +125,7 @@ pub fn memory_section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("memory", "Where the memory goes")
             .in_depth()
-            .with_block(SectionBlock::Paragraph(words.to_owned()))
-            .with_block(SectionBlock::Table(table)),
+            .with_paragraph(words)
+            .with_table(table),
     )
 }

@@ -3,7 +3,7 @@
 use loadline_analysis::record::MetricEvidence;
 use loadline_analysis::text;
 
-use super::{Section, SectionBlock};
+use super::Section;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
 
@@ -14,11 +14,7 @@ pub(super) fn section(view: &ResultView) -> Option<Section> {
     let mut table = Table::new()
         .right("Trial")
         .wrapping("Metric")
-        .right("Samples")
-        .right("Missing")
-        .right("Least")
-        .right("Most")
-        .right("Last");
+        .right("Samples | Missing | Least | Most | Last");
     let trials = view.trials.iter().enumerate();
     let rows = trials.flat_map(|(i, t)| t.evidence.metrics.iter().map(move |m| (i + 1, m)));
     let rows: Vec<_> = rows.collect();
@@ -28,8 +24,8 @@ pub(super) fn section(view: &ResultView) -> Option<Section> {
     let words = "One sample a second of the measure phase. A missing one (no answer in time, no number) counts as worse than any other.";
     (!rows.is_empty()).then(|| {
         Section::new("metrics", "What did the metrics show?")
-            .with_block(SectionBlock::Paragraph(words.to_owned()))
-            .with_block(SectionBlock::Table(table))
+            .with_paragraph(words)
+            .with_table(table)
     })
 }
 

@@ -9,9 +9,9 @@ use loadline_analysis::interval::median;
 use loadline_analysis::record::{TrialPurpose, TrialVerdict};
 use loadline_analysis::sli::Sli;
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::format;
-use crate::table::{Table, TableCell};
+use crate::table::Table;
 use crate::view::ResultView;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -95,37 +95,30 @@ fn priced_name(priced: &PricedSize) -> String {
 pub fn money_section(view: &ResultView) -> Option<Section> {
     let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
     let why_not = deployment.why_not.iter().map(|w| why_not(view, w));
+    let next = match deployment.why_not.is_empty() {
+        true => "Nothing cheaper is on offer: it is the smallest size with the fewest replicas.",
+        false => "The next cheaper deployment in each direction, and what it breaks:",
+    };
     let mut section = Section::new("money", "What it costs, and why not less")
-        .with_block(SectionBlock::Paragraph(source(deployment)))
-        .with_block(SectionBlock::Table(size_price_table(deployment)))
-        .with_block(SectionBlock::Paragraph(
-            "The next cheaper deployment in each direction, and what it breaks:".to_owned(),
-        ))
-        .with_block(SectionBlock::List(why_not.collect()));
-    if deployment.why_not.is_empty() {
-        section.blocks.truncate(2);
-        section = section.with_block(SectionBlock::Paragraph(
-            "Nothing cheaper is on offer: it is the smallest size with the fewest replicas."
-                .to_owned(),
-        ));
-    }
+        .with_paragraph(source(deployment))
+        .with_table(size_price_table(deployment))
+        .with_paragraph(next)
+        .with_list(why_not.collect());
     if deployment.front.len() > 1 {
         section = section
-            .with_block(SectionBlock::Paragraph(
-                "Nothing measured is better than these in price, p99 and start time at once:"
-                    .to_owned(),
-            ))
-            .with_block(SectionBlock::Table(front(deployment)));
+            .with_paragraph(
+                "Nothing measured is better than these in price, p99 and start time at once:",
+            )
+            .with_table(front(deployment));
     }
     if !deployment.compared.is_empty() {
         section = section
-            .with_block(SectionBlock::Paragraph(COMPARED.to_owned()))
-            .with_block(SectionBlock::Table(compared_options_table(deployment)));
+            .with_paragraph(COMPARED)
+            .with_table(compared_options_table(deployment));
     }
     if !deployment.left_out.is_empty() {
-        section = section
-            .with_block(SectionBlock::Paragraph("Not looked at:".to_owned()))
-            .with_block(SectionBlock::List(deployment.left_out.clone()));
+        section = section.with_paragraph("Not looked at:");
+        section = section.with_list(deployment.left_out.clone());
     }
     Some(section)
 }
@@ -152,14 +145,8 @@ fn size_price_table(deployment: &Deployment) -> Table {
     if has_variants {
         table = table.left("variant");
     }
-    let mut table = table
-        .right("CPU")
-        .right("memory")
-        .right("carried")
-        .right("too high")
-        .right("replicas")
-        .right("$/month")
-        .right("$/M requests");
+    let mut table =
+        table.right("CPU | memory | carried | too high | replicas | $/month | $/M requests");
     let or_dash = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format::as_rate);
     for cell in &deployment.cells {
         let priced = cell.priced.as_ref();
@@ -182,27 +169,23 @@ fn size_price_table(deployment: &Deployment) -> Table {
             let million = p.cost.per_million_requests;
             million.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"))
         }));
-        table.add_row(row.into_iter().map(TableCell::from));
+        table.add_texts(row);
     }
     table
 }
 
 pub(super) fn why_not(view: &ResultView, why: &WhyNot) -> String {
-    let trial = why.trial.as_ref().and_then(|id| view.trial_number(id));
-    let trial = trial.map_or_else(String::new, |n| format!(" (trial {n})"));
-    format!("{}{trial}", why.neighbour_sentence())
+    let trial = why.trial.as_ref().map(|id| view.trial_words(id));
+    why.neighbour_sentence() + &trial.unwrap_or_default()
 }
 
 const COMPARED: &str = "Options compared in pairs of trials that ran in turn at this size, by CPU time per good response against what each would replace; below 1 is better. One is adopted when its whole interval (those of one stage hold together with 95 %) lies below 0.98 and it misses the SLO no more often.";
 
 fn compared_options_table(deployment: &Deployment) -> Table {
     let mut table = Table::new()
-        .left("compared")
-        .left("candidate")
+        .left("compared | candidate")
         .wrapping("options")
-        .right("pairs")
-        .right("kept the SLO")
-        .right("CPU per request")
+        .right("pairs | kept the SLO | CPU per request")
         .left("adopted");
     for one in &deployment.compared {
         let ratio = one.ratio.zip(one.interval);
@@ -210,18 +193,15 @@ fn compared_options_table(deployment: &Deployment) -> Table {
             || "-".to_owned(),
             |(ratio, (low, high))| format!("{ratio:.2} ({low:.2} to {high:.2})"),
         );
-        table.add_row(
-            [
-                one.stage.stage_name().to_owned(),
-                one.label.clone(),
-                one.options.join(" "),
-                one.pairs.to_string(),
-                format!("{} of {}", one.passes, one.trials),
-                ratio,
-                if one.is_adopted { "yes" } else { "no" }.to_owned(),
-            ]
-            .map(TableCell::from),
-        );
+        table.add_texts([
+            one.stage.stage_name().to_owned(),
+            one.label.clone(),
+            one.options.join(" "),
+            one.pairs.to_string(),
+            format!("{} of {}", one.passes, one.trials),
+            ratio,
+            if one.is_adopted { "yes" } else { "no" }.to_owned(),
+        ]);
     }
     table
 }
@@ -229,19 +209,14 @@ fn compared_options_table(deployment: &Deployment) -> Table {
 fn front(deployment: &Deployment) -> Table {
     let mut table = Table::new()
         .left("deployment")
-        .right("$/month")
-        .right("p99")
-        .right("start");
+        .right("$/month | p99 | start");
     for point in &deployment.front {
-        table.add_row(
-            [
-                priced_name(&point.priced),
-                format!("{:.2}", point.priced.cost.per_month),
-                format::time_or(point.p99),
-                format::time_or(point.start),
-            ]
-            .map(TableCell::from),
-        );
+        table.add_texts([
+            priced_name(&point.priced),
+            format!("{:.2}", point.priced.cost.per_month),
+            format::time_or(point.p99),
+            format::time_or(point.start),
+        ]);
     }
     table
 }

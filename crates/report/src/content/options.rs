@@ -3,7 +3,7 @@
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::ValueProvenance;
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::redact;
 use crate::table::{Table, TableCell, Tone};
 use crate::view::ResultView;
@@ -25,32 +25,26 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
             true => "None: the JVM chooses from the limits of its container.",
             false => "None.",
         };
-        return Some(section.with_block(SectionBlock::Paragraph(none.to_owned())));
+        return Some(section.with_paragraph(none));
     }
-    let mut table = Table::new()
-        .left("Option")
-        .left("Chosen by")
-        .wrapping("Evidence");
-    for option in &configuration.jvm_options {
-        table.add_row([
-            TableCell::new(redact::redact_line(&option.text), Tone::Code),
-            chosen_by(option.provenance).into(),
-            provenance_evidence(view, recommendation, option.provenance).into(),
-        ]);
-    }
+    let mut table = Table::new().left("Option | Chosen by").wrapping("Evidence");
+    let options = configuration.jvm_options.iter();
+    let options = options.map(|o| (redact::redact_line(&o.text), o.provenance));
     let arguments = redact::redact_command(&configuration.args).into_iter();
     let variables = configuration
         .env
         .iter()
         .map(|(name, value)| redact::redact_variable(name, value));
-    for given in arguments.chain(variables) {
+    let given = arguments.chain(variables);
+    let given = given.map(|given| (given, ValueProvenance::User));
+    for (option, provenance) in options.chain(given) {
         table.add_row([
-            TableCell::new(given, Tone::Code),
-            chosen_by(ValueProvenance::User).into(),
-            provenance_evidence(view, recommendation, ValueProvenance::User).into(),
+            TableCell::new(option, Tone::Code),
+            chosen_by(provenance).into(),
+            provenance_evidence(view, recommendation, provenance).into(),
         ]);
     }
-    Some(section.with_block(SectionBlock::Table(table)))
+    Some(section.with_table(table))
 }
 
 pub fn chosen_by(provenance: ValueProvenance) -> &'static str {

@@ -11,7 +11,7 @@ use loadline_analysis::record::TrialRecord;
 use loadline_analysis::span::TimeSpan;
 
 use super::groups::{ConfigurationGroup, ConfigurationNames, group_trials};
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::figures::spread;
 use crate::format;
 use crate::table::{Table, TableCell};
@@ -25,10 +25,10 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
         explanation.pause_sentence()
     );
     let mut section = Section::new("pauses", "Why did it pause?")
-        .with_block(SectionBlock::Table(configurations(view)))
-        .with_block(SectionBlock::Paragraph(legend().to_owned()))
-        .with_block(SectionBlock::Paragraph(told))
-        .with_block(SectionBlock::Table(longest_pauses(&explanation)));
+        .with_table(configurations(view))
+        .with_paragraph(legend())
+        .with_paragraph(told)
+        .with_table(longest_pauses(&explanation));
     if let Some(sampler) = worst.evidence.pauses.as_ref().map(|p| &p.sampler) {
         let cost = sampler.cpu_share().map_or(String::new(), |share| {
             format!(" Watching it took {:.2} % of a CPU.", 100.0 * share)
@@ -38,7 +38,7 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
             sampler.estimator,
             format::measured_time(sampler.edge_error())
         );
-        section = section.with_block(SectionBlock::Paragraph(text));
+        section = section.with_paragraph(text);
     }
     Some(section)
 }
@@ -59,15 +59,8 @@ pub(crate) fn worst_pauses(view: &ResultView) -> Option<(&TrialRecord, Explanati
 fn configurations(view: &ResultView) -> Table {
     let mut table = Table::new()
         .wrapping("Configuration")
-        .right("Done a second")
-        .right("Pauses > 50 ms")
-        .right("Longest")
-        .right("GC ran")
-        .right("GC throttled")
-        .right("Threads throttled")
-        .right("CPU used")
-        .right("Periods throttled")
-        .right("Throttled time");
+        .right("Done a second | Pauses > 50 ms | Longest | GC ran | GC throttled")
+        .right("Threads throttled | CPU used | Periods throttled | Throttled time");
     let names = ConfigurationNames::for_result(view);
     for group in group_trials(view) {
         let name = match group.configuration.label.as_str() {
@@ -95,8 +88,7 @@ fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableC
     let of_gc = |class| share(class).filter(|_| has_jvm);
     let cgroup =
         |get: fn(&TrialRecord) -> Option<f64>| median(explained.iter().filter_map(|(t, _)| get(t)));
-    let or_none =
-        |text: Option<String>| TableCell::from(text.unwrap_or_else(|| format::NONE.into()));
+    let or_none = |text| TableCell::from(format::or_none(text));
     let rate = median(
         explained
             .iter()
@@ -139,9 +131,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 fn longest_pauses(explanation: &Explanation) -> Table {
     let mut table = Table::new()
-        .right("At")
-        .right("Length")
-        .right("Known to")
+        .right("At | Length | Known to")
         .wrapping("What it was");
     for pause in explanation.longest() {
         let at = pause.pause.start.saturating_sub(explanation.window.start);

@@ -5,7 +5,7 @@ use loadline_analysis::record::{TrialPhase, TrialRecord};
 use loadline_analysis::sli::MeasuredLoad;
 
 use super::groups;
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::figures::{self, SeenLatency, spread};
 use crate::format;
 use crate::table::{Table, TableCell};
@@ -42,8 +42,8 @@ pub fn peak_section(view: &ResultView) -> Option<Section> {
     );
     (!table.has_no_rows()).then(|| {
         Section::new("peak", "What does the peak show?")
-            .with_block(SectionBlock::Paragraph(about))
-            .with_block(SectionBlock::Table(table))
+            .with_paragraph(about)
+            .with_table(table)
     })
 }
 
@@ -89,7 +89,7 @@ fn peak_latencies(peaks: &[MeasuredLoad], fraction: f64) -> impl Iterator<Item =
 
 fn latency_cell(seen: impl Iterator<Item = SeenLatency>) -> TableCell {
     let shown = spread(seen).map(|spread| spread.show(SeenLatency::show));
-    TableCell::from(shown.unwrap_or_else(|| format::NONE.into()))
+    format::or_none(shown).into()
 }
 
 /// `3 of 6000`, over all trials.

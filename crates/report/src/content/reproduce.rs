@@ -1,11 +1,9 @@
 //! How to run it again: command, experiment verbatim, machine, versions. Secrets are taken out.
 
-use super::section::{Section, SectionBlock};
-use crate::format;
-use crate::redact;
+use super::section::Section;
 use crate::table::{Table, TableCell, Tone};
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, redact, text};
 
 pub fn reproduce_section(view: &ResultView) -> Option<Section> {
     let machine = &view.machine;
@@ -32,14 +30,12 @@ pub fn reproduce_section(view: &ResultView) -> Option<Section> {
         .collect();
     let mut section = Section::new("reproduce", "How to reproduce it")
         .folded()
-        .with_block(SectionBlock::Verbatim(command.join(" ")))
-        .with_block(SectionBlock::Table(table));
+        .with_verbatim(command.join(" "))
+        .with_table(table);
     if !view.experiment.trim().is_empty() {
         section = section
-            .with_block(SectionBlock::Paragraph("The experiment:".to_owned()))
-            .with_block(SectionBlock::Verbatim(redact::redact_experiment(
-                &view.experiment,
-            )));
+            .with_paragraph("The experiment:")
+            .with_verbatim(redact::redact_experiment(&view.experiment));
     }
     Some(section)
 }

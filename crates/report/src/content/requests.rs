@@ -7,7 +7,7 @@ use loadline_analysis::record::TrialRecord;
 use loadline_analysis::sli::{MeasuredLoad, MeasuredRequest};
 
 use super::groups::{self, ConfigurationGroup};
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::figures::{self, spread};
 use crate::format;
 use crate::table::{Table, TableCell};
@@ -61,8 +61,8 @@ pub fn requests_section(view: &ResultView) -> Option<Section> {
     }
     Some(
         Section::new("requests", "Each request")
-            .with_block(SectionBlock::Paragraph(words))
-            .with_block(SectionBlock::Table(table)),
+            .with_paragraph(words)
+            .with_table(table),
     )
 }
 
@@ -109,8 +109,7 @@ fn cells(request: &RequestFigures) -> Vec<TableCell> {
     let trials = || request.trials.iter();
     let rates = trials().map(|(request, seconds)| request.sent() as f64 / seconds.max(1e-9));
     let failed = trials().filter_map(|(request, _)| request.error_share());
-    let or_none =
-        |text: Option<String>| TableCell::from(text.unwrap_or_else(|| format::NONE.into()));
+    let or_none = |text| TableCell::from(format::or_none(text));
     let mut cells = vec![
         TableCell::from(request.name.clone()),
         or_none(spread(rates).map(|s| format::as_rate(s.median))),

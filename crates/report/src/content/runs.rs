@@ -18,10 +18,9 @@ use super::groups::{self, ConfigurationGroup};
 use super::headline::next_smaller;
 use super::proven::proven_how;
 use super::{Section, SectionBlock, matrix};
-use crate::figures;
-use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
+use crate::{figures, format};
 
 /// GitHub bills each started minute of a job (docs.github.com, actions-runner-pricing).
 const BILLED: Duration = Duration::from_secs(60);
@@ -141,14 +140,9 @@ pub(super) fn section(view: &ResultView) -> Option<Section> {
 
 fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
     let mut table = Table::new()
-        .right("Memory")
-        .right("Heap")
+        .right("Memory | Heap")
         .left("Verdict")
-        .right("Went well")
-        .right("Run time")
-        .right("CPU time")
-        .right("GC of it")
-        .right("Peak memory")
+        .right("Went well | Run time | CPU time | GC of it | Peak memory")
         .wrapping("What happened");
     for group in groups {
         let chosen = groups::is_chosen(view, group.configuration);
@@ -169,7 +163,7 @@ fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
         let heap = named_heap(group.configuration).map(|heap| heap.to_string());
         table.add_row([
             groups::memory_words(group.configuration).into(),
-            TableCell::from(heap.unwrap_or_else(|| format::NONE.into())),
+            format::or_none(heap).into(),
             TableCell::new(
                 match chosen {
                     true => format!("{verdict}, {}", view.chosen_as()),
@@ -203,15 +197,10 @@ fn jvm_table(view: &ResultView) -> Option<Table> {
         return None;
     }
     let mut table = Table::new()
-        .left("JVM")
-        .left("Started by")
-        .right("From")
-        .right("Until")
-        .right("Heap allowed")
+        .left("JVM | Started by")
+        .right("From | Until | Heap allowed")
         .left("Heap from")
-        .right("Heap taken")
-        .right("After GC")
-        .right("Most memory");
+        .right("Heap taken | After GC | Most memory");
     for jvm in &run.jvms {
         table.add_row(jvm_row(jvm, configuration));
     }

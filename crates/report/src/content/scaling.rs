@@ -7,7 +7,7 @@ use loadline_analysis::record::Configuration;
 use loadline_sizing::{Bytes, Cpus};
 
 use super::groups::{self, ConfigurationGroup, ConfigurationNames};
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
@@ -107,13 +107,8 @@ pub fn scaling_section(view: &ResultView) -> Option<Section> {
     if has_variants {
         table = table.left("Variant");
     }
-    let mut table = table
-        .right("CPU")
-        .right("Memory")
-        .right("Carried")
-        .right("Too high")
-        .right("Carried per CPU");
-    let rate = |rate: Option<f64>| rate.map_or_else(|| format::NONE.to_owned(), format::as_rate);
+    let mut table = table.right("CPU | Memory | Carried | Too high | Carried per CPU");
+    let rate = |rate: Option<f64>| format::or_none(rate.map(format::as_rate));
     for size in &sizes {
         let mut row: Vec<TableCell> = Vec::new();
         if has_variants {
@@ -133,7 +128,7 @@ pub fn scaling_section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("scaling", "How much does each size carry?")
             .in_depth()
-            .with_block(SectionBlock::Paragraph(words.to_owned()))
-            .with_block(SectionBlock::Table(table)),
+            .with_paragraph(words)
+            .with_table(table),
     )
 }

@@ -42,13 +42,27 @@ impl Section {
         self
     }
 
-    pub(super) fn with_all(mut self, blocks: impl IntoIterator<Item = SectionBlock>) -> Self {
+    pub(crate) fn with_all(mut self, blocks: impl IntoIterator<Item = SectionBlock>) -> Self {
         self.blocks.extend(blocks);
         self
     }
 
-    pub(crate) fn with_block(mut self, block: SectionBlock) -> Self {
-        self.blocks.push(block);
-        self
+    /// An empty paragraph is left out, as is an empty list.
+    pub(crate) fn with_paragraph(self, words: impl Into<String>) -> Self {
+        let words = Some(words.into()).filter(|words| !words.is_empty());
+        self.with_all(words.map(SectionBlock::Paragraph))
+    }
+
+    pub(crate) fn with_table(self, table: Table) -> Self {
+        self.with_all([SectionBlock::Table(table)])
+    }
+
+    pub(crate) fn with_list(self, items: Vec<String>) -> Self {
+        let items = Some(items).filter(|items| !items.is_empty());
+        self.with_all(items.map(SectionBlock::List))
+    }
+
+    pub(super) fn with_verbatim(self, text: impl Into<String>) -> Self {
+        self.with_all([SectionBlock::Verbatim(text.into())])
     }
 }

@@ -29,11 +29,10 @@ pub fn smaller_section(view: &ResultView) -> Option<Section> {
     let squeezed = squeezed.flatten().map(SectionBlock::Paragraph);
     let section = Section::new("slo", title)
         .with_all(squeezed)
-        .with_block(SectionBlock::Paragraph(
-            "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.".to_owned(),
-        ))
-        .with_block(SectionBlock::Table(objectives(&group, next.as_ref())))
-        .with_block(SectionBlock::Table(comparison(view, &group, next.as_ref())));
+        .with_paragraph(
+            "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.")
+        .with_table(objectives(&group, next.as_ref()))
+        .with_table(comparison(view, &group, next.as_ref()));
     Some(section)
 }
 
@@ -159,14 +158,9 @@ fn comparison(
     next: Option<&ConfigurationGroup<'_>>,
 ) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let figures = |g: &ConfigurationGroup<'_>| -> Vec<TrialFigures> {
-        g.evidence_trials()
-            .map(|t| TrialFigures::for_trial(t, quantile))
-            .collect()
-    };
     let groups: Vec<(String, Vec<TrialFigures>)> = std::iter::once(group)
         .chain(next)
-        .map(|g| (groups::memory_words(g.configuration), figures(g)))
+        .map(|g| (groups::memory_words(g.configuration), g.figures(quantile)))
         .collect();
     let mut table = Table::new().left("Figure");
     for (name, _) in &groups {

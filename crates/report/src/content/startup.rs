@@ -13,7 +13,7 @@ use loadline_analysis::startup::{
 use loadline_sizing::{Bytes, Cpus};
 
 use super::groups::ConfigurationNames;
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::format;
 use crate::table::{Table, TableCell};
 use crate::view::ResultView;
@@ -146,15 +146,8 @@ fn with_caches(section: Section, family: &Family<'_, '_>, names: &ConfigurationN
     };
     let mut table = Table::new()
         .left("Classes")
-        .right("Starts")
-        .right("Start")
-        .right("Start, relative")
-        .right("CPU until ready")
-        .right("From an archive")
-        .right("Memory at ready")
-        .right("Memory, relative")
-        .right("PSS")
-        .right("Archive");
+        .right("Starts | Start | Start, relative | CPU until ready | From an archive")
+        .right("Memory at ready | Memory, relative | PSS | Archive");
     let mut sentences = Vec::new();
     for compared in compare(family, reference) {
         let ComparedStarts {
@@ -185,11 +178,11 @@ fn with_caches(section: Section, family: &Family<'_, '_>, names: &ConfigurationN
         ClassSharing::Default | ClassSharing::Cache(..) => "the JDK's own archive",
     };
     section
-        .with_block(SectionBlock::Paragraph(format!(
+        .with_paragraph(format!(
             "Start-up caches, {family_name}: relative to {relative_to}, the median of pairs that ran next to each other, with its 95 % interval. Memory is RSS with huge pages, PSS divides shared pages among those who share them."
-        )))
-        .with_block(SectionBlock::Table(table))
-        .with_block(SectionBlock::List(sentences))
+        ))
+        .with_table(table)
+        .with_list(sentences)
 }
 
 struct ComparedStarts<'g, 'r> {
@@ -304,15 +297,11 @@ fn relative(paired: Option<PairedComparison>, is_reference: bool) -> TableCell {
 }
 
 fn seconds_cell(value: Option<f64>) -> TableCell {
-    value
-        .map_or_else(|| format::NONE.to_owned(), format::measured_seconds)
-        .into()
+    format::or_none(value.map(format::measured_seconds)).into()
 }
 
 fn percent_cell(value: Option<f64>) -> TableCell {
-    value
-        .map_or_else(|| format::NONE.to_owned(), format::as_percent)
-        .into()
+    format::or_none(value.map(format::as_percent)).into()
 }
 
 fn size_of(bytes: f64) -> String {
@@ -320,9 +309,7 @@ fn size_of(bytes: f64) -> String {
 }
 
 fn mebibytes(value: Option<f64>) -> TableCell {
-    value
-        .map_or_else(|| format::NONE.to_owned(), size_of)
-        .into()
+    format::or_none(value.map(size_of)).into()
 }
 
 fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
@@ -330,14 +317,9 @@ fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
         return section;
     };
     let mut table = Table::new()
-        .right("CPU limit")
-        .right("Start")
-        .right("Predicted without it")
-        .right("Error")
-        .right("CPU until ready")
+        .right("CPU limit | Start | Predicted without it | Error | CPU until ready")
         .right("Throttled until ready")
-        .left("startupProbe")
-        .left("readinessProbe");
+        .left("startupProbe | readinessProbe");
     for limit in &study.limits {
         let group = family
             .iter()
@@ -374,9 +356,9 @@ fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
         ]);
     }
     section
-        .with_block(SectionBlock::Paragraph(model_in_words(&study, family)))
-        .with_block(SectionBlock::Table(table))
-        .with_block(SectionBlock::List(boosts(&study)))
+        .with_paragraph(model_in_words(&study, family))
+        .with_table(table)
+        .with_list(boosts(&study))
 }
 
 fn throttled_share(record: &TrialRecord) -> Option<f64> {

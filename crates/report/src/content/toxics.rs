@@ -4,7 +4,8 @@
 
 use loadline_analysis::record::{LinkEvidence, ProxyEvidence, TrialPhase, TrialRecord};
 
-use super::section::{Section, SectionBlock};
+use super::section::Section;
+use crate::figures::unique;
 use crate::format;
 use crate::table::Table;
 use crate::view::ResultView;
@@ -16,9 +17,9 @@ pub fn toxics_section(view: &ResultView) -> Option<Section> {
     names.first()?;
     let words = "loadline's own proxy stood between the application and these dependencies, at their own addresses. Counters are those of the measured phase, all trials together; a round trip is a turn of the application to the dependency, a connection that was refused counts as none.";
     let mut section = Section::new("toxics", "What was wrong on the way")
-        .with_block(SectionBlock::Paragraph(words.to_owned()))
-        .with_block(SectionBlock::Table(toxics_table(view, &names)));
-    section = section.with_block(SectionBlock::Paragraph(proxy_overhead(view)));
+        .with_paragraph(words)
+        .with_table(toxics_table(view, &names));
+    section = section.with_paragraph(proxy_overhead(view));
     Some(section)
 }
 
@@ -36,14 +37,8 @@ pub(super) fn toxics_sentence(view: &ResultView) -> Option<String> {
 }
 
 fn link_names(view: &ResultView) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
     let all = view.trials.iter().flat_map(|t| &t.evidence.dependencies);
-    for dependency in all.filter(|d| d.link.is_some()) {
-        if !names.contains(&dependency.name.as_str()) {
-            names.push(&dependency.name);
-        }
-    }
-    names
+    unique(all.filter(|d| d.link.is_some()).map(|d| d.name.as_str()))
 }
 
 fn links<'a>(view: &'a ResultView, name: &'a str) -> impl Iterator<Item = Seen<'a>> {
@@ -57,15 +52,8 @@ fn links<'a>(view: &'a ResultView, name: &'a str) -> impl Iterator<Item = Seen<'
 
 fn toxics_table(view: &ResultView, names: &[&str]) -> Table {
     let mut table = Table::new()
-        .left("Dependency")
-        .left("Toxics")
-        .right("Connections")
-        .right("Refused")
-        .right("Reset")
-        .right("Round trips")
-        .right("a request")
-        .right("Sent")
-        .right("Received");
+        .left("Dependency | Toxics")
+        .right("Connections | Refused | Reset | Round trips | a request | Sent | Received");
     for name in names {
         let all: Vec<Seen<'_>> = links(view, name).collect();
         let sum = |of: fn(&LinkEvidence) -> u64| all.iter().map(|(_, link)| of(link)).sum::<u64>();
@@ -75,13 +63,11 @@ fn toxics_table(view: &ResultView, names: &[&str]) -> Table {
             0 => format::time_or(None),
             requests => format!("{:.2}", exchanges as f64 / requests as f64),
         };
-        let toxics = all
-            .first()
-            .map_or(String::new(), |(_, l)| l.toxics.join("; "));
+        let toxics = all.first().map(|(_, link)| link.toxics.join("; "));
         let bytes = |bytes: u64| loadline_sizing::Bytes::from_bytes(bytes);
         table.add_row([
             (*name).to_owned().into(),
-            toxics.into(),
+            toxics.unwrap_or_default().into(),
             sum(|l| l.total.opened).to_string().into(),
             sum(|l| l.total.refused).to_string().into(),
             sum(|l| l.total.reset).to_string().into(),

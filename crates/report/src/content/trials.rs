@@ -21,7 +21,7 @@ pub fn trials_section(view: &ResultView) -> Option<Section> {
             format!("All {}", format::count_of(view.trials.len(), "trial")),
         )
         .folded()
-        .with_block(SectionBlock::Table(table))
+        .with_table(table)
         .with_all(early_end_note(view).map(SectionBlock::Paragraph)),
     )
 }
@@ -55,18 +55,12 @@ pub fn trials_table(view: &ResultView) -> Table {
         .wrapping("Configuration")
         .left("Verdict")
         .right(quantile.to_string())
-        .right("Achieved")
-        .right("Failed")
-        .right("Start")
-        .right("Peak memory")
-        .right("GC stopped")
-        .right("Throttled")
+        .right("Achieved | Failed | Start | Peak memory | GC stopped | Throttled")
         .wrapping("Reason");
     let names = groups::ConfigurationNames::for_result(view);
     for (i, trial) in view.trials.iter().enumerate() {
         let figures = TrialFigures::for_trial(trial, quantile);
-        let or_none =
-            |text: Option<String>| TableCell::from(text.unwrap_or_else(|| format::NONE.into()));
+        let or_none = |text| TableCell::from(format::or_none(text));
         table.add_row([
             (i + 1).to_string().into(),
             purpose(trial.purpose).into(),

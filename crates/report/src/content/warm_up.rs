@@ -9,7 +9,7 @@ use loadline_analysis::record::{SecondEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::steady::{self, SteadinessRule};
 
 use super::groups::{self, ConfigurationGroup, ConfigurationNames};
-use super::section::{Section, SectionBlock};
+use super::section::Section;
 use crate::figures::{SeenLatency, spread};
 use crate::format;
 use crate::table::Table;
@@ -122,10 +122,7 @@ pub fn warm_up_section(view: &ResultView) -> Option<Section> {
     let names = ConfigurationNames::for_result(view);
     let mut table = Table::new()
         .left("Configuration")
-        .right("Ready after")
-        .right("p50, first second")
-        .right("p50, last of warm-up")
-        .right("p50, judged")
+        .right("Ready after | p50, first second | p50, last of warm-up | p50, judged")
         .left("Steady");
     for (group, loaded) in groups_with_load(view) {
         let first = loaded.iter().filter_map(|l| l.warm_up.first().copied());
@@ -153,8 +150,8 @@ pub fn warm_up_section(view: &ResultView) -> Option<Section> {
     Some(
         Section::new("warm-up", "How long until it is fast")
             .in_depth()
-            .with_block(SectionBlock::Paragraph(words.to_owned()))
-            .with_block(SectionBlock::Table(table)),
+            .with_paragraph(words)
+            .with_table(table),
     )
 }
 

@@ -9,7 +9,7 @@ use loadline_sizing::Bytes;
 
 use super::bounds::AlertBounds;
 use super::facts::EmitFacts;
-use super::names::{metadata, pod_pattern};
+use super::names::{named_object, pod_pattern};
 use super::yaml::{Yaml, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
@@ -144,16 +144,16 @@ impl AlertRule {
             yaml_entry("alert", self.name),
             yaml_entry("expr", format!("{query} > {bound}")).because(format!("{ground}: {seen}")),
             yaml_entry("for", "10m"),
-            yaml_entry("labels", yaml_map([yaml_entry("severity", "warning")])),
+            yaml_entry("labels", [yaml_entry("severity", "warning")]),
             yaml_entry(
                 "annotations",
-                yaml_map([
+                [
                     yaml_entry(
                         "summary",
                         format!("{{{{ $labels.pod }}}} {beyond} ({seen})"),
                     ),
                     yaml_entry("description", self.advice),
-                ]),
+                ],
             ),
         ])
     }
@@ -167,12 +167,12 @@ pub fn alerts(facts: &EmitFacts<'_>) -> String {
         yaml_entry("name", format!("loadline-{}", facts.slug)),
         yaml_entry("rules", yaml_list(rules.map(|r| r.to_yaml(bounds.starts)))),
     ]);
-    let document = yaml_map([
-        yaml_entry("apiVersion", "monitoring.coreos.com/v1"),
-        yaml_entry("kind", "PrometheusRule"),
-        metadata(&facts.slug),
-        yaml_entry("spec", yaml_map([yaml_entry("groups", yaml_list([group]))])),
-    ]);
+    let document = named_object(
+        "monitoring.coreos.com/v1",
+        "PrometheusRule",
+        &facts.slug,
+        [yaml_entry("groups", yaml_list([group]))],
+    );
     facts.commented(
         "For the Prometheus Operator. Without it, what stands under spec is a rule file.",
     ) + &document.to_document()

@@ -158,7 +158,7 @@ fn github_job(run: &ShippedRun<'_>) -> Yaml {
     let mut step = vec![yaml_entry("run", words.join(" "))];
     step.extend(
         run.variable()
-            .map(|(name, value)| yaml_entry("env", yaml_map([yaml_entry(name, value)]))),
+            .map(|(name, value)| yaml_entry("env", [yaml_entry(name, value)])),
     );
     let job = yaml_map([
         yaml_entry("runs-on", "ubuntu-latest").because(runner(run)),
@@ -171,10 +171,7 @@ fn github_job(run: &ShippedRun<'_>) -> Yaml {
             ]),
         ),
     ]);
-    yaml_map([yaml_entry(
-        "jobs",
-        yaml_map([yaml_entry(run.slug.as_str(), job)]),
-    )])
+    yaml_map([yaml_entry("jobs", [yaml_entry(run.slug.as_str(), job)])])
 }
 
 /// What a runner needs, and what a run costs in each class that holds it.

@@ -14,9 +14,8 @@ use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::literal;
 use super::merge::{HeapRoom, merge_options, replace_in_place, variables};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_map};
-use crate::redact;
-use crate::text;
 use crate::view::ResultView;
+use crate::{redact, text};
 
 const HANDLERS: [&str; 4] = ["httpGet", "tcpSocket", "exec", "grpc"];
 
@@ -293,9 +292,9 @@ pub(super) fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
             let fields = [yaml_entry("path", path.clone()), asked(*port)];
             yaml_entry("httpGet", yaml_map(fields))
         }
-        ReadinessCheck::Tcp { port } => yaml_entry("tcpSocket", yaml_map([asked(*port)])),
+        ReadinessCheck::Tcp { port } => yaml_entry("tcpSocket", [asked(*port)]),
         // Kubernetes takes no port by its name there.
-        ReadinessCheck::Grpc { port } => yaml_entry("grpc", yaml_map([asked(*port)])),
+        ReadinessCheck::Grpc { port } => yaml_entry("grpc", [asked(*port)]),
     }
 }
 

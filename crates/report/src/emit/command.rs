@@ -4,8 +4,7 @@
 use std::path::{Component, Path};
 
 use super::error::EmitError;
-use crate::redact;
-use crate::text;
+use crate::{redact, text};
 
 /// Options with one file name, perhaps followed by agent options: `PATH=options`.
 const AGENTS: [&str; 2] = ["-javaagent:", "-agentpath:"];

@@ -13,7 +13,7 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
     let memory = facts.memory.value.to_jvm_size();
     let mut service = vec![
         yaml_entry("image", application.image.clone()),
-        yaml_entry("build", yaml_map([yaml_entry("context", ".")])),
+        yaml_entry("build", [yaml_entry("context", ".")]),
         yaml_entry("user", format!("{UID}:{UID}")),
         yaml_entry("mem_limit", memory.clone()).because(&*facts.memory.because),
         yaml_entry("memswap_limit", memory)
@@ -27,9 +27,9 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
     }
     if let Some(request) = &facts.cpu_request {
         let cpus = yaml_entry("cpus", format!("{}", request.value.as_f64()));
-        let reservations = yaml_map([yaml_entry("reservations", yaml_map([cpus]))]);
+        let reservations = yaml_map([yaml_entry("reservations", [cpus])]);
         service.push(
-            yaml_entry("deploy", yaml_map([yaml_entry("resources", reservations)]))
+            yaml_entry("deploy", [yaml_entry("resources", reservations)])
                 .because(&*request.because),
         );
         let shares = u64::from(request.value.as_millis()) * 1024 / 1000;
@@ -60,13 +60,10 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
     }));
     service.extend([
         yaml_entry("read_only", true),
-        yaml_entry("volumes", yaml_list([Yaml::from("/tmp")]))
+        yaml_entry("volumes", yaml_list(["/tmp"]))
             .because("on disk, as in the trials: a tmpfs would count towards the memory limit"),
-        yaml_entry("cap_drop", yaml_list([Yaml::from("ALL")])),
-        yaml_entry(
-            "security_opt",
-            yaml_list([Yaml::from("no-new-privileges:true")]),
-        ),
+        yaml_entry("cap_drop", yaml_list(["ALL"])),
+        yaml_entry("security_opt", yaml_list(["no-new-privileges:true"])),
         yaml_entry("restart", "unless-stopped"),
     ]);
     let part = replica_note(facts);
@@ -79,7 +76,7 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
         .collect();
     let document = yaml_map([yaml_entry(
         "services",
-        yaml_map([yaml_entry(facts.slug.clone(), yaml_map(service))]),
+        [yaml_entry(facts.slug.clone(), yaml_map(service))],
     )]);
     header + &document.with_short_comments().to_document()
 }

@@ -34,12 +34,7 @@ const UNREAD: &str = "\
 pub fn dockerfile(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
     let base = image_reference(&application.base_image.name);
-    let mut out: String = facts
-        .origin
-        .iter()
-        .chain(&facts.left_out)
-        .map(|line| format!("# {line}\n"))
-        .collect();
+    let mut out = facts.header();
     let shm = facts
         .shm
         .map(|shm| format!(" --shm-size={}", shm.to_jvm_size()));

@@ -26,9 +26,8 @@ use crate::content::claim::AnswerClaim;
 use crate::content::options::trial_numbers;
 use crate::content::{budget, groups};
 use crate::figures::spread;
-use crate::format;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, text};
 
 /// A stop may take this many times the slowest measured one.
 const STOP_FACTOR: u32 = 2;
@@ -142,6 +141,12 @@ impl<'a> EmitFacts<'a> {
 }
 
 impl EmitFacts<'_> {
+    /// First lines of a file: where it comes from, and what is left out of it.
+    pub fn header(&self) -> String {
+        let lines = self.origin.iter().chain(&self.left_out);
+        lines.map(|line| format!("# {line}\n")).collect()
+    }
+
     /// First lines of a YAML file: where it comes from, and what it is for.
     pub fn commented(&self, purpose: &str) -> String {
         let lines = self.origin.iter().map(String::as_str).chain([purpose]);
@@ -222,13 +227,12 @@ fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
     lines
 }
 
-fn proof(recommendation: &Recommendation) -> String {
-    recommendation.proof.proof_sentence()
-}
-
 fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
     if let Some(offer) = as_sold(recommendation) {
-        return format!("a size that {offer} sells; {}", proof(recommendation));
+        return format!(
+            "a size that {offer} sells; {}",
+            recommendation.proof.proof_sentence()
+        );
     }
     let budget = budget::describe_budget(recommendation);
     let filled = budget.map_or_else(
@@ -264,7 +268,7 @@ fn cpu_request(
             value,
             because: format!(
                 "a neighbour took all other CPU in every trial; {}",
-                proof(recommendation)
+                recommendation.proof.proof_sentence()
             ),
         });
     }
@@ -287,7 +291,7 @@ fn cpu_reason(recommendation: &Recommendation) -> String {
         Some(offer) => format!("a size that {offer} sells"),
         None => "the CPU limit of every trial behind this size".to_owned(),
     };
-    format!("{why}; {}", proof(recommendation))
+    format!("{why}; {}", recommendation.proof.proof_sentence())
 }
 
 /// The offer, if the size comes from it: no search looked for less memory.

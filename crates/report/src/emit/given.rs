@@ -13,9 +13,8 @@ use super::application::ProductionApplication;
 use super::names::{secret_name, slug};
 use crate::content::node;
 use crate::content::options::{chosen_by, provenance_evidence};
-use crate::redact;
-use crate::text;
 use crate::view::ResultView;
+use crate::{redact, text};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackedValue<T> {

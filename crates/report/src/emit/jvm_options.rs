@@ -10,7 +10,7 @@ use loadline_sizing::options::words::join_environment;
 use super::facts::EmitFacts;
 
 pub fn argument_file(facts: &EmitFacts<'_>) -> String {
-    let mut out = options_header(facts);
+    let mut out = facts.header();
     out.push_str("# Use: java @jvm.options -jar ...   (JDK 9 and later)\n");
     if facts.options.is_empty() {
         out.push_str("# No options: the JVM chooses from the limits of its container.\n");
@@ -26,7 +26,7 @@ pub fn argument_file(facts: &EmitFacts<'_>) -> String {
 }
 
 pub fn environment_file(facts: &EmitFacts<'_>) -> String {
-    let mut out = options_header(facts);
+    let mut out = facts.header();
     for option in &facts.options {
         out.push_str(&format!("# {}: {}\n", option.value, option.because));
     }
@@ -50,15 +50,6 @@ pub fn tool_options(facts: &EmitFacts<'_>) -> Option<String> {
     };
     let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
     join_environment(TOOL_OPTIONS, own, &options)
-}
-
-pub(super) fn options_header(facts: &EmitFacts<'_>) -> String {
-    facts
-        .origin
-        .iter()
-        .chain(&facts.left_out)
-        .map(|line| format!("# {line}\n"))
-        .collect()
 }
 
 fn argument(option: &str) -> String {

@@ -13,24 +13,16 @@ use super::container::UID;
 use super::facts::{EmitFacts, SHM};
 use super::given::EnvironmentVariable;
 use super::jvm_options::{self, TOOL_OPTIONS};
-use super::liberty;
-use super::names::{labels, metadata, secret_name};
+use super::names::{labels, named_object, secret_name};
 use super::patch::annotations;
-use super::scaling;
-use super::start_cpu;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+use super::{liberty, scaling, start_cpu};
 use crate::text;
 
 pub fn manifests(facts: &EmitFacts<'_>) -> String {
-    let header: String = facts
-        .origin
-        .iter()
-        .chain(&facts.left_out)
-        .map(|line| format!("# {line}\n"))
-        .collect();
     let documents = documents(facts).into_iter().map(Yaml::with_short_comments);
     let documents: Vec<String> = documents.map(|document| document.to_document()).collect();
-    header + &documents.join("---\n")
+    facts.header() + &documents.join("---\n")
 }
 
 pub(super) fn documents(facts: &EmitFacts<'_>) -> Vec<Yaml> {
@@ -48,10 +40,7 @@ pub(super) fn documents(facts: &EmitFacts<'_>) -> Vec<Yaml> {
 fn deployment(facts: &EmitFacts<'_>) -> Yaml {
     let selector = yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]);
     let template = yaml_map([
-        yaml_entry(
-            "metadata",
-            yaml_map([yaml_entry("labels", labels(&facts.slug))]),
-        ),
+        yaml_entry("metadata", [yaml_entry("labels", labels(&facts.slug))]),
         yaml_entry("spec", pod(facts)),
     ]);
     let mut spec = vec![
@@ -70,11 +59,11 @@ fn deployment(facts: &EmitFacts<'_>) -> Yaml {
         yaml_entry("kind", "Deployment"),
         yaml_entry(
             "metadata",
-            yaml_map([
+            [
                 yaml_entry("name", facts.slug.clone()),
                 yaml_entry("labels", labels(&facts.slug)),
                 yaml_entry("annotations", annotations(&facts.result, facts)),
-            ]),
+            ],
         ),
         yaml_entry("spec", yaml_map(spec)),
     ])
@@ -83,7 +72,7 @@ fn deployment(facts: &EmitFacts<'_>) -> Yaml {
 fn pod(facts: &EmitFacts<'_>) -> Yaml {
     let temporary = yaml_map([
         yaml_entry("name", "tmp"),
-        yaml_entry("emptyDir", yaml_map([size_limit(facts)])),
+        yaml_entry("emptyDir", [size_limit(facts)]),
     ]);
     let shm = facts.shm.map(|shm| {
         let size = yaml_entry("sizeLimit", shm.to_string()).because(SHM);
@@ -186,10 +175,7 @@ fn container_security() -> Yaml {
     yaml_map([
         yaml_entry("allowPrivilegeEscalation", false),
         yaml_entry("readOnlyRootFilesystem", true),
-        yaml_entry(
-            "capabilities",
-            yaml_map([yaml_entry("drop", yaml_list([Yaml::from("ALL")]))]),
-        ),
+        yaml_entry("capabilities", [yaml_entry("drop", yaml_list(["ALL"]))]),
     ])
 }
 
@@ -273,8 +259,8 @@ pub(super) fn resources(facts: &EmitFacts<'_>, own: &Value) -> Yaml {
         limits.push(yaml_entry("cpu", Yaml::Null).because("measured without a limit"));
     }
     yaml_map([
-        yaml_entry("requests", yaml_map(requests)),
-        yaml_entry("limits", yaml_map(limits)),
+        yaml_entry("requests", requests),
+        yaml_entry("limits", limits),
     ])
 }
 
@@ -288,14 +274,14 @@ fn variable_entry(facts: &EmitFacts<'_>, variable: &EnvironmentVariable) -> Yaml
             yaml_entry("name", variable.name.clone()),
             yaml_entry(
                 "valueFrom",
-                yaml_map([yaml_entry(
+                [yaml_entry(
                     "secretKeyRef",
-                    yaml_map([
+                    [
                         yaml_entry("name", secret_name(&facts.slug))
                             .because("make this Secret; its value is not in any loadline file"),
                         yaml_entry("key", variable.name.clone()),
-                    ]),
-                )]),
+                    ],
+                )],
             ),
         ]),
     }
@@ -321,58 +307,48 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
     let ready = || {
         let port = yaml_entry("port", ready_port);
         match check {
-            ReadinessCheck::Http { path, .. } => yaml_entry(
-                "httpGet",
-                yaml_map([yaml_entry("path", path.clone()), port]),
-            ),
-            ReadinessCheck::Tcp { .. } => yaml_entry("tcpSocket", yaml_map([port])),
+            ReadinessCheck::Http { path, .. } => {
+                yaml_entry("httpGet", [yaml_entry("path", path.clone()), port])
+            }
+            ReadinessCheck::Tcp { .. } => yaml_entry("tcpSocket", [port]),
             grpc @ ReadinessCheck::Grpc { .. } => measured_handler(grpc),
         }
     };
     let (alive, patient) = match liberty::liveness_path(&application.command, check) {
         Some(path) => {
             let port = yaml_entry("port", ready_port);
-            let get = yaml_entry("httpGet", yaml_map([yaml_entry("path", path), port]));
+            let get = yaml_entry("httpGet", [yaml_entry("path", path), port]);
             (
                 get,
                 "a minute without an answer; one slow answer restarts nothing",
             )
         }
         None => (
-            yaml_entry("tcpSocket", yaml_map([port()])),
+            yaml_entry("tcpSocket", [port()]),
             "a minute without a connection; a slow answer alone restarts nothing",
         ),
     };
     let probes = facts.probes.value;
     let patience = probes.startup_period * probes.startup_failures;
+    let probe = |name: &str, ask: YamlEntry, (period, timeout): (u64, u64), failures: YamlEntry| {
+        let period = yaml_entry("periodSeconds", period);
+        let timeout = yaml_entry("timeoutSeconds", timeout);
+        yaml_entry(name, [ask, period, timeout, failures])
+    };
+    let failures = |count: u64| yaml_entry("failureThreshold", count);
+    let startup = (probes.startup_period, probes.timeout);
+    let readiness = (probes.readiness_period, probes.timeout);
+    let why = format!("{patience} s: {}", facts.probes.because);
+    let slow = failures(probes.startup_failures).because(why);
+    let unready = failures(probes.readiness_failures);
     vec![
-        yaml_entry(
-            "startupProbe",
-            yaml_map([
-                ready(),
-                yaml_entry("periodSeconds", probes.startup_period),
-                yaml_entry("timeoutSeconds", probes.timeout),
-                yaml_entry("failureThreshold", probes.startup_failures)
-                    .because(format!("{patience} s: {}", facts.probes.because)),
-            ]),
-        ),
-        yaml_entry(
-            "readinessProbe",
-            yaml_map([
-                ready(),
-                yaml_entry("periodSeconds", probes.readiness_period),
-                yaml_entry("timeoutSeconds", probes.timeout),
-                yaml_entry("failureThreshold", probes.readiness_failures),
-            ]),
-        ),
-        yaml_entry(
+        probe("startupProbe", ready(), startup, slow),
+        probe("readinessProbe", ready(), readiness, unready),
+        probe(
             "livenessProbe",
-            yaml_map([
-                alive,
-                yaml_entry("periodSeconds", 10_u64),
-                yaml_entry("timeoutSeconds", 5_u64),
-                yaml_entry("failureThreshold", 6_u64).because(patient),
-            ]),
+            alive,
+            (10, 5),
+            failures(6).because(patient),
         ),
     ]
 }
@@ -383,16 +359,13 @@ fn service(facts: &EmitFacts<'_>, port: u16) -> Yaml {
         yaml_entry("port", u64::from(port)),
         yaml_entry("targetPort", "http"),
     ]);
-    yaml_map([
-        yaml_entry("apiVersion", "v1"),
-        yaml_entry("kind", "Service"),
-        metadata(&facts.slug),
-        yaml_entry(
-            "spec",
-            yaml_map([
-                yaml_entry("selector", labels(&facts.slug)),
-                yaml_entry("ports", yaml_list([port])),
-            ]),
-        ),
-    ])
+    named_object(
+        "v1",
+        "Service",
+        &facts.slug,
+        [
+            yaml_entry("selector", labels(&facts.slug)),
+            yaml_entry("ports", yaml_list([port])),
+        ],
+    )
 }

@@ -9,7 +9,6 @@
 use super::application::ReadinessCheck;
 use super::command::StartCommand;
 use super::facts::EmitFacts;
-use super::jvm_options;
 use super::words::{env, json_string};
 
 const HOME: &str = "/opt/wlp";
@@ -21,7 +20,7 @@ const WRITTEN: [(&str, &str); 2] = [
 ];
 
 pub fn jvm_options(facts: &EmitFacts<'_>) -> String {
-    let mut out = jvm_options::options_header(facts);
+    let mut out = facts.header();
     out.push_str(
         "# For usr/servers/NAME/configDropins/overrides: one option a line, nothing is quoted.\n",
     );

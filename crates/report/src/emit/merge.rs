@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use super::error::EmitError;
 use super::jvm_options::TOOL_OPTIONS;
-use crate::redact;
-use crate::text;
+use crate::{redact, text};
 
 #[derive(Debug, Clone, Copy)]
 pub struct HeapRoom {

@@ -35,8 +35,26 @@ pub(super) fn labels(slug: &str) -> Yaml {
 pub(super) fn metadata(slug: &str) -> YamlEntry {
     yaml_entry(
         "metadata",
-        yaml_map([yaml_entry("name", slug), yaml_entry("labels", labels(slug))]),
+        [yaml_entry("name", slug), yaml_entry("labels", labels(slug))],
     )
+}
+
+/// An object with the name and the labels of the service.
+pub(super) fn named_object(api: &str, kind: &str, slug: &str, spec: impl Into<Yaml>) -> Yaml {
+    yaml_map([
+        yaml_entry("apiVersion", api),
+        yaml_entry("kind", kind),
+        metadata(slug),
+        yaml_entry("spec", spec),
+    ])
+}
+
+pub(super) fn deployment_reference(slug: &str) -> Yaml {
+    yaml_map([
+        yaml_entry("apiVersion", "apps/v1"),
+        yaml_entry("kind", "Deployment"),
+        yaml_entry("name", slug),
+    ])
 }
 
 /// Pods of a Deployment, and not those of another one whose name begins alike.

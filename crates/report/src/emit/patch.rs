@@ -10,7 +10,6 @@ use loadline_analysis::lint::{IMAGE_OPTIONS, OUTSIDE_HEAP};
 use loadline_sizing::Bytes;
 use serde_json::Value;
 
-use super::ProductionApplication;
 use super::application::ImagePinning;
 use super::change::{
     ContainerChange, VariableChange, changed_container, container_change, kept_limits,
@@ -22,9 +21,9 @@ use super::facts::EmitFacts;
 use super::kubernetes::resources;
 use super::merge::variables;
 use super::purpose::{Artefact, EmitPurpose};
-use super::start_cpu;
 use super::workload::EmittedWorkload;
 use super::yaml::{EVIDENCE_FILE, Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
+use super::{ProductionApplication, start_cpu};
 use crate::text;
 use crate::view::ResultView;
 
@@ -170,10 +169,7 @@ fn patch_document(
         yaml_entry("apiVersion", workload.api_version.clone()),
         yaml_entry("kind", workload.kind.clone()),
         yaml_entry("metadata", yaml_map(metadata)),
-        yaml_entry(
-            "spec",
-            yaml_map([yaml_entry("template", yaml_map([yaml_entry("spec", pod)]))]),
-        ),
+        yaml_entry("spec", [yaml_entry("template", [yaml_entry("spec", pod)])]),
     ])
 }
 

@@ -28,12 +28,7 @@ pub fn profile(facts: &EmitFacts<'_>) -> String {
         options: facts.options.iter().map(|o| o.value.clone()).collect(),
         ..AppProfile::default()
     };
-    let mut out: String = facts
-        .origin
-        .iter()
-        .chain(&facts.left_out)
-        .map(|line| format!("# {line}\n"))
-        .collect();
+    let mut out = facts.header();
     if let Some(heap) = &seen.live_heap {
         out.push_str(&format!("# live_heap: {}\n", heap.because));
     }

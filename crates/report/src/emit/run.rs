@@ -92,12 +92,7 @@ fn job(run: &ShippedRun<'_>) -> Yaml {
         yaml_entry("action", "FailJob"),
         yaml_entry("onExitCodes", killed),
     ]);
-    let labelled = || {
-        yaml_entry(
-            "metadata",
-            yaml_map([yaml_entry("labels", labels(&run.slug))]),
-        )
-    };
+    let labelled = || yaml_entry("metadata", [yaml_entry("labels", labels(&run.slug))]);
     let template = yaml_map([labelled(), yaml_entry("spec", pod(run))]);
     let (deadline, why) = &run.deadline;
     let spec = yaml_map([
@@ -105,8 +100,8 @@ fn job(run: &ShippedRun<'_>) -> Yaml {
         yaml_entry("activeDeadlineSeconds", deadline.as_secs().max(1)).because(why),
         yaml_entry(
             "podFailurePolicy",
-            yaml_map([yaml_entry("rules", yaml_list([rule]))
-                .because("killed for memory: the same size fails again")]),
+            [yaml_entry("rules", yaml_list([rule]))
+                .because("killed for memory: the same size fails again")],
         ),
         yaml_entry("template", template),
     ]);
@@ -129,7 +124,7 @@ fn job(run: &ShippedRun<'_>) -> Yaml {
     ];
     named.extend(run.outside_heap().map(|rest| {
         let rest = yaml_entry(OUTSIDE_HEAP, rest.to_string());
-        yaml_entry("annotations", yaml_map([rest]))
+        yaml_entry("annotations", [rest])
     }));
     yaml_map([
         yaml_entry("apiVersion", "batch/v1"),

@@ -13,7 +13,7 @@ use loadline_analysis::slo::{Objective, RequestObjective, Slo};
 
 use super::application::{AutoscalerNeeds, ProductionApplication};
 use super::facts::EmitFacts;
-use super::names::{labels, metadata, pod_pattern, slug};
+use super::names::{deployment_reference, labels, named_object, pod_pattern, slug};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 use crate::format;
 
@@ -33,43 +33,36 @@ const RATE_SERIES: &str =
 /// `None` for a consumer: its metrics need KEDA.
 pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Option<Yaml> {
     let (target, why) = target(facts, scaling)?;
-    let reference = yaml_map([
-        yaml_entry("apiVersion", "apps/v1"),
-        yaml_entry("kind", "Deployment"),
-        yaml_entry("name", facts.slug.clone()),
-    ]);
+    let reference = deployment_reference(&facts.slug);
     let metric = yaml_map([
         yaml_entry("type", "Pods"),
         yaml_entry(
             "pods",
-            yaml_map([
-                yaml_entry("metric", yaml_map([yaml_entry("name", METRIC)]))
+            [
+                yaml_entry("metric", [yaml_entry("name", METRIC)])
                     .because("an adapter must serve it, such as prometheus-adapter"),
                 yaml_entry(
                     "target",
-                    yaml_map([
+                    [
                         yaml_entry("type", "AverageValue"),
                         yaml_entry("averageValue", quantity(target)).because(why),
-                    ]),
+                    ],
                 ),
-            ]),
+            ],
         ),
     ]);
-    Some(yaml_map([
-        yaml_entry("apiVersion", "autoscaling/v2"),
-        yaml_entry("kind", "HorizontalPodAutoscaler"),
-        metadata(&facts.slug),
-        yaml_entry(
-            "spec",
-            yaml_map([
-                yaml_entry("scaleTargetRef", reference),
-                yaml_entry("minReplicas", u64::from(facts.application.replicas))
-                    .because(&*facts.replicas),
-                yaml_entry("maxReplicas", u64::from(scaling.max_replicas)).because("as asked for"),
-                yaml_entry("metrics", yaml_list([metric])),
-            ]),
-        ),
-    ]))
+    Some(named_object(
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        &facts.slug,
+        [
+            yaml_entry("scaleTargetRef", reference),
+            yaml_entry("minReplicas", u64::from(facts.application.replicas))
+                .because(&*facts.replicas),
+            yaml_entry("maxReplicas", u64::from(scaling.max_replicas)).because("as asked for"),
+            yaml_entry("metrics", yaml_list([metric])),
+        ],
+    ))
 }
 
 /// The same target for KEDA, which makes its own autoscaler.
@@ -90,24 +83,18 @@ pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String 
             "as asked for; a consumer of Kafka beyond the number of partitions stays idle",
         ),
     };
-    let document = yaml_map([
-        yaml_entry("apiVersion", "keda.sh/v1alpha1"),
-        yaml_entry("kind", "ScaledObject"),
-        metadata(&facts.slug),
-        yaml_entry(
-            "spec",
-            yaml_map([
-                yaml_entry(
-                    "scaleTargetRef",
-                    yaml_map([yaml_entry("name", facts.slug.clone())]),
-                ),
-                yaml_entry("minReplicaCount", u64::from(facts.application.replicas))
-                    .because(&*facts.replicas),
-                yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas)).because(most),
-                yaml_entry("triggers", yaml_list(triggers)),
-            ]),
-        ),
-    ]);
+    let document = named_object(
+        "keda.sh/v1alpha1",
+        "ScaledObject",
+        &facts.slug,
+        [
+            yaml_entry("scaleTargetRef", [yaml_entry("name", facts.slug.clone())]),
+            yaml_entry("minReplicaCount", u64::from(facts.application.replicas))
+                .because(&*facts.replicas),
+            yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas)).because(most),
+            yaml_entry("triggers", yaml_list(triggers)),
+        ],
+    );
     facts.commented("For KEDA, in the place of a HorizontalPodAutoscaler: two would fight.")
         + &document.to_document()
 }
@@ -119,7 +106,7 @@ fn trigger(of: &MetricTrigger) -> Yaml {
         yaml_entry("metricType", "AverageValue"),
         yaml_entry(
             "metadata",
-            yaml_map([
+            [
                 yaml_entry(
                     "serverAddress",
                     "http://prometheus-operated.monitoring.svc:9090",
@@ -127,7 +114,7 @@ fn trigger(of: &MetricTrigger) -> Yaml {
                 .because("where your Prometheus is"),
                 yaml_entry("query", of.query.clone()).because(of.shows),
                 yaml_entry("threshold", threshold).because(&*of.because),
-            ]),
+            ],
         ),
     ])
 }
@@ -245,9 +232,9 @@ pub fn strategy() -> Yaml {
         yaml_entry("type", "RollingUpdate"),
         yaml_entry(
             "rollingUpdate",
-            yaml_map([yaml_entry("maxUnavailable", 0_u64).because(
+            [yaml_entry("maxUnavailable", 0_u64).because(
                 "no pod goes before a new one is ready: fewer would have to carry the rate",
-            )]),
+            )],
         ),
     ])
 }
@@ -260,7 +247,7 @@ pub fn spread(facts: &EmitFacts<'_>) -> YamlEntry {
         yaml_entry("whenUnsatisfiable", "ScheduleAnyway"),
         yaml_entry(
             "labelSelector",
-            yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]),
+            [yaml_entry("matchLabels", labels(&facts.slug))],
         ),
     ]);
     yaml_entry("topologySpreadConstraints", yaml_list([constraint]))
@@ -296,24 +283,18 @@ fn without_one(facts: &EmitFacts<'_>) -> String {
 }
 
 pub fn disruption_budget(facts: &EmitFacts<'_>) -> Yaml {
-    yaml_map([
-        yaml_entry("apiVersion", "policy/v1"),
-        yaml_entry("kind", "PodDisruptionBudget"),
-        metadata(&facts.slug),
-        yaml_entry(
-            "spec",
-            yaml_map([
-                yaml_entry("maxUnavailable", 1_u64).because(format!(
-                    "a drained node takes one pod at a time; {}",
-                    without_one(facts)
-                )),
-                yaml_entry(
-                    "selector",
-                    yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]),
-                ),
-            ]),
-        ),
-    ])
+    named_object(
+        "policy/v1",
+        "PodDisruptionBudget",
+        &facts.slug,
+        [
+            yaml_entry("maxUnavailable", 1_u64).because(format!(
+                "a drained node takes one pod at a time; {}",
+                without_one(facts)
+            )),
+            yaml_entry("selector", [yaml_entry("matchLabels", labels(&facts.slug))]),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use loadline_sizing::Cpus;
 use serde_json::Value;
 
 use super::facts::EmitFacts;
-use super::names::{labels, metadata};
+use super::names::{deployment_reference, labels, metadata, named_object};
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
 
 /// A change of CPU must not restart the container. The list is one value, so it keeps the container's
@@ -65,19 +65,13 @@ fn startup_cpu_boost(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
         yaml_entry("apiVersion", "autoscaling.x-k8s.io/v1alpha1"),
         yaml_entry("kind", "StartupCPUBoost"),
         metadata(&facts.slug),
-        yaml_entry(
-            "selector",
-            yaml_map([yaml_entry("matchLabels", labels(&facts.slug))]),
-        ),
+        yaml_entry("selector", [yaml_entry("matchLabels", labels(&facts.slug))]),
         yaml_entry(
             "spec",
-            yaml_map([
+            [
                 container_policy(facts, yaml_entry("fixedResources", resources)),
-                yaml_entry(
-                    "durationPolicy",
-                    yaml_map([yaml_entry("podCondition", ready)]),
-                ),
-            ]),
+                yaml_entry("durationPolicy", [yaml_entry("podCondition", ready)]),
+            ],
         ),
     ])
 }
@@ -85,30 +79,23 @@ fn startup_cpu_boost(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
 fn vertical_pod_autoscaler(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
     let boost = yaml_map([yaml_entry(
         "cpu",
-        yaml_map([
+        [
             yaml_entry("type", "Quantity"),
             yaml_entry("quantity", start.to_string()),
-        ]),
+        ],
     )]);
-    let target = yaml_map([
-        yaml_entry("apiVersion", "apps/v1"),
-        yaml_entry("kind", "Deployment"),
-        yaml_entry("name", facts.slug.clone()),
-    ]);
-    yaml_map([
-        yaml_entry("apiVersion", "autoscaling.k8s.io/v1"),
-        yaml_entry("kind", "VerticalPodAutoscaler"),
-        metadata(&facts.slug),
-        yaml_entry(
-            "spec",
-            yaml_map([
-                yaml_entry("targetRef", target),
-                yaml_entry("updatePolicy", yaml_map([yaml_entry("updateMode", "Off")]))
-                    .because("the size is measured: it only boosts"),
-                container_policy(facts, yaml_entry("startupBoost", boost)),
-            ]),
-        ),
-    ])
+    let target = deployment_reference(&facts.slug);
+    named_object(
+        "autoscaling.k8s.io/v1",
+        "VerticalPodAutoscaler",
+        &facts.slug,
+        [
+            yaml_entry("targetRef", target),
+            yaml_entry("updatePolicy", [yaml_entry("updateMode", "Off")])
+                .because("the size is measured: it only boosts"),
+            container_policy(facts, yaml_entry("startupBoost", boost)),
+        ],
+    )
 }
 
 fn container_policy(facts: &EmitFacts<'_>, policy: YamlEntry) -> YamlEntry {
@@ -116,6 +103,6 @@ fn container_policy(facts: &EmitFacts<'_>, policy: YamlEntry) -> YamlEntry {
     let policies = yaml_list([yaml_map([name, policy])]);
     yaml_entry(
         "resourcePolicy",
-        yaml_map([yaml_entry("containerPolicies", policies)]),
+        [yaml_entry("containerPolicies", policies)],
     )
 }

@@ -7,7 +7,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ProductionApplication;
 use super::application::ImagePinning;
 use super::change::{
     ContainerChange, VariableChange, changed_container, container_change, kept_limits, probes,
@@ -18,11 +17,10 @@ use super::jvm_options::TOOL_OPTIONS;
 use super::kubernetes::resources;
 use super::patch::{PatchFiles, annotations, comments};
 use super::purpose::{Artefact, EmitPurpose};
-use super::start_cpu;
 use super::yaml::{Yaml, YamlEntry, yaml_entry, yaml_list, yaml_map};
-use crate::redact;
-use crate::text;
+use super::{ProductionApplication, start_cpu};
 use crate::view::ResultView;
+use crate::{redact, text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartField {
@@ -80,13 +78,13 @@ impl ValuePath {
             .into_iter()
             .find(|what| what.flag_name() == name);
         let what = what.ok_or_else(|| format!("`{name}` is not one of {}", names()))?;
-        let mut path_of: Vec<String> = vec![String::new()];
+        let mut path_of = vec![String::new()];
         let mut letters = path.chars();
         while let Some(c) = letters.next() {
-            match c {
-                '.' => path_of.push(String::new()),
-                '\\' => path_of.extend_last(letters.next()),
-                c => path_of.extend_last(Some(c)),
+            let letter = if c == '\\' { letters.next() } else { Some(c) };
+            match (c, path_of.last_mut()) {
+                ('.', _) | (_, None) => path_of.push(String::new()),
+                (_, Some(last)) => last.extend(letter),
             }
         }
         if path_of.iter().any(String::is_empty) {
@@ -104,18 +102,6 @@ impl ValuePath {
 
     fn value_in<'a>(&self, values: &'a Value) -> Option<&'a Value> {
         self.path.iter().try_fold(values, |at, key| at.get(key))
-    }
-}
-
-trait ExtendLast {
-    fn extend_last(&mut self, letter: Option<char>);
-}
-
-impl ExtendLast for Vec<String> {
-    fn extend_last(&mut self, letter: Option<char>) {
-        if let Some(last) = self.last_mut() {
-            last.extend(letter);
-        }
     }
 }
 

@@ -59,8 +59,20 @@ pub fn yaml_map(entries: impl IntoIterator<Item = YamlEntry>) -> Yaml {
     Yaml::Map(entries.into_iter().collect())
 }
 
-pub fn yaml_list(values: impl IntoIterator<Item = Yaml>) -> Yaml {
-    Yaml::List(values.into_iter().collect())
+pub fn yaml_list(values: impl IntoIterator<Item = impl Into<Yaml>>) -> Yaml {
+    Yaml::List(values.into_iter().map(Into::into).collect())
+}
+
+impl<const N: usize> From<[YamlEntry; N]> for Yaml {
+    fn from(entries: [YamlEntry; N]) -> Self {
+        Self::Map(entries.into())
+    }
+}
+
+impl From<Vec<YamlEntry>> for Yaml {
+    fn from(entries: Vec<YamlEntry>) -> Self {
+        Self::Map(entries)
+    }
 }
 
 impl From<&str> for Yaml {
@@ -89,7 +101,7 @@ impl From<&serde_json::Value> for Yaml {
             Value::Bool(flag) => Self::Flag(*flag),
             Value::Number(number) => Self::Literal(number.clone()),
             Value::String(text) => Self::Text(text.clone()),
-            Value::Array(items) => yaml_list(items.iter().map(Self::from)),
+            Value::Array(items) => yaml_list(items),
             Value::Object(fields) => {
                 yaml_map(fields.iter().map(|(key, value)| yaml_entry(key, value)))
             }

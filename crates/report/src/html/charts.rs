@@ -10,11 +10,9 @@ use loadline_analysis::slo::Objective;
 use serde::Serialize;
 
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
-use crate::figures;
-use crate::format;
 use crate::series::{ChartSeries, Column, round, thin};
-use crate::text;
 use crate::view::ResultView;
+use crate::{figures, format, text};
 
 /// Most trials with embedded time charts; readers would not look at more.
 const MOST_TRIALS: usize = 40;

@@ -1,9 +1,8 @@
 //! Which SVG hangs on which section, with its caption. A new one goes here.
 
 use super::parts::drawing;
-use crate::content;
-use crate::svg;
 use crate::view::ResultView;
+use crate::{content, svg};
 
 pub(super) struct LeadPicture {
     pub(super) html: String,

@@ -9,9 +9,8 @@ use flate2::write::GzEncoder;
 use super::drawings::LeadPicture;
 use super::{assets, charts, drawings, parts};
 use crate::content::{self, Section};
-use crate::escape;
-use crate::export;
 use crate::view::ResultView;
+use crate::{escape, export};
 
 /// Largest embedded copy of the records, compressed, in characters. A larger result embeds none and
 /// names the command that exports it.

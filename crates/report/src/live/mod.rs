@@ -24,6 +24,7 @@ pub struct LivePage {
     pub policy: String,
 }
 
+#[derive(Default)]
 struct PageData<'a> {
     result: &'a str,
     secret: &'a str,
@@ -60,11 +61,7 @@ fn live_document(title: &str, main: &str, data: &PageData<'_>) -> LivePage {
 
 pub fn message(title: &str, sentence: &str) -> LivePage {
     let main = format!("<p>{}</p>\n", escape::escape_html(sentence));
-    let nothing = PageData {
-        result: "",
-        secret: "",
-    };
-    live_document(title, &main, &nothing)
+    live_document(title, &main, &PageData::default())
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! All results, newest first; what runs stands above them.
 
 use super::{LivePage, PageData, live_document};
-use crate::escape;
-use crate::format;
+use crate::{escape, format};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultListing {
@@ -19,11 +18,7 @@ pub struct ResultListing {
 
 pub fn overview(listings: &[ResultListing]) -> LivePage {
     let main = format!("<div id=\"list\">\n{}</div>\n", listing_html(listings));
-    let data = PageData {
-        result: "",
-        secret: "",
-    };
-    live_document("Results", &main, &data)
+    live_document("Results", &main, &PageData::default())
 }
 
 pub fn listing_html(listings: &[ResultListing]) -> String {

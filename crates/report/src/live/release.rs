@@ -11,12 +11,10 @@ use loadline_sizing::Bytes;
 
 use super::{LivePage, PageData, live_document};
 use crate::figures::{self, SeenLatency, Spread, TrialFigures, headline_quantile, spread};
-use crate::format;
 use crate::html::parts::drawing;
-use crate::svg;
 use crate::table::Table;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, svg, text};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceRelease {
@@ -91,10 +89,7 @@ fn is_same(one: &Configuration, other: &Configuration) -> bool {
 
 /// The page of a service: the trend of each figure, and a table with all figures. Oldest first.
 pub fn releases(service: &str, releases: &[ServiceRelease]) -> LivePage {
-    let data = PageData {
-        result: "",
-        secret: "",
-    };
+    let data = PageData::default();
     if releases.is_empty() {
         let main = "<p>No result of this service says something of a size yet: <code>loadline size</code> and <code>loadline verify</code> do.</p>\n";
         return live_document(service, main, &data);
@@ -113,15 +108,9 @@ pub fn releases(service: &str, releases: &[ServiceRelease]) -> LivePage {
 
 fn releases_table(releases: &[ServiceRelease]) -> Table {
     let mut table = Table::new()
-        .left("Result")
-        .left("Begun (UTC)")
+        .left("Result | Begun (UTC)")
         .wrapping("Version")
-        .right("Memory limit")
-        .right("Needed")
-        .right("Headroom")
-        .right("CPU a request")
-        .right("Start")
-        .right("p99")
+        .right("Memory limit | Needed | Headroom | CPU a request | Start | p99")
         .wrapping("Machine");
     let none = || format::NONE.to_owned();
     for r in releases {

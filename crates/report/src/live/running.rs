@@ -5,11 +5,9 @@ use loadline_sizing::Bytes;
 
 use super::{LivePage, PageData, ResultListing, live_document};
 use crate::content::trials;
-use crate::escape;
-use crate::format;
 use crate::html::parts::drawing;
-use crate::svg;
 use crate::view::ResultView;
+use crate::{escape, format, svg};
 
 /// Charts of requests, the first ones.
 const OF_REQUESTS: usize = 2;

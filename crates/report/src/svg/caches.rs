@@ -2,8 +2,7 @@
 
 use loadline_analysis::interval::ConfidenceInterval;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH, shorten_name};
 use super::scale::AxisScale;
 use crate::content::startup::{CacheRow, cache_families};
 use crate::format;
@@ -31,19 +30,14 @@ pub fn draw_caches(view: &ResultView) -> Option<String> {
     let body = HEAD * families.len() as f64 + ROW * rows().count() as f64;
     let top = 40.0;
     let height = top + body + BOTTOM;
-    let mut drawing = SvgDrawing::new(
-        "caches",
-        height,
-        "Start time and memory of each start-up cache, relative to the JVM's own; the tables have the values.",
-    );
-    drawing.draw_key(
-        LEFT,
-        &[
-            (KeySymbol::Area("start"), "start time"),
-            (KeySymbol::Area("footprint"), "memory at ready"),
-            (KeySymbol::Line("whisker"), "95 % interval"),
-        ],
-    );
+    let label = "Start time and memory of each start-up cache, relative to the JVM's own; the tables have the values.";
+    let mut drawing = SvgDrawing::new("caches", height, label);
+    let key = [
+        (KeySymbol::Area("start"), "start time"),
+        (KeySymbol::Area("footprint"), "memory at ready"),
+        (KeySymbol::Line("whisker"), "95 % interval"),
+    ];
+    drawing.draw_key(LEFT, &key);
     let ticks = x.labelled_ticks(show_share);
     let bottom = height - BOTTOM;
     drawing.x_axis(

@@ -4,10 +4,14 @@
 //! them): colours come from classes of `assets/report.css`; shapes or dashes differ as well.
 
 use super::scale::AxisScale;
-use crate::escape;
-use crate::text;
+use crate::{escape, text};
 
 pub(super) const WIDTH: f64 = 760.0;
+
+/// Room around a plot with both axes.
+pub(super) const LEFT: f64 = 74.0;
+pub(super) const RIGHT: f64 = 24.0;
+pub(super) const BOTTOM: f64 = 48.0;
 
 const LINE: f64 = 16.0;
 const LETTER: f64 = 6.4;
@@ -29,6 +33,15 @@ pub(super) enum Mark {
     Silent,
     Predicted,
     Of(usize),
+}
+
+impl Mark {
+    pub(super) fn for_slo(is_kept: bool) -> Self {
+        match is_kept {
+            true => Self::Kept,
+            false => Self::Broke,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,22 +170,20 @@ impl SvgDrawing {
         self.draw_text(middle, TextAnchor::Middle, title);
     }
 
-    /// Values upwards, their lines from `left` to `right`; what they are stands above them.
-    pub(super) fn y_axis(
-        &mut self,
-        scale: &AxisScale,
-        (left, right): (f64, f64),
-        show: impl Fn(f64) -> String,
-        title: &str,
-    ) {
+    /// Values upwards; what they are stands above them.
+    pub(super) fn y_axis(&mut self, scale: &AxisScale, show: impl Fn(f64) -> String, title: &str) {
         for value in scale.ticks() {
             let y = scale.position_of(value);
-            self.draw_line("grid", &[(left, y), (right, y)]);
-            self.draw_text((left - 8.0, y + 4.0), TextAnchor::End, &show(value));
+            self.draw_across("grid", y);
+            self.draw_text((LEFT - 8.0, y + 4.0), TextAnchor::End, &show(value));
         }
         let (bottom, top) = scale.end_positions();
-        let above = (left - 8.0, top.min(bottom) - 10.0);
-        self.draw_text((above.0.max(8.0), above.1), TextAnchor::Start, title);
+        let above = (LEFT - 8.0, top.min(bottom) - 10.0);
+        self.draw_text(above, TextAnchor::Start, title);
+    }
+
+    pub(super) fn draw_across(&mut self, class: &str, y: f64) {
+        self.draw_line(class, &[(LEFT, y), (WIDTH - RIGHT, y)]);
     }
 }
 

@@ -3,7 +3,7 @@
 use loadline_analysis::record::{SoakPoint, TrialPhase};
 use loadline_sizing::Bytes;
 
-use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class};
+use super::frame::{BOTTOM, KeySymbol, LEFT, RIGHT, SvgDrawing, WIDTH, line_class};
 use super::scale::AxisScale;
 use crate::content::growth::last_soak;
 use crate::format;
@@ -11,9 +11,6 @@ use crate::series::{ChartSeries, thin};
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 
 type Line = (&'static str, fn(&SoakPoint) -> Option<Bytes>);
 
@@ -40,11 +37,8 @@ pub fn draw_growth(view: &ResultView) -> Option<String> {
     });
     let limit = trial.configuration.memory.map(Bytes::as_mib);
     let x = AxisScale::linear(series.t.iter().copied(), (LEFT, WIDTH - RIGHT))?;
-    let mut drawing = SvgDrawing::new(
-        "growth",
-        HEIGHT,
-        "Memory of a soak in parts over its minutes; the table has the parts at the looks.",
-    );
+    let label = "Memory of a soak in parts over its minutes; the table has the parts at the looks.";
+    let mut drawing = SvgDrawing::new("growth", HEIGHT, label);
     let names = LINES.iter().enumerate();
     let mut entries: Vec<(KeySymbol, &str)> = vec![(
         KeySymbol::Line("edge"),
@@ -57,20 +51,9 @@ pub fn draw_growth(view: &ResultView) -> Option<String> {
     let y = AxisScale::linear(values.chain(limit).chain([0.0]), (bottom, top))?;
     let ticks = x.labelled_ticks(format::three_digits);
     drawing.x_axis(&x, (top, bottom), &ticks, "minutes of the soak");
-    drawing.y_axis(
-        &y,
-        (LEFT, WIDTH - RIGHT),
-        |t| format!("{}Mi", format::three_digits(t)),
-        "memory",
-    );
+    drawing.y_axis(&y, |t| format!("{}Mi", format::three_digits(t)), "memory");
     if let Some(limit) = limit {
-        drawing.draw_line(
-            "edge",
-            &[
-                (LEFT, y.position_of(limit)),
-                (WIDTH - RIGHT, y.position_of(limit)),
-            ],
-        );
+        drawing.draw_across("edge", y.position_of(limit));
     }
     if let Some(again) = soak.points.iter().find(|p| p.phase == TrialPhase::Again) {
         let at = x.position_of(minutes(again.at_ns));

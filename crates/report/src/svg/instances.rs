@@ -4,9 +4,8 @@ use loadline_analysis::instances::{InstanceCount, InstanceStudy};
 
 use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH};
 use crate::content::instances::studies;
-use crate::escape;
-use crate::format;
 use crate::view::ResultView;
+use crate::{escape, format};
 
 const HEIGHT: f64 = 266.0;
 const NAME: f64 = 40.0;

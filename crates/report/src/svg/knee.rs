@@ -10,7 +10,7 @@ use loadline_analysis::record::{JvmOption, TrialRecord, ValueProvenance};
 use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 use loadline_sizing::Bytes;
 
-use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, TextAnchor, WIDTH};
 use super::scale::AxisScale;
 use crate::content::groups::{self, ConfigurationGroup};
 use crate::content::runs::is_of_runs;
@@ -19,9 +19,6 @@ use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 const LABEL: f64 = 46.0;
 /// Sizes beyond this many times the answer's are left out: they do not show the knee, and squeeze
 /// it into a corner.
@@ -78,7 +75,7 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     axes(&mut drawing, &all, (&x, &y), (top, bottom), &title);
     if let Some(bound) = bound {
         let at = y.position_of(ms(bound));
-        drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+        drawing.draw_across("bound", at);
     }
     let kept = all.iter().filter(|s| s.keeps_slo);
     let steps: Vec<(f64, f64)> = kept
@@ -98,11 +95,7 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
         if low - at > 1.0 {
             drawing.draw_line("whisker", &[(across, low), (across, at)]);
         }
-        let mark = if size.keeps_slo {
-            Mark::Kept
-        } else {
-            Mark::Broke
-        };
+        let mark = Mark::for_slo(size.keeps_slo);
         drawing.draw_mark(mark, (across, at), size.is_chosen, &size.title);
     }
     Some(drawing.finish_svg())
@@ -238,7 +231,7 @@ fn axes(
     }
     drawing.x_axis(x, (top, bottom), &ticks, "memory limit, logarithmic");
     let time = |ms: f64| format::measured_seconds(ms / 1e3);
-    drawing.y_axis(y, (LEFT, WIDTH - RIGHT), time, "");
+    drawing.y_axis(y, time, "");
     drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, title);
 }
 

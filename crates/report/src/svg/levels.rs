@@ -27,16 +27,14 @@ pub fn draw_levels(view: &ResultView) -> Option<String> {
     let bottom = TOP + ROW * all.len() as f64;
     let label = "The recommended memory of each that was asked about; the table has the values.";
     let mut drawing = SvgDrawing::new("levels", bottom + BOTTOM, label);
-    drawing.draw_key(
-        LEFT,
-        &[
-            (KeySymbol::Area("footprint"), "recommended memory"),
-            (
-                KeySymbol::Line("edge"),
-                "smallest that kept the SLO in every confirmation",
-            ),
-        ],
-    );
+    let key = [
+        (KeySymbol::Area("footprint"), "recommended memory"),
+        (
+            KeySymbol::Line("edge"),
+            "smallest that kept the SLO in every confirmation",
+        ),
+    ];
+    drawing.draw_key(LEFT, &key);
     let size = |mib: f64| Bytes::from_mib(mib.round() as u64).to_string();
     let ticks = x.labelled_ticks(size);
     drawing.x_axis(&x, (TOP, bottom), &ticks, "memory limit, from 0");

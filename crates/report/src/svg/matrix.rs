@@ -9,7 +9,9 @@ use std::time::Duration;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 
-use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, line_class, shorten_name};
+use super::frame::{
+    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, TextAnchor, WIDTH, line_class, shorten_name,
+};
 use super::scale::AxisScale;
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::figures::{self, SeenLatency, Spread, TrialFigures};
@@ -17,9 +19,6 @@ use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 const MOST: usize = 8;
 const NAME: usize = 24;
 const LABEL: f64 = 46.0;
@@ -101,7 +100,7 @@ pub fn draw_matrix(view: &ResultView) -> Option<String> {
     drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, &figure);
     if let Some(bound) = bound {
         let at = y.position_of(bound.as_secs_f64());
-        drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+        drawing.draw_across("bound", at);
     }
     for (i, line) in lines.iter().enumerate() {
         draw_matrix_line(&mut drawing, (i, lines.len()), line, (&x, &y), top);
@@ -250,8 +249,7 @@ fn axes<'a>(
         }
     }
     drawing.x_axis(x, (top, bottom), &ticks, title);
-    let range = (LEFT, WIDTH - RIGHT);
-    drawing.y_axis(y, range, format::measured_seconds, "");
+    drawing.y_axis(y, format::measured_seconds, "");
 }
 
 fn draw_matrix_line(

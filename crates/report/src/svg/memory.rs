@@ -2,8 +2,7 @@
 
 use loadline_sizing::Bytes;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH, shorten_name};
 use crate::content::memory::{MemoryFill, fills};
 use crate::format;
 use crate::view::ResultView;
@@ -20,20 +19,15 @@ pub fn memory_bars(view: &ResultView) -> Option<String> {
     let largest = fills.iter().map(|(_, f)| f.limit).max()?;
     let height = TOP + STEP * fills.len() as f64 + 6.0;
     let scale = (WIDTH - LEFT - RIGHT) / largest.as_mib().max(1.0);
-    let mut drawing = SvgDrawing::new(
-        "bars",
-        height,
-        "Memory of each size against its limit; the table below has the values.",
-    );
-    drawing.draw_key(
-        LEFT,
-        &[
-            (KeySymbol::Area("anon"), "anonymous"),
-            (KeySymbol::Area("files"), "files in use"),
-            (KeySymbol::Area("drop"), "can be dropped"),
-            (KeySymbol::Area("limit"), "free, up to the limit"),
-        ],
-    );
+    let label = "Memory of each size against its limit; the table below has the values.";
+    let mut drawing = SvgDrawing::new("bars", height, label);
+    let key = [
+        (KeySymbol::Area("anon"), "anonymous"),
+        (KeySymbol::Area("files"), "files in use"),
+        (KeySymbol::Area("drop"), "can be dropped"),
+        (KeySymbol::Area("limit"), "free, up to the limit"),
+    ];
+    drawing.draw_key(LEFT, &key);
     for (i, (name, fill)) in fills.iter().enumerate() {
         bar(&mut drawing, name, fill, TOP + STEP * i as f64, scale);
     }

@@ -12,9 +12,8 @@ use loadline_analysis::record::SecondEvidence;
 use loadline_analysis::span::{TimeSpan, TimeSpans};
 
 use crate::content::pauses::worst_pauses;
-use crate::escape;
-use crate::format;
 use crate::view::ResultView;
+use crate::{escape, format};
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 118.0;

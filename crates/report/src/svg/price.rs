@@ -2,17 +2,15 @@
 
 use loadline_analysis::slo::Objective;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
+use super::frame::{
+    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, TextAnchor, WIDTH, shorten_name,
+};
 use super::scale::AxisScale;
 use crate::content::money::{MeasuredDeployment, measured_deployments};
 use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 /// Longest name next to a mark, in characters.
 const NAME: usize = 28;
 /// Room for a name to the right of its mark; with less room it goes to the left.
@@ -23,20 +21,15 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
     if all.len() < 2 {
         return None;
     }
-    let mut drawing = SvgDrawing::new(
-        "price",
-        HEIGHT,
-        "p99 of each deployment over its price; the tables have the values.",
-    );
-    let top = drawing.draw_key(
-        LEFT,
-        &[
-            (KeySymbol::Mark(Mark::Kept), "kept the SLO"),
-            (KeySymbol::Mark(Mark::Broke), "did not"),
-            (KeySymbol::Ring, "recommended"),
-            (KeySymbol::Line("bound"), "the SLO"),
-        ],
-    ) + 22.0;
+    let label = "p99 of each deployment over its price; the tables have the values.";
+    let mut drawing = SvgDrawing::new("price", HEIGHT, label);
+    let key = [
+        (KeySymbol::Mark(Mark::Kept), "kept the SLO"),
+        (KeySymbol::Mark(Mark::Broke), "did not"),
+        (KeySymbol::Ring, "recommended"),
+        (KeySymbol::Line("bound"), "the SLO"),
+    ];
+    let top = drawing.draw_key(LEFT, &key) + 22.0;
     let bottom = HEIGHT - BOTTOM;
     let x = AxisScale::linear(all.iter().map(|b| b.per_month), (LEFT, WIDTH - RIGHT))?;
     let bound = bound(view);
@@ -46,13 +39,12 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
     drawing.x_axis(&x, (top, bottom), &ticks, "price of a month, from 0");
     drawing.y_axis(
         &y,
-        (LEFT, WIDTH - RIGHT),
         |ms| format::measured_seconds(ms / 1e3),
         &format!("p99, {}", view.latency_origin()),
     );
     if let Some(bound) = bound {
         let at = y.position_of(bound);
-        drawing.draw_line("bound", &[(LEFT, at), (WIDTH - RIGHT, at)]);
+        drawing.draw_across("bound", at);
     }
     let kept = all.iter().filter(|b| b.keeps_slo);
     let steps: Vec<(f64, f64)> = kept
@@ -66,11 +58,7 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
             x.position_of(one.per_month),
             ms(one).map_or(top, |ms| y.position_of(ms)),
         );
-        let mark = if one.keeps_slo {
-            Mark::Kept
-        } else {
-            Mark::Broke
-        };
+        let mark = Mark::for_slo(one.keeps_slo);
         drawing.draw_mark(mark, at, one.is_chosen, &title(one));
         let is_free = |(tx, ty): &(f64, f64)| (tx - at.0).abs() > ROOM || (ty - at.1).abs() > 13.0;
         if texts.iter().all(is_free) {

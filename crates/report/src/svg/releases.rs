@@ -1,16 +1,15 @@
 //! Figures of a service over its releases: the middle start of each, and how far its starts lie apart.
 
-use super::frame::{KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH, line_class};
+use super::frame::{
+    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, TextAnchor, WIDTH, line_class,
+};
 use super::scale::AxisScale;
 use crate::figures::{SeenLatency, Spread};
 use crate::format;
 use crate::live::ServiceRelease;
 
 const HEIGHT: f64 = 220.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
 const TOP: f64 = 34.0;
-const BOTTOM: f64 = 48.0;
 const NAMED: usize = 7;
 /// Longest name of a release, in characters.
 const LONGEST: usize = 13;
@@ -107,7 +106,7 @@ fn drawing(
         HEIGHT,
         &format!("{title}, of each release; the table has the values."),
     );
-    drawing.y_axis(&y, (LEFT, WIDTH - RIGHT), show, "");
+    drawing.y_axis(&y, show, "");
     let key = [
         (KeySymbol::Mark(Mark::Of(0)), *mark),
         (KeySymbol::Line("whisker"), *line),

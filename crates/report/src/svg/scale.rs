@@ -16,16 +16,21 @@ pub(super) struct AxisScale {
 }
 
 impl AxisScale {
+    fn over((from, to): (f64, f64), (start, end): (f64, f64), is_log: bool) -> Self {
+        Self {
+            from,
+            to,
+            start,
+            end,
+            is_log,
+        }
+    }
+
     pub(super) fn linear(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
         let largest = usable_values(values).reduce(f64::max)?;
         let step = round_step(largest);
-        Some(Self {
-            from: 0.0,
-            to: (largest / step).ceil() * step,
-            start: place.0,
-            end: place.1,
-            is_log: false,
-        })
+        let to = (largest / step).ceil() * step;
+        Some(Self::over((0.0, to), place, false))
     }
 
     /// Between round values around all; values that are not positive do not count. `None` without
@@ -42,13 +47,7 @@ impl AxisScale {
         if from >= to {
             (from, to) = (round_down(from * 0.99), next(to));
         }
-        Some(Self {
-            from,
-            to,
-            start: place.0,
-            end: place.1,
-            is_log: true,
-        })
+        Some(Self::over((from, to), place, true))
     }
 
     /// Logarithmic, exactly from the least to the largest value, with a little room: for values
@@ -56,13 +55,7 @@ impl AxisScale {
     pub(super) fn log_of(values: impl IntoIterator<Item = f64>, place: (f64, f64)) -> Option<Self> {
         let (least, largest) = ends(values)?;
         let room = 1.0 + 0.06 * (largest / least).ln().max(1.0);
-        Some(Self {
-            from: least / room,
-            to: largest * room,
-            start: place.0,
-            end: place.1,
-            is_log: true,
-        })
+        Some(Self::over((least / room, largest * room), place, true))
     }
 
     pub(super) fn position_of(&self, value: f64) -> f64 {

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class};
+use super::frame::{
+    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, WIDTH, line_class, shorten_name,
+};
 use super::scale::AxisScale;
 use crate::content::scaling::{CarriedSize, sizes};
 use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 340.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 const BESIDE: f64 = 9.0;
 const NAME: usize = 24;
 const MOST: usize = 4;
@@ -22,11 +20,8 @@ pub fn draw_scaling(view: &ResultView) -> Option<String> {
     let cpus: BTreeSet<_> = sizes.iter().map(|s| s.cpu).collect();
     let ends = [cpus.first()?.as_f64(), cpus.last()?.as_f64()];
     let x = AxisScale::log_of(ends, (LEFT + 20.0, WIDTH - RIGHT - 20.0))?;
-    let mut drawing = SvgDrawing::new(
-        "scaling",
-        HEIGHT,
-        "Requests a second of one replica over its CPU limit; the table has the values.",
-    );
+    let label = "Requests a second of one replica over its CPU limit; the table has the values.";
+    let mut drawing = SvgDrawing::new("scaling", HEIGHT, label);
     let variants: BTreeSet<&str> = sizes.iter().map(|s| s.variant.as_str()).collect();
     let variants: Vec<&str> = variants.into_iter().take(MOST).collect();
     let top = draw_scaling_key(&mut drawing, &variants) + 22.0;
@@ -40,12 +35,7 @@ pub fn draw_scaling(view: &ResultView) -> Option<String> {
     let y = AxisScale::log_around(rates, (HEIGHT - BOTTOM, top))?;
     let ticks: Vec<(f64, String)> = cpus.iter().map(|c| (c.as_f64(), c.to_string())).collect();
     drawing.x_axis(&x, (top, HEIGHT - BOTTOM), &ticks, "CPU limit of a replica");
-    drawing.y_axis(
-        &y,
-        (LEFT, WIDTH - RIGHT),
-        format::as_rate,
-        "requests a second of one replica",
-    );
+    drawing.y_axis(&y, format::as_rate, "requests a second of one replica");
     drawing.draw_line(
         "aim",
         &ends.map(|cpu| (x.position_of(cpu), y.position_of(best * cpu))),

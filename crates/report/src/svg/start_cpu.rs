@@ -1,16 +1,14 @@
 //! Start time over the CPU limit: every start, the model, and what it says of limits left out.
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH, line_class};
+use super::frame::{
+    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, WIDTH, line_class, shorten_name,
+};
 use super::scale::AxisScale;
 use crate::content::startup::{LimitFamily, limit_families};
 use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 340.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 const POINTS: usize = 60;
 const MOST: usize = 4;
 const NAME: usize = 24;
@@ -23,11 +21,8 @@ pub fn start_cpu(view: &ResultView) -> Option<String> {
         starts().map(|(limit, _)| limit.as_f64()),
         (LEFT + 20.0, WIDTH - RIGHT - 20.0),
     )?;
-    let mut drawing = SvgDrawing::new(
-        "start-cpu",
-        HEIGHT,
-        "Start time over the CPU limit with the model; the table has the values.",
-    );
+    let label = "Start time over the CPU limit with the model; the table has the values.";
+    let mut drawing = SvgDrawing::new("start-cpu", HEIGHT, label);
     let top = draw_start_key(&mut drawing, &families) + 22.0;
     let bottom = HEIGHT - BOTTOM;
     let limits = || families.iter().flat_map(|family| &family.study.limits);
@@ -39,12 +34,7 @@ pub fn start_cpu(view: &ResultView) -> Option<String> {
     cpus.dedup();
     let ticks: Vec<(f64, String)> = cpus.iter().map(|c| (c.as_f64(), c.to_string())).collect();
     drawing.x_axis(&x, (top, bottom), &ticks, "CPU limit (log scale)");
-    drawing.y_axis(
-        &y,
-        (LEFT, WIDTH - RIGHT),
-        format::measured_seconds,
-        "exec to ready (log scale)",
-    );
+    drawing.y_axis(&y, format::measured_seconds, "exec to ready (log scale)");
     for (i, family) in families.iter().enumerate() {
         draw_limit_family(&mut drawing, family, i, &x, &y);
     }

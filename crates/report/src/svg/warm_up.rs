@@ -1,16 +1,12 @@
 //! The warm-up: the usual answer (p50) of every second since the load began.
 
-use super::frame::shorten_name;
-use super::frame::{KeySymbol, SvgDrawing, WIDTH, line_class};
+use super::frame::{BOTTOM, KeySymbol, LEFT, RIGHT, SvgDrawing, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
 use crate::content::warm_up::{WarmUpCurve, curves};
 use crate::format;
 use crate::view::ResultView;
 
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = 24.0;
-const BOTTOM: f64 = 48.0;
 const MOST: usize = 4;
 const POINTS: usize = 200;
 const NAME: usize = 30;
@@ -26,11 +22,8 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     let values: Vec<Vec<Option<f64>>> = curves.iter().map(ms).collect();
     let longest = values.iter().map(Vec::len).max()?;
     let x = AxisScale::linear([longest as f64], (LEFT, WIDTH - RIGHT))?;
-    let mut drawing = SvgDrawing::new(
-        "warm-up",
-        HEIGHT,
-        "p50 of each second since the load began; the table has the ends.",
-    );
+    let label = "p50 of each second since the load began; the table has the ends.";
+    let mut drawing = SvgDrawing::new("warm-up", HEIGHT, label);
     let names: Vec<String> = curves.iter().map(|c| shorten_name(&c.name, NAME)).collect();
     let mut entries: Vec<(KeySymbol, &str)> =
         vec![(KeySymbol::Line("edge"), "from here on judged")];
@@ -43,7 +36,6 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     drawing.x_axis(&x, (top, bottom), &ticks, "seconds of load");
     drawing.y_axis(
         &y,
-        (LEFT, WIDTH - RIGHT),
         |ms| format::measured_seconds(ms / 1e3),
         "p50, the median over the trials (log scale)",
     );

@@ -1,6 +1,6 @@
 //! CPU: how many processors the JVM shall count, how many collector threads, the common pool.
 
-use super::{ChosenOption, DecisionInput, LaunchDecision};
+use super::{DecisionInput, LaunchDecision};
 use crate::hotspot::threads::parallel_workers;
 use crate::options::dimension::OptionDimension;
 use crate::regions::SizeProvenance;
@@ -31,11 +31,7 @@ fn decide_processors(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -
     let (wanted, reason) = wanted_processors(input);
     if wanted != input.sight.cpus {
         let option = format!("-XX:ActiveProcessorCount={wanted}");
-        decision.options.push(ChosenOption::new(
-            option,
-            SizeProvenance::Calculated,
-            reason,
-        ));
+        decision.add_option(option, SizeProvenance::Calculated, reason);
     }
     wanted
 }
@@ -73,15 +69,10 @@ fn gc_workers(input: &DecisionInput<'_>, processors: u32) -> u32 {
 
 /// Before 25, `CompletableFuture` starts a thread a task when the common pool has one worker.
 fn decide_common_pool(input: &DecisionInput<'_>, processors: u32, decision: &mut LaunchDecision) {
-    let is_free = input
-        .options
-        .freezing_option(OptionDimension::CommonPool)
-        .is_none();
+    let is_free = input.is_free(OptionDimension::CommonPool);
     if is_free && !input.jdk.at_least(25) && processors <= 2 {
         let option = "-Djava.util.concurrent.ForkJoinPool.common.parallelism=2";
         let reason = "with one worker CompletableFuture starts a thread for every task";
-        decision
-            .options
-            .push(ChosenOption::new(option, SizeProvenance::Default, reason));
+        decision.add_option(option, SizeProvenance::Default, reason);
     }
 }

@@ -58,11 +58,7 @@ pub fn plan_memory(
     };
     let wanted = wanted.min(addressable(input));
     // A given heap is checked below.
-    let is_given = input
-        .options
-        .freezing_option(OptionDimension::Heap)
-        .is_some()
-        || measured_heap(input).is_some();
+    let is_given = !input.is_free(OptionDimension::Heap) || measured_heap(input).is_some();
     if !(is_given && profile.is_complete()) {
         warn_if_too_small(&budget, wanted, needed, profile.is_complete(), decision);
     }
@@ -109,21 +105,16 @@ fn shrink(
     decision: &mut LaunchDecision,
 ) -> Budget {
     let limit = budget.limit;
-    let is_free = |dimension| input.options.freezing_option(dimension).is_none();
-    if budget.heap < needed && is_free(OptionDimension::Collector) {
+    if budget.heap < needed && input.is_free(OptionDimension::Collector) {
         choice.collector = CollectorKind::Serial;
         budget = self::budget(input, profile, *choice, limit);
     }
-    if budget.heap < needed && is_free(OptionDimension::Compiler) && !choice.is_c1_only {
+    if budget.heap < needed && input.is_free(OptionDimension::Compiler) && !choice.is_c1_only {
         choice.is_c1_only = true;
         budget = self::budget(input, profile, *choice, limit);
         let reason = "with C2 the measured heap does not fit";
         let option = "-XX:TieredStopAtLevel=1";
-        decision.options.push(ChosenOption::new(
-            option,
-            SizeProvenance::Calculated,
-            reason,
-        ));
+        decision.add_option(option, SizeProvenance::Calculated, reason);
     }
     if budget.heap < needed {
         let given = budget.reserve.mul_ratio(3, 4);
@@ -277,11 +268,7 @@ fn decide_heap(input: &DecisionInput<'_>, wanted: Bytes, decision: &mut LaunchDe
         ),
     };
     let option = format!("-Xmx{}", heap.to_jvm_size());
-    decision.options.push(ChosenOption::new(
-        option,
-        SizeProvenance::Calculated,
-        reason,
-    ));
+    decision.add_option(option, SizeProvenance::Calculated, reason);
     heap
 }
 
@@ -324,9 +311,7 @@ fn users_heap(
     if believed.is_ok_and(|believed| believed.max != truth.max) {
         let xmx = format!("-Xmx{}", truth.max.to_jvm_size());
         let reason = format!("what {option} means for {}", decision.memory);
-        decision
-            .options
-            .push(ChosenOption::new(xmx, SizeProvenance::Calculated, reason));
+        decision.add_option(xmx, SizeProvenance::Calculated, reason);
     }
     truth.max
 }
@@ -341,10 +326,7 @@ fn decide_gc_threads(
         CollectorKind::Parallel | CollectorKind::G1
     );
     let default = threads::parallel_workers(choice.cpu.processors);
-    let is_free = input
-        .options
-        .freezing_option(OptionDimension::GcThreads)
-        .is_none();
+    let is_free = input.is_free(OptionDimension::GcThreads);
     if uses_workers && is_free && choice.cpu.gc_workers < default {
         let workers = choice.cpu.gc_workers;
         let reason = format!(
@@ -352,11 +334,7 @@ fn decide_gc_threads(
             decision.cpus
         );
         let option = format!("-XX:ParallelGCThreads={workers}");
-        decision.options.push(ChosenOption::new(
-            option,
-            SizeProvenance::Calculated,
-            reason,
-        ));
+        decision.add_option(option, SizeProvenance::Calculated, reason);
     }
 }
 
@@ -369,10 +347,7 @@ fn decide_heap_shape(
     choice: RuntimeChoices,
     decision: &mut LaunchDecision,
 ) {
-    let is_free = input
-        .options
-        .freezing_option(OptionDimension::HeapShape)
-        .is_none();
+    let is_free = input.is_free(OptionDimension::HeapShape);
     let applies = matches!(
         choice.collector,
         CollectorKind::Serial | CollectorKind::Parallel | CollectorKind::G1
@@ -380,9 +355,7 @@ fn decide_heap_shape(
     if is_free && applies && decision.memory.value <= SMALL_LIMIT {
         for option in ["-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40"] {
             let reason = "a small container: the heap gives memory back early";
-            decision
-                .options
-                .push(ChosenOption::new(option, SizeProvenance::Default, reason));
+            decision.add_option(option, SizeProvenance::Default, reason);
         }
     }
 }

@@ -36,6 +36,12 @@ pub struct DecisionInput<'a> {
     pub profile: Option<&'a AppProfile>,
 }
 
+impl DecisionInput<'_> {
+    fn is_free(&self, dimension: OptionDimension) -> bool {
+        self.options.freezing_option(dimension).is_none()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenOption {
     pub option: String,
@@ -82,6 +88,18 @@ pub struct LaunchDecision {
     pub minimum: Option<Bytes>,
     pub warnings: Vec<String>,
     pub ergonomics: Option<HotSpotErgonomics>,
+}
+
+impl LaunchDecision {
+    fn add_option(
+        &mut self,
+        option: impl Into<String>,
+        provenance: SizeProvenance,
+        reason: impl Into<String>,
+    ) {
+        let chosen = ChosenOption::new(option, provenance, reason);
+        self.options.push(chosen);
+    }
 }
 
 /// Up to this limit C2 is off and the heap is small: \[fabric8\]'s rule.
@@ -178,11 +196,7 @@ fn decide_collector(
     processors: u32,
     decision: &mut LaunchDecision,
 ) -> CollectorKind {
-    if input
-        .options
-        .freezing_option(OptionDimension::Collector)
-        .is_some()
-    {
+    if !input.is_free(OptionDimension::Collector) {
         let machine = MachineSize {
             memory: decision.memory.value,
             cpus: decision.cpus.value.ceil().max(1),
@@ -238,11 +252,7 @@ fn by_size(decision: &LaunchDecision) -> (CollectorKind, SizeProvenance, String)
 }
 
 fn decide_compilers(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> bool {
-    if input
-        .options
-        .freezing_option(OptionDimension::Compiler)
-        .is_some()
-    {
+    if !input.is_free(OptionDimension::Compiler) {
         let level = input.options.count_value("TieredStopAtLevel");
         return level.is_some_and(|level| level < 4);
     }
@@ -261,25 +271,17 @@ fn decide_compilers(input: &DecisionInput<'_>, decision: &mut LaunchDecision) ->
     };
     if is_c1_only {
         let option = "-XX:TieredStopAtLevel=1";
-        decision
-            .options
-            .push(ChosenOption::new(option, provenance, reason));
+        decision.add_option(option, provenance, reason);
     }
     is_c1_only
 }
 
 /// A container is restarted; a JVM that limps on after an OutOfMemoryError is not.
 fn out_of_memory(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
-    if input
-        .options
-        .freezing_option(OptionDimension::OutOfMemory)
-        .is_none()
-    {
+    if input.is_free(OptionDimension::OutOfMemory) {
         let option = "-XX:+ExitOnOutOfMemoryError";
         let reason = "the platform restarts a container that ends";
-        decision
-            .options
-            .push(ChosenOption::new(option, SizeProvenance::Default, reason));
+        decision.add_option(option, SizeProvenance::Default, reason);
     }
 }
 
@@ -289,7 +291,7 @@ fn measured_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
         let own = JvmOptionSet::from_words([option.as_str()]);
         let is_new = own.settings().all(|(name, _)| {
             let of = crate::options::dimension::of_flag(name);
-            let is_frozen = of.is_some_and(|d| input.options.freezing_option(d).is_some());
+            let is_frozen = of.is_some_and(|d| !input.is_free(d));
             let is_chosen = decision.options.iter().any(|chosen| {
                 let chosen = JvmOptionSet::from_words([chosen.option.as_str()]);
                 chosen.is_set(name)
@@ -297,11 +299,7 @@ fn measured_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
             !input.options.is_set(name) && !is_frozen && !is_chosen
         });
         if is_new {
-            decision.options.push(ChosenOption::new(
-                option,
-                SizeProvenance::Measured,
-                "the profile's",
-            ));
+            decision.add_option(option, SizeProvenance::Measured, "the profile's");
         }
     }
 }

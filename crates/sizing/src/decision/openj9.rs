@@ -3,7 +3,7 @@
 //! Source: OpenJ9 documentation (-Xtune, -Xshareclasses); the heap by measured regions, else by the
 //! rule that [`crate::openj9`] is tested with.
 
-use super::{ChosenOption, DecisionInput, LaunchDecision, memory};
+use super::{DecisionInput, LaunchDecision, memory};
 use crate::Bytes;
 use crate::openj9::{count_processors, default_max, regions};
 use crate::options::JvmOptionSet;
@@ -14,29 +14,22 @@ use crate::regions::heap::{Budget, LEAST, left_by, left_by_rest};
 
 pub fn decide_openj9(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
     let calculated = SizeProvenance::Calculated;
-    let is_free = |dimension| input.options.freezing_option(dimension).is_none();
     if input.limits.is_memory_limited() {
         decide_openj9_heap(input, decision);
     }
     let is_tuned = input.options.with_prefix("-Xtune:").next().is_some();
     if !is_tuned && decision.cpus.value.as_millis() < 2000 {
         let reason = "less JIT work where CPU is scarce";
-        decision.options.push(ChosenOption::new(
-            "-Xtune:virtualized",
-            SizeProvenance::Default,
-            reason,
-        ));
+        decision.add_option("-Xtune:virtualized", SizeProvenance::Default, reason);
     }
     // Whether it sees its quota is a matter of files, as HotSpot's sight; how it rounds is its own.
     let is_blind = input.limits.true_processor_count() != input.sight.cpus;
-    if is_free(OptionDimension::CpuCount) && is_blind {
+    if input.is_free(OptionDimension::CpuCount) && is_blind {
         let host = input.limits.usable_processors().value;
         let processors = count_processors(Some(input.limits.usable_cpus().value), host);
         let option = format!("-XX:ActiveProcessorCount={processors}");
         let reason = "the JVM counts wrongly";
-        decision
-            .options
-            .push(ChosenOption::new(option, calculated, reason));
+        decision.add_option(option, calculated, reason);
     }
 }
 
@@ -91,7 +84,6 @@ fn chosen_heap(
     let heap = heap.round_down(Bytes::from_mib(1));
     memory::warn_if_too_small(budget, heap, needed, is_measured, decision);
     let option = format!("-Xmx{}", heap.to_jvm_size());
-    let chosen = ChosenOption::new(option, SizeProvenance::Calculated, reason);
-    decision.options.push(chosen);
+    decision.add_option(option, SizeProvenance::Calculated, reason);
     heap
 }

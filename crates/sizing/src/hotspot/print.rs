@@ -33,99 +33,60 @@ const UNLIMITED: u64 = u64::MAX;
 
 impl HotSpotErgonomics {
     pub fn printed_flags(&self) -> Vec<PrintedFlag> {
-        let jdk = self.jdk;
+        let Self {
+            jdk,
+            compilers,
+            gc_threads: gc,
+            heap,
+            code_cache: code,
+            young,
+            ..
+        } = self;
+        let switch = PrintedValue::Switch;
         let size = |size: Bytes| PrintedValue::Number(size.as_bytes());
         let count = |count: u32| PrintedValue::Number(u64::from(count));
         let limit =
             |limit: Option<Bytes>| PrintedValue::Number(limit.map_or(UNLIMITED, Bytes::as_bytes));
+        let stack = PrintedValue::Number(self.thread_stack.as_bytes() / 1024);
+        let old = size(young.old.unwrap_or_default());
+        let headers = switch(self.compact_headers);
+        let since = |feature| jdk.at_least(feature);
         let mut rows = vec![
-            ("CICompilerCount", count(self.compilers.count), true),
+            ("CICompilerCount", count(compilers.count), true),
             ("CompressedClassSpaceSize", size(self.class_space), true),
-            ("ConcGCThreads", count(self.gc_threads.concurrent), true),
-            (
-                "G1ConcRefinementThreads",
-                count(self.gc_threads.refinement),
-                true,
-            ),
-            ("G1HeapRegionSize", size(self.heap.g1_region), true),
-            ("InitialCodeCacheSize", size(self.code_cache.initial), true),
-            ("InitialHeapSize", size(self.heap.initial), true),
+            ("ConcGCThreads", count(gc.concurrent), true),
+            ("G1ConcRefinementThreads", count(gc.refinement), true),
+            ("G1HeapRegionSize", size(heap.g1_region), true),
+            ("InitialCodeCacheSize", size(code.initial), true),
+            ("InitialHeapSize", size(heap.initial), true),
             ("MaxDirectMemorySize", size(self.max_direct), true),
-            ("MaxHeapSize", size(self.heap.max), true),
+            ("MaxHeapSize", size(heap.max), true),
             ("MaxMetaspaceSize", limit(self.max_metaspace), true),
-            ("MaxNewSize", limit(self.young.max), true),
-            ("MaxRAM", size(self.heap.max_ram), !jdk.at_least(27)),
+            ("MaxNewSize", limit(young.max), true),
+            ("MaxRAM", size(heap.max_ram), !since(27)),
             ("MetaspaceSize", size(self.metaspace_start), true),
-            ("MinHeapSize", size(self.heap.min), jdk.at_least(14)),
-            ("NewSize", size(self.young.initial), true),
-            (
-                "NonNMethodCodeHeapSize",
-                size(self.code_cache.non_nmethod),
-                jdk.at_least(9),
-            ),
-            (
-                "NonProfiledCodeHeapSize",
-                size(self.code_cache.non_profiled),
-                jdk.at_least(9),
-            ),
-            (
-                "OldSize",
-                size(self.young.old.unwrap_or_default()),
-                self.young.old.is_some(),
-            ),
-            ("ParallelGCThreads", count(self.gc_threads.parallel), true),
-            (
-                "ProfiledCodeHeapSize",
-                size(self.code_cache.profiled),
-                jdk.at_least(9),
-            ),
-            (
-                "ReservedCodeCacheSize",
-                size(self.code_cache.reserved),
-                true,
-            ),
-            (
-                "SegmentedCodeCache",
-                PrintedValue::Switch(self.code_cache.is_segmented),
-                jdk.at_least(9),
-            ),
-            (
-                "SoftMaxHeapSize",
-                size(self.heap.soft_max),
-                jdk.at_least(13),
-            ),
-            (
-                "ThreadStackSize",
-                PrintedValue::Number(self.thread_stack.as_bytes() / 1024),
-                true,
-            ),
-            (
-                "TieredCompilation",
-                PrintedValue::Switch(self.compilers.is_tiered),
-                true,
-            ),
-            (
-                "TieredStopAtLevel",
-                count(self.compilers.stop_at_level),
-                true,
-            ),
-            (
-                "UseCompactObjectHeaders",
-                PrintedValue::Switch(self.compact_headers),
-                jdk.at_least(25),
-            ),
-            (
-                "UseCompressedOops",
-                PrintedValue::Switch(self.heap.compressed_oops),
-                true,
-            ),
+            ("MinHeapSize", size(heap.min), since(14)),
+            ("NewSize", size(young.initial), true),
+            ("NonNMethodCodeHeapSize", size(code.non_nmethod), since(9)),
+            ("NonProfiledCodeHeapSize", size(code.non_profiled), since(9)),
+            ("OldSize", old, young.old.is_some()),
+            ("ParallelGCThreads", count(gc.parallel), true),
+            ("ProfiledCodeHeapSize", size(code.profiled), since(9)),
+            ("ReservedCodeCacheSize", size(code.reserved), true),
+            ("SegmentedCodeCache", switch(code.is_segmented), since(9)),
+            ("SoftMaxHeapSize", size(heap.soft_max), since(13)),
+            ("ThreadStackSize", stack, true),
+            ("TieredCompilation", switch(compilers.is_tiered), true),
+            ("TieredStopAtLevel", count(compilers.stop_at_level), true),
+            ("UseCompactObjectHeaders", headers, since(25)),
+            ("UseCompressedOops", switch(heap.compressed_oops), true),
         ];
         rows.extend(CollectorKind::ALL.map(|collector| {
             let name = collector.flag();
             let is_on = collector == self.collector;
             // Experimental ones are printed only where they are unlocked.
             let is_printed =
-                gate::is_known(jdk, name) && (is_on || !gate::is_experimental(jdk, name));
+                gate::is_known(*jdk, name) && (is_on || !gate::is_experimental(*jdk, name));
             (name, PrintedValue::Switch(is_on), is_printed)
         }));
         let known = rows.into_iter().filter(|(_, _, exists)| *exists);

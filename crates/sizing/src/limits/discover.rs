@@ -3,9 +3,8 @@
 use super::value::quota_of;
 use super::{
     ContainerLimits, ControllerBinding, FileSource, Hierarchy, Quota, SourcedValue,
-    SystemCallFacts, UnreadableFile, bindings,
+    SystemCallFacts, UnreadableFile, bindings, parse_cpu_max, parse_limit,
 };
-use super::{parse_cpu_max, parse_limit};
 use crate::{Bytes, CpuSet};
 
 pub fn discover(files: &impl FileSource, host: SystemCallFacts) -> ContainerLimits {

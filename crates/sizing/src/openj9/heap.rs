@@ -3,9 +3,8 @@
 //! Source: the recorded rows; `computeDefaultMaxHeapForJava` of openj9 for the bound of 25 GiB, and
 //! the documentation of `-XX:+UseContainerSupport`.
 
-use super::GcPolicy;
-use super::OpenJ9Refusal;
 use super::options::OpenJ9Settings;
+use super::{GcPolicy, OpenJ9Refusal};
 use crate::Bytes;
 
 const STEP: Bytes = Bytes::from_kib(64);

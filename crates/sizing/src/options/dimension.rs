@@ -2,6 +2,7 @@
 //!
 //! Owns the table from flag to dimension, for every flag that the launcher budgets or would set.
 
+use super::words::has_word;
 use super::{FlagSetting, JvmOptionSet};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,58 +23,53 @@ pub enum OptionDimension {
     StartupCache,
 }
 
-/// Flag (or option prefix, for options without a flag) to dimension; a flag may have several rows.
-const TABLE: &[(&str, OptionDimension)] = &[
-    ("MaxHeapSize", OptionDimension::Heap),
-    ("MaxRAMPercentage", OptionDimension::Heap),
-    ("MinRAMPercentage", OptionDimension::Heap),
-    ("MaxRAMFraction", OptionDimension::Heap),
-    ("MinRAMFraction", OptionDimension::Heap),
-    ("MaxRAM", OptionDimension::Heap),
-    ("ErgoHeapSizeLimit", OptionDimension::Heap),
-    ("InitialHeapSize", OptionDimension::HeapShape),
-    ("MinHeapSize", OptionDimension::HeapShape),
-    ("InitialRAMPercentage", OptionDimension::HeapShape),
-    ("InitialRAMFraction", OptionDimension::HeapShape),
-    ("MinHeapFreeRatio", OptionDimension::HeapShape),
-    ("MaxHeapFreeRatio", OptionDimension::HeapShape),
-    ("UseSerialGC", OptionDimension::Collector),
-    ("UseParallelGC", OptionDimension::Collector),
-    ("UseParallelOldGC", OptionDimension::Collector),
-    ("UseConcMarkSweepGC", OptionDimension::Collector),
-    ("UseG1GC", OptionDimension::Collector),
-    ("UseZGC", OptionDimension::Collector),
-    ("UseShenandoahGC", OptionDimension::Collector),
-    ("UseEpsilonGC", OptionDimension::Collector),
-    // Alone it selects a separate collector on 8: ParNew with the serial old one.
-    ("UseParNewGC", OptionDimension::Collector),
-    // Sets all three: half the memory at once, and ParallelGC.
-    ("AggressiveHeap", OptionDimension::Heap),
-    ("AggressiveHeap", OptionDimension::HeapShape),
-    ("AggressiveHeap", OptionDimension::Collector),
-    ("ParallelGCThreads", OptionDimension::GcThreads),
-    ("ConcGCThreads", OptionDimension::GcThreads),
-    ("ThreadStackSize", OptionDimension::ThreadStack),
-    ("MaxMetaspaceSize", OptionDimension::Metaspace),
-    ("CompressedClassSpaceSize", OptionDimension::Metaspace),
-    ("ReservedCodeCacheSize", OptionDimension::CodeCache),
-    ("NonNMethodCodeHeapSize", OptionDimension::CodeCache),
-    ("ProfiledCodeHeapSize", OptionDimension::CodeCache),
-    ("NonProfiledCodeHeapSize", OptionDimension::CodeCache),
-    ("MaxDirectMemorySize", OptionDimension::Direct),
-    ("TieredCompilation", OptionDimension::Compiler),
-    ("TieredStopAtLevel", OptionDimension::Compiler),
-    ("CICompilerCount", OptionDimension::Compiler),
-    ("ActiveProcessorCount", OptionDimension::CpuCount),
-    ("ExitOnOutOfMemoryError", OptionDimension::OutOfMemory),
-    ("CrashOnOutOfMemoryError", OptionDimension::OutOfMemory),
-    ("OnOutOfMemoryError", OptionDimension::OutOfMemory),
-    ("SharedArchiveFile", OptionDimension::StartupCache),
-    ("ArchiveClassesAtExit", OptionDimension::StartupCache),
-    ("AutoCreateSharedArchive", OptionDimension::StartupCache),
-    ("AOTCache", OptionDimension::StartupCache),
-    ("AOTMode", OptionDimension::StartupCache),
-    ("AOTCacheOutput", OptionDimension::StartupCache),
+/// The flags of each dimension, or its option prefixes below, for options without a flag.
+/// `AggressiveHeap` sets all three: half the memory at once, and ParallelGC. `UseParNewGC` alone
+/// selects a separate collector on 8: ParNew with the serial old one.
+const TABLE: &[(OptionDimension, &str)] = &[
+    (
+        OptionDimension::Heap,
+        "MaxHeapSize MaxRAMPercentage MinRAMPercentage MaxRAMFraction MinRAMFraction MaxRAM \
+         ErgoHeapSizeLimit AggressiveHeap",
+    ),
+    (
+        OptionDimension::HeapShape,
+        "InitialHeapSize MinHeapSize InitialRAMPercentage InitialRAMFraction MinHeapFreeRatio \
+         MaxHeapFreeRatio AggressiveHeap",
+    ),
+    (
+        OptionDimension::Collector,
+        "UseSerialGC UseParallelGC UseParallelOldGC UseConcMarkSweepGC UseG1GC UseZGC \
+         UseShenandoahGC UseEpsilonGC UseParNewGC AggressiveHeap",
+    ),
+    (
+        OptionDimension::GcThreads,
+        "ParallelGCThreads ConcGCThreads",
+    ),
+    (OptionDimension::ThreadStack, "ThreadStackSize"),
+    (
+        OptionDimension::Metaspace,
+        "MaxMetaspaceSize CompressedClassSpaceSize",
+    ),
+    (
+        OptionDimension::CodeCache,
+        "ReservedCodeCacheSize NonNMethodCodeHeapSize ProfiledCodeHeapSize NonProfiledCodeHeapSize",
+    ),
+    (OptionDimension::Direct, "MaxDirectMemorySize"),
+    (
+        OptionDimension::Compiler,
+        "TieredCompilation TieredStopAtLevel CICompilerCount",
+    ),
+    (OptionDimension::CpuCount, "ActiveProcessorCount"),
+    (
+        OptionDimension::OutOfMemory,
+        "ExitOnOutOfMemoryError CrashOnOutOfMemoryError OnOutOfMemoryError",
+    ),
+    (
+        OptionDimension::StartupCache,
+        "SharedArchiveFile ArchiveClassesAtExit AutoCreateSharedArchive AOTCache AOTMode \
+         AOTCacheOutput",
+    ),
 ];
 
 const PREFIXES: &[(&str, OptionDimension)] = &[
@@ -87,8 +83,8 @@ const PREFIXES: &[(&str, OptionDimension)] = &[
 ];
 
 pub fn of_flag(name: &str) -> Option<OptionDimension> {
-    let row = TABLE.iter().find(|(flag, _)| *flag == name);
-    row.map(|(_, dimension)| *dimension)
+    let row = TABLE.iter().find(|(_, flags)| has_word(flags, name));
+    row.map(|(dimension, _)| *dimension)
 }
 
 impl JvmOptionSet {
@@ -107,8 +103,10 @@ impl JvmOptionSet {
     }
 
     fn frozen_settings(&self, dimension: OptionDimension) -> impl Iterator<Item = &FlagSetting> {
+        let row = TABLE.iter().find(|(of, _)| *of == dimension);
+        let flags = row.map_or("", |(_, flags)| *flags);
         self.settings()
-            .filter(move |(name, _)| TABLE.contains(&(*name, dimension)))
+            .filter(|(name, _)| has_word(flags, name))
             .map(|(_, setting)| setting)
     }
 }

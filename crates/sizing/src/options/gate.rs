@@ -3,12 +3,13 @@
 //! Owns the version table. A flag that is not in it is taken as known: the table lists flags that
 //! came or went between 8 and 27 and that people or this project use.
 
+use super::words::has_word;
 use crate::jdk::{JavaVersion, JdkRelease};
 
-/// First version that knows the flag, older features that learned it in an update (feature,
-/// update), and the first that no longer starts with it.
+/// First version that knows the flags, older features that learned them in an update (feature,
+/// update), and the first that no longer starts with them.
 struct FlagVersions {
-    flag: &'static str,
+    flags: &'static str,
     since: JavaVersion,
     backports: &'static [(u32, u32)],
     gone: Option<u32>,
@@ -16,9 +17,9 @@ struct FlagVersions {
     product: u32,
 }
 
-const fn flag_row(flag: &'static str, since: u32, gone: Option<u32>) -> FlagVersions {
+const fn flag_row(flags: &'static str, since: u32, gone: Option<u32>) -> FlagVersions {
     FlagVersions {
-        flag,
+        flags,
         since: JavaVersion::from_feature(since),
         backports: &[],
         gone,
@@ -26,22 +27,22 @@ const fn flag_row(flag: &'static str, since: u32, gone: Option<u32>) -> FlagVers
     }
 }
 
-const fn row_8u(flag: &'static str, update: u32, gone: Option<u32>) -> FlagVersions {
+const fn row_8u(flags: &'static str, update: u32, gone: Option<u32>) -> FlagVersions {
     FlagVersions {
         since: JavaVersion::new(8, update),
-        ..flag_row(flag, 8, gone)
+        ..flag_row(flags, 8, gone)
     }
 }
 
 const fn backported(
-    flag: &'static str,
+    flags: &'static str,
     since: u32,
     backports: &'static [(u32, u32)],
     gone: Option<u32>,
 ) -> FlagVersions {
     FlagVersions {
         backports,
-        ..flag_row(flag, since, gone)
+        ..flag_row(flags, since, gone)
     }
 }
 
@@ -55,72 +56,74 @@ const fn experimental(row: FlagVersions, product: u32) -> FlagVersions {
 // the version that exits with "Unrecognized VM option", one after "obsolete" (ignored, warning).
 const TABLE: &[FlagVersions] = &[
     // 8u191 has what 10 brought for containers, and 9 has not.
-    backported("ActiveProcessorCount", 10, &[(8, 191)], None),
-    flag_row("AOTCache", 24, None),
+    backported(
+        "ActiveProcessorCount InitialRAMPercentage MaxRAMPercentage MinRAMPercentage \
+         UseContainerSupport",
+        10,
+        &[(8, 191)],
+        None,
+    ),
+    backported(
+        "PreferContainerQuotaForCPUCount UseContainerCpuShares",
+        10,
+        &[(8, 191)],
+        Some(25),
+    ),
+    flag_row("AOTCache AOTConfiguration AOTMode", 24, None),
     flag_row("AOTCacheOutput", 25, None),
-    flag_row("AOTConfiguration", 24, None),
-    flag_row("AOTMode", 24, None),
     flag_row("AggressiveOpts", 8, Some(13)),
-    flag_row("ArchiveClassesAtExit", 13, None),
+    flag_row("ArchiveClassesAtExit SoftMaxHeapSize ZUncommit", 13, None),
     flag_row("AutoCreateSharedArchive", 19, None),
-    flag_row("CMSInitiatingOccupancyFraction", 8, Some(15)),
-    row_8u("ExitOnOutOfMemoryError", 92, None),
-    row_8u("CrashOnOutOfMemoryError", 92, None),
+    flag_row(
+        "CMSInitiatingOccupancyFraction UseConcMarkSweepGC",
+        8,
+        Some(15),
+    ),
+    row_8u("CrashOnOutOfMemoryError ExitOnOutOfMemoryError", 92, None),
     // JEP 158 and 271: unified logging has taken their place since 9.
-    flag_row("GCLogFileSize", 8, Some(9)),
-    flag_row("NumberOfGCLogFiles", 8, Some(9)),
-    flag_row("PrintAdaptiveSizePolicy", 8, Some(9)),
-    flag_row("PrintGCApplicationConcurrentTime", 8, Some(9)),
-    flag_row("PrintGCApplicationStoppedTime", 8, Some(9)),
-    flag_row("PrintGCDateStamps", 8, Some(9)),
-    flag_row("PrintGCTimeStamps", 8, Some(9)),
-    flag_row("PrintHeapAtGC", 8, Some(9)),
-    flag_row("PrintPromotionFailure", 8, Some(9)),
-    flag_row("PrintReferenceGC", 8, Some(9)),
-    flag_row("PrintTenuringDistribution", 8, Some(9)),
-    flag_row("UseGCLogFileRotation", 8, Some(9)),
-    flag_row("MaxPermSize", 8, Some(17)),
-    flag_row("PermSize", 8, Some(17)),
+    flag_row(
+        "GCLogFileSize NumberOfGCLogFiles PrintAdaptiveSizePolicy PrintGCApplicationConcurrentTime \
+         PrintGCApplicationStoppedTime PrintGCDateStamps PrintGCTimeStamps PrintHeapAtGC \
+         PrintPromotionFailure PrintReferenceGC PrintTenuringDistribution UseGCLogFileRotation",
+        8,
+        Some(9),
+    ),
+    flag_row("MaxPermSize PermSize UseParallelOldGC", 8, Some(17)),
     flag_row("G1PeriodicGCInterval", 12, None),
     flag_row("G1UseTimeBasedHeapSizing", 26, None),
-    backported("InitialRAMPercentage", 10, &[(8, 191)], None),
-    backported("MaxRAMPercentage", 10, &[(8, 191)], None),
-    backported("MinRAMPercentage", 10, &[(8, 191)], None),
-    flag_row("InitialRAMFraction", 8, Some(25)),
-    flag_row("MaxRAMFraction", 8, Some(25)),
+    flag_row(
+        "InitialRAMFraction MaxRAMFraction MinRAMFraction OldSize",
+        8,
+        Some(25),
+    ),
     flag_row("MinHeapSize", 14, None),
-    flag_row("MinRAMFraction", 8, Some(25)),
-    flag_row("NonNMethodCodeHeapSize", 9, None),
-    flag_row("NonProfiledCodeHeapSize", 9, None),
-    flag_row("OldSize", 8, Some(25)),
-    flag_row("PerfDisableSharedMem", 8, None),
-    backported("PreferContainerQuotaForCPUCount", 10, &[(8, 191)], Some(25)),
-    flag_row("ProfiledCodeHeapSize", 9, None),
-    flag_row("SegmentedCodeCache", 9, None),
-    flag_row("SharedArchiveFile", 8, None),
-    flag_row("SoftMaxHeapSize", 13, None),
+    flag_row(
+        "NonNMethodCodeHeapSize NonProfiledCodeHeapSize ProfiledCodeHeapSize SegmentedCodeCache",
+        9,
+        None,
+    ),
+    flag_row("PerfDisableSharedMem SharedArchiveFile", 8, None),
     // JDK-8293114: 21, and the updates 17.0.9 and 11.0.21; not 18 to 20.
     backported("TrimNativeHeapInterval", 21, &[(17, 9), (11, 21)], None),
     // JDK-8194086.
     experimental(row_8u("UseCGroupMemoryLimitForHeap", 131, Some(11)), 11),
     // JEP 450 and 519.
     experimental(flag_row("UseCompactObjectHeaders", 24, None), 25),
-    flag_row("UseConcMarkSweepGC", 8, Some(15)),
-    backported("UseContainerCpuShares", 10, &[(8, 191)], Some(25)),
-    backported("UseContainerSupport", 10, &[(8, 191)], None),
     experimental(flag_row("UseEpsilonGC", 11, None), u32::MAX),
     flag_row("UseParNewGC", 8, Some(11)),
-    flag_row("UseParallelOldGC", 8, Some(17)),
     // JEP 189 in 12; upstream's 11.0.9 has it too.
     // JEP 377 and 379: product features since 15.
     experimental(backported("UseShenandoahGC", 12, &[(11, 9)], None), 15),
     experimental(flag_row("UseZGC", 11, None), 15),
     flag_row("ZGenerational", 21, Some(26)),
-    flag_row("ZUncommit", 13, None),
 ];
 
+fn row_of(flag: &str) -> Option<&'static FlagVersions> {
+    TABLE.iter().find(|row| has_word(row.flags, flag))
+}
+
 pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
-    let Some(row) = TABLE.iter().find(|row| row.flag == flag) else {
+    let Some(row) = row_of(flag) else {
         return true;
     };
     let is_gone = row.gone.is_some_and(|gone| jdk.at_least(gone));
@@ -136,12 +139,11 @@ pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
 
 /// Whether the flag needs `-XX:+UnlockExperimentalVMOptions`.
 pub fn is_experimental(jdk: JdkRelease, flag: &str) -> bool {
-    let row = TABLE.iter().find(|row| row.flag == flag);
-    row.is_some_and(|row| !jdk.at_least(row.product))
+    row_of(flag).is_some_and(|row| !jdk.at_least(row.product))
 }
 
 pub fn is_listed(flag: &str) -> bool {
-    TABLE.iter().any(|row| row.flag == flag)
+    row_of(flag).is_some()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use loadline_report::ResultView;
 use loadline_report::emit::{CACHE_REQUESTS, ProductionApplication};
 use loadline_sizing::cache::CacheKind;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 /// The requested start-up cache, else the measured one, trained the same way.
 pub(super) fn asked_for(asked: Option<CacheKind>, view: &ResultView) -> Option<StartCache> {
@@ -31,9 +31,7 @@ pub(super) fn refuse_cache_of_image(application: &ProductionApplication) -> Resu
         return Ok(());
     }
     let image = &application.image;
-    Err(Error::new(
-        FailureKind::Usage,
-        format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
+    Err(Error::usage(format!("the start-up cache is not in {image}, and a manifest cannot put it there"),
     )
     .with_hint(format!("loadline cache --image {image} writes the cache and a Dockerfile that adds it to the image; build that, then size the new image: loadline size --image")))
 }
@@ -54,6 +52,5 @@ pub(super) fn refuse_cache_of_another_jvm(
     }
     let name = if is_openj9 { "OpenJ9" } else { "JDK" };
     let refusal = format!("--cache: the image's {name} {jdk} has no such cache");
-    Err(Error::new(FailureKind::Usage, refusal)
-        .with_hint("appcds needs JDK 13, aot JDK 25, scc OpenJ9"))
+    Err(Error::usage(refusal).with_hint("appcds needs JDK 13, aot JDK 25, scc OpenJ9"))
 }

@@ -23,7 +23,7 @@ use loadline_sizing::Bytes;
 use serde_json::Value;
 
 use super::emit_refused;
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::files;
 
 const CHART_VALUES: &str = "values of a Helm chart";
@@ -90,7 +90,7 @@ impl PatchFlags {
         application: &ProductionApplication,
         pod: &mut PatchedPod,
     ) -> Result<Result<PatchFiles, EmitError>, Error> {
-        let source = manifest::read_manifest_file(path).map_err(|e| unreadable_error(&e))?;
+        let source = manifest::read_manifest_file(path).map_err(Error::from_wrong_input)?;
         if let Some(other) = files::other_kind(path, MANIFEST) {
             return Err(other);
         }
@@ -133,7 +133,7 @@ impl PatchFlags {
             return Err(files::refuse_kind(path, kind, CHART_VALUES));
         }
         let read = manifest::read_yaml_file(path, CHART_VALUES);
-        let mut source = read.map_err(|e| unreadable_error(&e))?;
+        let mut source = read.map_err(Error::from_wrong_input)?;
         let own = match source.documents.len() {
             0 => Value::Object(serde_json::Map::new()),
             1 => source.documents.swap_remove(0),
@@ -144,7 +144,7 @@ impl PatchFlags {
                 return Err(other);
             }
             let refusal = format!("{} has no chart values: it is not a map", path.display());
-            return Err(Error::new(FailureKind::Usage, refusal)
+            return Err(Error::usage(refusal)
                 .with_hint("give the chart's values.yaml: helm show values CHART"));
         }
         let mut places = self.places.clone();
@@ -268,19 +268,15 @@ fn refuse_kill(path: &Path, patched: &PatchFiles, pod: PatchedPod) -> Result<(),
         Some(format!("{heap} comes from {place}: "))
     });
     let hint = format!("{}{}", place.unwrap_or_default(), found.hint);
-    Err(Error::new(FailureKind::Usage, redact::redact_line(&refusal)).with_hint(hint))
+    Err(Error::usage(redact::redact_line(&refusal)).with_hint(hint))
 }
 
 fn error_in_file(path: &Path, error: EmitError) -> Error {
     match error {
         EmitError::Manifest { why, hint } => {
             let refusal = format!("{}: {why}", path.display());
-            Error::new(FailureKind::Usage, refusal).with_hint(hint)
+            Error::usage(refusal).with_hint(hint)
         }
         other => emit_refused(other),
     }
-}
-
-fn unreadable_error(refusal: &loadline_protocol::RunRefusal) -> Error {
-    Error::new(FailureKind::Usage, refusal).with_hint(&refusal.hint)
 }

@@ -6,7 +6,7 @@
 use loadline_experiment::Experiment;
 use loadline_report::ResultView;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::images;
 
 /// Options that start a command, or name a file with options.
@@ -45,7 +45,7 @@ pub(super) fn refuse_foreign_commands(
     if let Some(word) = has(&COMMANDS).next() {
         let what =
             format!("the file ships the option `{word}`, which starts a command in production");
-        return Err(Error::new(FailureKind::Usage, what).with_hint(
+        return Err(Error::usage(what).with_hint(
             "measure it yourself and emit that result; or take the option out of the file: grep OnError, OnOutOfMemoryError",
         ));
     }

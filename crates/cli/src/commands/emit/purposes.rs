@@ -4,7 +4,7 @@ use loadline_experiment::Experiment;
 use loadline_report::emit::{EmitPurpose, ProductionApplication};
 
 use super::{EmitArguments, EmitTarget, NO_JVM};
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 pub(super) fn choose_purposes(
     arguments: &EmitArguments,
@@ -48,7 +48,7 @@ fn purposes_of_consumer(
     if purposes.iter().any(compares_requests) {
         let refusal = "--for: the application takes no requests, so there is nothing for alerts and a dashboard";
         let hint = "leave out alerts and grafana: loadline emit --for kubernetes,docker,keda --max-replicas 10";
-        return Err(Error::new(FailureKind::Usage, refusal).with_hint(hint));
+        return Err(Error::usage(refusal).with_hint(hint));
     }
     if is_scaled && !purposes.contains(&EmitPurpose::Keda) {
         purposes.push(EmitPurpose::Keda);
@@ -68,15 +68,11 @@ fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<EmitPurp
     let wanted = purposes(&arguments.purposes);
     if wanted.iter().any(has_no_place) {
         let refusal = "--for options: no JVM was seen in the image, so it takes no JVM options";
-        return Err(
-            Error::new(FailureKind::Usage, refusal).with_hint("loadline emit --for kubernetes")
-        );
+        return Err(Error::usage(refusal).with_hint("loadline emit --for kubernetes"));
     }
     match wanted.iter().any(builds) || arguments.cache.is_some() {
         false => Ok(wanted),
-        true => Err(Error::new(
-            FailureKind::Usage,
-            "the result is for an image, and a Dockerfile would build another",
+        true => Err(Error::usage("the result is for an image, and a Dockerfile would build another",
         )
         .with_hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
     }

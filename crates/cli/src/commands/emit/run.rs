@@ -7,7 +7,7 @@ use loadline_report::emit::{RunShape, emit_run, slug};
 use loadline_report::{ResultView, redact};
 
 use super::{EmitArguments, EmitTarget, emit_refused, write};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::images;
 use crate::output::AnswerPrinter;
 
@@ -36,8 +36,9 @@ pub(super) fn write_run(
     ];
     if let Some((flag, _)) = for_services.iter().find(|(_, is_given)| *is_given) {
         let refusal = format!("{flag}: a job is shipped as a separate Kubernetes Job");
-        return Err(Error::new(FailureKind::Usage, refusal)
-            .with_hint("leave it out, and copy what you need from job.yaml"));
+        return Err(
+            Error::usage(refusal).with_hint("leave it out, and copy what you need from job.yaml")
+        );
     }
     let measured = images::measured_image(&view.machine, experiment);
     let name = arguments.name.as_deref().unwrap_or(&view.title);

@@ -16,7 +16,7 @@ use loadline_runner::agenda::Agenda;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
 use super::ExplainArguments;
-use crate::error::{Error, FailureKind, not_measured};
+use crate::error::{Error, not_measured};
 use crate::experiment::{LoadedExperiment, experiment_over};
 use crate::measuring::{MeasuringSession, experiment_of};
 use crate::ui::text::short;
@@ -52,7 +52,7 @@ pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice,
             true => "there is no such advice for this trial".to_owned(),
             false => format!("`{word}` is not a kind of advice ({})", known.join(", ")),
         };
-        Error::new(FailureKind::Usage, what).with_hint(hint)
+        Error::usage(what).with_hint(hint)
     })
 }
 
@@ -79,7 +79,7 @@ pub fn run(
     let effect = ChangeEffect::between_trials(&side(true), &side(false), Bootstrap::default());
     effect.ok_or_else(|| {
         not_measured(records.last().map(|r| &**r))
-            .unwrap_or_else(|| Error::new(FailureKind::Invalid, "no trial could be measured"))
+            .unwrap_or_else(|| Error::invalid("no trial could be measured"))
     })
 }
 
@@ -143,10 +143,9 @@ fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
 
 fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {
     match before.first() {
-        Some(same) if before == after => Err(Error::new(
-            FailureKind::Invalid,
-            format!("nothing was tried: both sides ran with {same} GC threads"),
-        )
+        Some(same) if before == after => Err(Error::invalid(format!(
+            "nothing was tried: both sides ran with {same} GC threads"
+        ))
         .with_hint(format!(
             "a script, an option file or _JAVA_OPTIONS sets {} and wins: take it out",
             GC_THREADS.join(" or ")

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TrialExplanation;
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 /// Why a trial paused.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -166,7 +166,7 @@ pub(super) fn document_text(
     tried: Option<(&TrialAdvice, &ChangeEffect)>,
 ) -> Result<String, Error> {
     let document = explain_document(told, tried);
-    serde_json::to_string(&document).map_err(|e| Error::new(FailureKind::Internal, e))
+    serde_json::to_string(&document).map_err(Error::internal)
 }
 
 fn explain_document(

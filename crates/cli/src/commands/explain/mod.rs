@@ -21,7 +21,7 @@ use loadline_runner::logs;
 use loadline_runner::store::Store;
 
 use crate::away::{ConsentFlags, confirm_experiment};
-use crate::error::{CommandOutcome, Error, FailureKind, store_refused};
+use crate::error::{CommandOutcome, Error, store_refused};
 use crate::measuring::{MeasureFlags, open_store_to_read};
 use crate::output::AnswerPrinter;
 use crate::result::{is_file_name, of_store, view_by_id};
@@ -126,9 +126,7 @@ impl TrialExplanation {
 
 fn explain_record(record: &TrialRecord) -> Result<Explanation, Error> {
     Explanation::for_trial(record).ok_or_else(|| {
-        Error::new(
-            FailureKind::Usage,
-            format!(
+        Error::usage(format!(
                 "trial {} has nothing to explain: {}",
                 short(&record.id),
                 record.reason
@@ -176,11 +174,8 @@ fn find_trial(store: &Store, id: &str) -> Result<TrialRecord, Error> {
 fn most_paused(trials: Vec<TrialRecord>, result: &str) -> Result<TrialRecord, Error> {
     let paused = |t: &TrialRecord| Explanation::for_trial(t).map(|e| e.total_ns());
     let most = trials.into_iter().max_by_key(paused).ok_or_else(|| {
-        Error::new(
-            FailureKind::Usage,
-            format!("result {} has no finished trial", short(result)),
-        )
-        .with_hint(format!("{} runs the rest", next("resume")))
+        Error::usage(format!("result {} has no finished trial", short(result)))
+            .with_hint(format!("{} runs the rest", next("resume")))
     })?;
     talk!(
         "the trial of result {} that paused most: {}, {}",

@@ -18,45 +18,32 @@ use crate::ui::text::short;
 const LOG_LINES: usize = 4;
 
 pub fn explanation_text(told: &TrialExplanation) -> String {
-    let mut out = String::new();
     let (record, explanation) = (&told.record, &told.explanation);
-    // Writing to a String does not fail.
-    let _ = writeln!(
-        out,
-        "trial {}  {}",
-        short(&record.id),
-        record.configuration.label
-    );
-    let _ = writeln!(out, "{}", explanation.pause_sentence());
-    let _ = writeln!(out, "{}", describe_observer(told));
+    let mut out = vec![
+        format!(
+            "trial {}  {}",
+            short(&record.id),
+            record.configuration.label
+        ),
+        explanation.pause_sentence(),
+        describe_observer(told),
+    ];
     let longest = explanation.longest();
     if !longest.is_empty() {
-        let _ = writeln!(out, "\nThe longest");
+        out.push("\nThe longest".to_owned());
     }
     for (number, pause) in longest.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "{}",
-            pause_line(number + 1, pause, explanation.window.start)
-        );
+        out.push(pause_line(number + 1, pause, explanation.window.start));
         let steps = told.timelines.get(number).map_or(&[][..], Vec::as_slice);
-        if let Some(line) = usage_bars(steps) {
-            let _ = writeln!(out, "      {line}");
-        }
-        for line in lines(told, pause) {
-            let _ = writeln!(out, "      {line}");
-        }
+        out.extend(usage_bars(steps).map(|line| format!("      {line}")));
+        let lines = lines(told, pause).into_iter();
+        out.extend(lines.map(|line| format!("      {line}")));
     }
     if !told.advice.is_empty() {
-        let _ = writeln!(
-            out,
-            "\nWhat would help (a model's estimate; --try measures it)"
-        );
+        out.push("\nWhat would help (a model's estimate; --try measures it)".to_owned());
     }
-    for advice in &told.advice {
-        let _ = writeln!(out, "{}", advice_line(advice));
-    }
-    out.trim_end().to_owned()
+    out.extend(told.advice.iter().map(advice_line));
+    out.join("\n").trim_end().to_owned()
 }
 
 fn describe_observer(told: &TrialExplanation) -> String {

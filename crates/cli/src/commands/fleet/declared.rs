@@ -12,12 +12,11 @@ use loadline_fleet::workload::{DeclaredWorkload, FleetContainerKey, InstanceReso
 use loadline_kubernetes::workload;
 use serde_json::Value;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 
 pub fn read(context: Option<&str>, namespaces: &[String]) -> Result<Vec<DeclaredWorkload>, Error> {
-    let objects = workload::list_workloads(context, namespaces).map_err(|refusal| {
-        Error::new(FailureKind::Environment, &refusal).with_hint(&refusal.hint)
-    })?;
+    let objects = workload::list_workloads(context, namespaces)
+        .map_err(|refusal| Error::environment(&refusal).with_hint(&refusal.hint))?;
     Ok(objects.into_iter().flat_map(containers).collect())
 }
 

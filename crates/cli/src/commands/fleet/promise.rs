@@ -10,7 +10,7 @@ use loadline_fleet::promised::{Promise, PromiseCheck};
 use loadline_fleet::workload::{FleetView, FleetWorkload};
 use loadline_report::ResultView;
 
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::result::view_by_id;
 
 pub struct NamedPromise {
@@ -22,7 +22,7 @@ pub fn read(measured: &[String], state: Option<&Path>) -> Result<Vec<NamedPromis
     let one = |text: &String| {
         let Some((workload, id)) = text.split_once('=') else {
             let what = format!("--measured {text}: it names no result");
-            return Err(Error::new(FailureKind::Usage, what)
+            return Err(Error::usage(what)
                 .with_hint("give NAMESPACE/NAME=RESULT, for example --measured shop/orders=last"));
         };
         let view = view_by_id(id, state)?;
@@ -45,8 +45,7 @@ pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWo
         [one] => Ok(one),
         [] => {
             let what = format!("no running workload is called {text}");
-            Err(Error::new(FailureKind::Usage, what)
-                .with_hint("give NAMESPACE/NAME as `loadline fleet` lists it"))
+            Err(Error::usage(what).with_hint("give NAMESPACE/NAME as `loadline fleet` lists it"))
         }
         several => {
             let names: Vec<String> = several
@@ -54,8 +53,7 @@ pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWo
                 .map(|w| format!("{}/{}/{}", w.name.namespace, w.name.name, w.name.container))
                 .collect();
             let what = format!("{text} has several containers");
-            Err(Error::new(FailureKind::Usage, what)
-                .with_hint(format!("give one: {}", names.join(", "))))
+            Err(Error::usage(what).with_hint(format!("give one: {}", names.join(", "))))
         }
     }
 }
@@ -73,7 +71,7 @@ pub fn hold_promises(
 fn promise(view: &ResultView) -> Result<Promise, Error> {
     let Some(answer) = &view.recommendation else {
         let what = format!("{} recommends nothing, so it promised nothing", view.title);
-        return Err(Error::new(FailureKind::Usage, what)
+        return Err(Error::usage(what)
             .with_hint("name a result of `loadline size` that found an answer: loadline list"));
     };
     let size = answer.configuration.memory;
@@ -87,7 +85,7 @@ fn promise(view: &ResultView) -> Result<Promise, Error> {
     let slis = starts.iter().map(|t| Sli::from_record(t));
     let slis: Vec<Sli> = slis
         .collect::<Result<_, _>>()
-        .map_err(|e| Error::new(FailureKind::Environment, e).with_hint("measure it again"))?;
+        .map_err(|e| Error::environment(e).with_hint("measure it again"))?;
     let of = |figure: fn(&Sli) -> Option<f64>| {
         let values: Vec<f64> = slis.iter().filter_map(figure).collect();
         median(&values)

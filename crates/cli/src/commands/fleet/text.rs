@@ -32,12 +32,8 @@ pub fn ranked_table(document: &FleetDocument, top: usize, width: usize) -> Strin
         dollars(total),
     );
     let mut table = Table::new()
-        .left("workload")
-        .left("first")
-        .right("at stake")
-        .right("pods")
-        .right("memory used / asked")
-        .right("CPU used / asked")
+        .left("workload | first")
+        .right("at stake | pods | memory used / asked | CPU used / asked")
         .wrapping("why");
     for ranked in workloads.iter().take(top) {
         table.add_row(workload_row(ranked));
@@ -119,10 +115,8 @@ fn dollars(value: f64) -> String {
 
 pub fn promises_table(all: &[PromiseCheck], width: usize) -> String {
     let mut table = Table::new()
-        .left("workload")
-        .left("figure")
-        .right("promised")
-        .right("production")
+        .left("workload | figure")
+        .right("promised | production")
         .left("");
     for held in all {
         for figure in &held.figures {

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::instance_cost;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::files;
 
 pub struct PaperCheck {
@@ -51,7 +51,7 @@ impl PaperCheck {
         let (builds, paths): (Vec<_>, Vec<_>) = given.partition(is_build);
         if build_memory.is_some() && builds.is_empty() {
             let problem = "--memory: no build file is given";
-            return Err(Error::new(FailureKind::Usage, problem).with_hint(
+            return Err(Error::usage(problem).with_hint(
                 "it is for gradle.properties, jvm.config and pom.xml; a manifest has its own limits",
             ));
         }
@@ -59,15 +59,14 @@ impl PaperCheck {
         let mut sources = Vec::new();
         for path in &paths {
             let read = loadline_experiment::manifest::read(path);
-            sources
-                .extend(read.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?);
+            sources.extend(read.map_err(Error::from_wrong_input)?);
         }
         let all = manifest::containers(&sources);
         let not_looked_at = manifest::custom_resources(&sources);
         let has_manifests = !paths.is_empty() || builds.is_empty();
         if has_manifests && sources.iter().all(|source| source.documents.is_empty()) {
             let problem = format!("{}: it has no document", shown_paths(&paths));
-            return Err(Error::new(FailureKind::Usage, problem)
+            return Err(Error::usage(problem)
                 .with_hint("it has only comments: give the manifests of your workloads"));
         }
         if has_manifests && !all.iter().any(|found| found.skipped.is_none()) {
@@ -97,10 +96,7 @@ impl PaperCheck {
     }
 
     pub fn outcome(&self) -> CommandOutcome {
-        match self.is_sound() {
-            true => CommandOutcome::Done,
-            false => CommandOutcome::SloMissed,
-        }
+        CommandOutcome::for_slo(self.is_sound())
     }
 
     pub fn advice(&self) -> Vec<ContainerAdvice> {
@@ -246,7 +242,7 @@ struct JudgedFinding {
 /// The builds of these files, each as a container with this memory.
 fn check_builds(paths: &[PathBuf], memory: Option<Bytes>) -> Result<Vec<CheckedContainer>, Error> {
     let builds = builds::read_builds(paths);
-    let builds = builds.map_err(|e| Error::new(FailureKind::Usage, &e).with_hint(&e.hint))?;
+    let builds = builds.map_err(Error::from_wrong_input)?;
     let Some(memory) = memory else {
         let Some(build) = builds.first() else {
             return Ok(Vec::new());
@@ -255,7 +251,7 @@ fn check_builds(paths: &[PathBuf], memory: Option<Bytes>) -> Result<Vec<CheckedC
             "{}: the memory of the build is unknown",
             build.path.display()
         );
-        return Err(Error::new(FailureKind::Usage, refusal).with_hint(
+        return Err(Error::usage(refusal).with_hint(
             "give the memory of its runner or container: loadline lint --memory 7Gi FILE",
         ));
     };
@@ -323,12 +319,12 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
             "{paths}: no containers found; not checked: {} (custom resources; their operators make the pods)",
             text::one_line(&custom.join(", "))
         );
-        return Error::new(FailureKind::Usage, refusal)
+        return Error::usage(refusal)
             .with_hint("check the pods they make: kubectl get pods -o yaml | loadline lint -");
     }
     if all.is_empty() {
         let refusal = format!("{paths}: no document has spec.template.spec.containers");
-        return Error::new(FailureKind::Usage, refusal).with_hint(
+        return Error::usage(refusal).with_hint(
             "give manifests of Deployments, StatefulSets, Jobs or Pods; from a cluster: kubectl get deployment NAME -o yaml | loadline lint -; from a chart: helm template CHART | loadline lint -",
         );
     }
@@ -338,6 +334,6 @@ fn nothing_error(paths: &[PathBuf], all: &[ManifestContainer], custom: &[String]
     };
     let skipped: Vec<String> = all.iter().map(skipped).collect();
     let refusal = format!("{paths}: no container runs a JVM: {}", skipped.join(", "));
-    Error::new(FailureKind::Usage, refusal)
+    Error::usage(refusal)
         .with_hint("a container counts as a JVM if its image, command or variables (such as JAVA_TOOL_OPTIONS) name one")
 }

@@ -11,7 +11,7 @@ use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict};
 use loadline_analysis::search::matrix::Matrix;
 use loadline_analysis::sli::Sli;
 use loadline_report::format;
-use loadline_report::table::{Table, TableCell};
+use loadline_report::table::Table;
 
 use crate::say::width;
 
@@ -65,14 +65,9 @@ pub fn advice_table(
     };
     let mut table = Table::new()
         .left("advice")
-        .right("CPU")
-        .right("memory")
+        .right("CPU | memory")
         .left("passes")
-        .right("p99")
-        .right("start")
-        .right("$/month")
-        .right("difference")
-        .right("$/M requests")
+        .right("p99 | start | $/month | difference | $/M requests")
         .wrapping("why it fails");
     for row in &rows {
         let c = row.configuration;
@@ -81,21 +76,18 @@ pub fn advice_table(
         };
         let failure = row.trials.iter().find(|r| r.verdict != TrialVerdict::Pass);
         let per_month = row.cost.map(|p| p.per_month);
-        table.add_row(
-            [
-                c.label.clone(),
-                c.cpu.map_or_else(|| "-".to_owned(), |c| c.to_string()),
-                c.memory.map_or_else(|| "-".to_owned(), |m| m.to_string()),
-                format!("{} of {}", row.passes(), row.trials.len()),
-                format::time_or(row.slis.iter().filter_map(|s| s.p99).max()),
-                format::time_or(row.slis.iter().filter_map(|s| s.start).max()),
-                money(per_month, 2),
-                difference(per_month, reference),
-                money(row.cost.and_then(|p| p.per_million_requests), 4),
-                failure.map_or_else(String::new, |r| r.reason.to_string()),
-            ]
-            .map(TableCell::from),
-        );
+        table.add_texts([
+            c.label.clone(),
+            c.cpu.map_or_else(|| "-".to_owned(), |c| c.to_string()),
+            c.memory.map_or_else(|| "-".to_owned(), |m| m.to_string()),
+            format!("{} of {}", row.passes(), row.trials.len()),
+            format::time_or(row.slis.iter().filter_map(|s| s.p99).max()),
+            format::time_or(row.slis.iter().filter_map(|s| s.start).max()),
+            money(per_month, 2),
+            difference(per_month, reference),
+            money(row.cost.and_then(|p| p.per_million_requests), 4),
+            failure.map_or_else(String::new, |r| r.reason.to_string()),
+        ]);
     }
     format!(
         "{}\n{}",

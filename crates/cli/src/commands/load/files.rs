@@ -12,7 +12,7 @@ use loadline_load::parts::PartFile;
 use loadline_load::{LoadOutcome, LoadPlan, LoadSecond, clock_ns, export};
 
 use super::{LoadArguments, pretty_json};
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::files::cannot_write;
 
 pub(super) struct LoadFiles<'a> {
@@ -106,8 +106,5 @@ impl<'a> OutputFile<'a> {
 }
 
 pub(super) fn file_failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(
-        FailureKind::Environment,
-        format!("{}: {error}", path.display()),
-    )
+    Error::environment(format!("{}: {error}", path.display()))
 }

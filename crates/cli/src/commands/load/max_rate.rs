@@ -7,7 +7,7 @@ use loadline_load::max_rate::{MaxRateSearch, TRIALS_HEAD, find_max_rate};
 use loadline_load::{ArrivalPattern, LoadPlan};
 
 use super::{LoadArguments, interrupted_error, pretty_json};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::output::AnswerPrinter;
 use crate::signals::Signals;
 
@@ -25,7 +25,7 @@ pub(super) fn run(
 ) -> Result<CommandOutcome, Error> {
     let slos = if arguments.slo.is_empty() {
         let parsed: Result<Vec<Slo>, _> = CRITICAL.iter().map(|text| text.parse()).collect();
-        parsed.map_err(|e| Error::new(FailureKind::Internal, e))?
+        parsed.map_err(Error::internal)?
     } else {
         arguments.slo.clone()
     };
@@ -52,10 +52,7 @@ pub(super) fn run(
         return Err(interrupted_error(signals));
     }
     match &found.incomplete {
-        Some(reason) => Err(Error::new(
-            FailureKind::Invalid,
-            format!("not complete: {reason}"),
-        )),
+        Some(reason) => Err(Error::invalid(format!("not complete: {reason}"))),
         None if found.goals.iter().all(|g| g.rate.is_some()) => Ok(CommandOutcome::Done),
         None => Ok(CommandOutcome::SloMissed),
     }

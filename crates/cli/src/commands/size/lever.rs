@@ -16,7 +16,7 @@ use loadline_runner::store::{ResultKind, Store};
 use loadline_sizing::Cpus;
 
 use crate::commands::explain::{attempt, explain_trial};
-use crate::error::{Error, FailureKind};
+use crate::error::Error;
 use crate::experiment::experiment_over;
 use crate::measuring::{MeasureFlags, MeasuringSession, experiment_of, open_store};
 use crate::output::AnswerPrinter;
@@ -55,8 +55,7 @@ fn flat_misses(trials: &[TrialRecord]) -> Option<FlatMisses> {
 
 fn at_top(trials: &[TrialRecord], flat: &FlatMisses) -> Result<Configuration, Error> {
     let example = trials.iter().find(|t| t.id == flat.example);
-    let example =
-        example.ok_or_else(|| Error::new(FailureKind::Internal, "the example is gone"))?;
+    let example = example.ok_or_else(|| Error::internal("the example is gone"))?;
     Ok(Configuration {
         memory: Some(flat.to),
         ..example.configuration.clone()
@@ -134,7 +133,7 @@ fn more_cpu(limit: Option<Cpus>, cpus: u32) -> Result<Cpus, Error> {
     let twice = limit.map(|cpu| Cpus::from_millis(cpu.as_millis().saturating_mul(2)).min(all));
     twice.filter(|more| limit < Some(*more)).ok_or_else(|| {
         let what = "--try: this machine has no more CPU than the application could already use";
-        Error::new(FailureKind::Environment, what).with_hint("search on a machine with more CPUs")
+        Error::environment(what).with_hint("search on a machine with more CPUs")
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use loadline_report::table::{Table, TableCell};
+use loadline_report::table::Table;
 
 use super::{SizeArguments, size_one};
 use crate::commands::store::answer_words;
@@ -48,18 +48,17 @@ pub(super) fn size_each(
                 (String::new(), "could not be measured".to_owned())
             }
         };
-        table.add_row([name.as_str(), short(&id), &words].map(TableCell::from));
+        table.add_texts([name.as_str(), short(&id), &words]);
     }
     if !arguments.output.json {
         out.print_answer(&format!("\n{}", table.to_terminal(width())))?;
     }
     match failed.is_empty() {
         true => Ok(ends),
-        false => Err(Error::new(
-            FailureKind::Invalid,
-            format!("no answer for {}", failed.join(", ")),
-        )
-        .with_hint("see their errors above")),
+        false => Err(
+            Error::invalid(format!("no answer for {}", failed.join(", ")))
+                .with_hint("see their errors above"),
+        ),
     }
 }
 

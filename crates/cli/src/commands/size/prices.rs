@@ -15,7 +15,7 @@ use loadline_runner::searches::price_search;
 use loadline_runner::store::unix_ms;
 
 use super::{SearchConclusion, how_it_stands, owned_records};
-use crate::error::{Error, FailureKind, not_measured};
+use crate::error::{Error, not_measured};
 use crate::measuring::MeasuringSession;
 
 pub fn conclude_prices(
@@ -102,10 +102,8 @@ fn no_deployment(searched: &SearchedPrices, grounds: &DeploymentGrounds<'_>) -> 
 fn why_none(searched: &SearchedPrices) -> Option<Error> {
     let search = &searched.search;
     if search.lattice().cells().is_empty() {
-        let error = Error::new(
-            FailureKind::Usage,
-            "there is nothing to search: no size of the offer fits this machine",
-        );
+        let error =
+            Error::usage("there is nothing to search: no size of the offer fits this machine");
         return Some(error.with_hint("give sizes that fit, e.g. --sizes 0.5/512Mi,1/1Gi"));
     }
     if searched.end != CheapestEnd::Unknown {
@@ -126,14 +124,11 @@ fn why_none(searched: &SearchedPrices) -> Option<Error> {
 
 fn out_of_time(trials: usize) -> Error {
     if trials == 0 {
-        return Error::new(
-            FailureKind::Usage,
-            "there is nothing to search: the budget is shorter than one trial",
-        )
-        .with_hint("give a longer --budget; `loadline plan` shows how long a trial takes");
+        return Error::usage("there is nothing to search: the budget is shorter than one trial")
+            .with_hint("give a longer --budget; `loadline plan` shows how long a trial takes");
     }
     let what = "the budget was spent before an answer was found; there may still be one";
-    Error::new(FailureKind::Invalid, what).with_hint(
+    Error::invalid(what).with_hint(
         "give a longer --budget; with --reuse the trials of this result are not run again",
     )
 }

@@ -9,16 +9,15 @@ use clap::Args;
 use loadline_kubernetes::ClusterSweep;
 use loadline_protocol::ContainerEngine;
 use loadline_report::format;
-use loadline_report::table::{Table, TableCell};
+use loadline_report::table::Table;
 use loadline_runner::store::{RemovalTotals, ResultRow, Store, unix_ms};
 use loadline_sizing::Bytes;
-use loadline_trial::apart;
 use loadline_trial::oci::engine;
-use loadline_trial::{Site, SiteOptions};
+use loadline_trial::{Site, SiteOptions, apart};
 
 use super::answer_words;
 use super::filter::PointInTime;
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::experiment::ClusterFlags;
 use crate::measuring::{open_store, open_store_to_read, state_directory};
 use crate::output::AnswerPrinter;
@@ -117,11 +116,10 @@ fn clean_engines_apart(
 fn not_removed(failures: &[String]) -> Result<CommandOutcome, Error> {
     match failures {
         [] => Ok(CommandOutcome::Done),
-        failures => Err(Error::new(
-            FailureKind::Environment,
-            format!("not removed: {}", failures.join("; ")),
-        )
-        .with_hint("find out what holds it, then: loadline clean")),
+        failures => Err(
+            Error::environment(format!("not removed: {}", failures.join("; ")))
+                .with_hint("find out what holds it, then: loadline clean"),
+        ),
     }
 }
 
@@ -169,25 +167,18 @@ fn old_results(
 fn results_table(rows: &[(u64, ResultRow)]) -> Table {
     let mut table = Table::new()
         .right("size")
-        .left("result")
-        .left("begun")
-        .left("kind")
-        .left("title")
-        .left("status")
+        .left("result | begun | kind | title | status")
         .wrapping("answer");
     for (size, row) in rows {
-        table.add_row(
-            [
-                &format::measured_bytes(Bytes::from_bytes(*size)),
-                short(&row.id),
-                &format::date(row.created_unix_ms),
-                row.kind.command_name(),
-                &row.title,
-                row.status.status_word(),
-                &answer_words(row),
-            ]
-            .map(TableCell::from),
-        );
+        table.add_texts([
+            &format::measured_bytes(Bytes::from_bytes(*size)),
+            short(&row.id),
+            &format::date(row.created_unix_ms),
+            row.kind.command_name(),
+            &row.title,
+            row.status.status_word(),
+            &answer_words(row),
+        ]);
     }
     table
 }

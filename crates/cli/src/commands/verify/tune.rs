@@ -7,7 +7,7 @@ use loadline_report::verified::{VerifyAnswer, VerifyStatement};
 use loadline_runner::store::ResultKind;
 
 use crate::commands::{emit, size};
-use crate::error::{CommandOutcome, Error, FailureKind};
+use crate::error::{CommandOutcome, Error};
 use crate::experiment::LoadedExperiment;
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -26,7 +26,7 @@ struct PatchTarget {
 impl TunePlan {
     /// Errors: A manifest that cannot be read.
     pub fn from_experiment(given: &LoadedExperiment, path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::new(FailureKind::Usage, e))?;
+        let text = std::fs::read_to_string(path).map_err(Error::usage)?;
         let written = ExperimentFile::from_toml(&text, path)?;
         let beside = path.parent().unwrap_or(Path::new(""));
         let manifest = written.manifest.map(|table| {
@@ -39,8 +39,7 @@ impl TunePlan {
             })
         });
         let manifest = manifest.transpose();
-        let manifest =
-            manifest.map_err(|r| Error::new(FailureKind::Usage, &r).with_hint(&r.hint))?;
+        let manifest = manifest.map_err(Error::from_wrong_input)?;
         Ok(Self {
             given: given.clone(),
             manifest,

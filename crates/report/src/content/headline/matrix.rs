@@ -20,10 +20,7 @@ const NOTABLE: f64 = 1.05;
 
 pub fn matrix_headline(view: &ResultView) -> Headline {
     let groups = groups::group_trials(view);
-    let judged = groups
-        .iter()
-        .filter(|g| g.evidence_trials().next().is_some())
-        .count();
+    let judged = groups.iter().filter(|g| g.has_evidence()).count();
     let good: Vec<&ConfigurationGroup> = groups.iter().filter(|g| g.keeps_slo()).collect();
     let sentence = match good.len() {
         _ if judged == 1 => single_configuration(view, &groups),
@@ -48,25 +45,12 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
     };
     let mut peak = groups.iter().filter(|_| judged == 1);
     let peak = peak.find_map(|group| peak::starts_sentence(group.evidence_trials()));
-    Headline {
-        badge: if good.is_empty() {
-            "SLO not kept"
-        } else {
-            "Some keep it"
-        },
-        tone: if good.is_empty() {
-            Tone::Bad
-        } else {
-            Tone::Good
-        },
-        sentence,
-        details: view
-            .question
-            .iter()
-            .map(|q| format!("The question: {q}"))
-            .chain(peak)
-            .collect(),
-    }
+    let (tone, badge) = match good.is_empty() {
+        true => (Tone::Bad, "SLO not kept"),
+        false => (Tone::Good, "Some keep it"),
+    };
+    let question = view.question.iter().map(|q| format!("The question: {q}"));
+    Headline::new(tone, badge, sentence, question.chain(peak).collect())
 }
 
 /// What an experiment compares, and how its best and its worst value are called.
@@ -115,13 +99,8 @@ fn extremes_sentence(view: &ResultView, groups: &[ConfigurationGroup]) -> Option
     let quantile = figures::headline_quantile(&view.slo.objectives);
     let figure = compared_figure(view, quantile);
     let median = |group: &ConfigurationGroup| {
-        let figures = group
-            .evidence_trials()
-            .map(|t| TrialFigures::for_trial(t, quantile));
-        let values: Vec<f64> = figures
-            .filter_map(|figures| (figure.read)(&figures))
-            .collect();
-        Some(spread(values.into_iter())?.median)
+        let figures = group.figures(quantile);
+        Some(spread(figures.iter().filter_map(figure.read))?.median)
     };
     let mut known: Vec<(f64, &ConfigurationGroup)> = groups
         .iter()
@@ -152,7 +131,7 @@ fn extremes_sentence(view: &ResultView, groups: &[ConfigurationGroup]) -> Option
 }
 
 fn single_configuration(view: &ResultView, groups: &[ConfigurationGroup]) -> String {
-    let Some(group) = groups.iter().find(|g| g.evidence_trials().next().is_some()) else {
+    let Some(group) = groups.iter().find(|g| g.has_evidence()) else {
         return String::new();
     };
     let (kept, of) = group.passes();

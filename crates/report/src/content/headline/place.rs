@@ -10,9 +10,9 @@ use loadline_analysis::record::{
 };
 
 use crate::content::groups::ConfigurationNames;
-use crate::format;
-use crate::text;
+use crate::figures::unique;
 use crate::view::ResultView;
+use crate::{format, text};
 
 fn nodes(view: &ResultView, looked: &str) -> String {
     let of_trials = view.trials.iter().filter_map(|t| t.evidence.node.as_ref());
@@ -192,14 +192,8 @@ pub(super) fn measured_where(view: &ResultView) -> String {
         format!("; JDK {}", jdks.join(", "))
     };
     // A level may name the image of the application once more.
-    let mut images: Vec<String> = Vec::new();
-    for image in image.iter().chain(level_images) {
-        let sentence = image_words(view, image);
-        if !images.contains(&sentence) {
-            images.push(sentence);
-        }
-    }
-    let image = images.concat();
+    let images = image.iter().chain(level_images);
+    let image = unique(images.map(|image| image_words(view, image))).concat();
     let cluster = cluster.as_ref().map_or_else(String::new, |cluster| {
         let (context, version, runtime) = (&cluster.context, &cluster.version, &cluster.runtime);
         let at_once = match cluster.slots.get() {

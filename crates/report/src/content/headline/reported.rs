@@ -4,9 +4,8 @@ use loadline_analysis::record::{LoadEvidence, LoadFrom, TrialPhase, TrialRecord}
 use loadline_analysis::reported::{ReportDifference, find_differences};
 
 use crate::content::options::trial_numbers;
-use crate::format;
-use crate::text;
 use crate::view::ResultView;
+use crate::{format, text};
 
 /// Differences of one trial that are said.
 const MOST: usize = 3;
