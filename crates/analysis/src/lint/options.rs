@@ -41,15 +41,20 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
         }
         refused => refused,
     }?;
+    const HEAP: &str = "write -Xmx512m or -XX:MaxRAMPercentage=75.0";
+    let is_heap = |option: &str| {
+        ["-Xm", "RAM", "HeapSize"]
+            .iter()
+            .any(|part| option.contains(part))
+    };
     let hint = match &refused {
         UnknownFlag { .. } => "take it out, or name the image of a JDK that knows it",
         TwoCollectors { .. } => "keep one",
         BadValue { option, .. } if option.contains(char::is_whitespace) => {
             "quotes make a single option: take them out, or give each option its own entry"
         }
-        BadValue { .. } | HeapTooSmall { .. } | InitialAboveMax { .. } => {
-            "write -Xmx512m or -XX:MaxRAMPercentage=75.0"
-        }
+        BadValue { option, .. } if is_heap(option) => HEAP,
+        HeapTooSmall { .. } | InitialAboveMax { .. } => HEAP,
         _ => "java ends at once, and the pod restarts for ever",
     };
     let problem = format!("the JVM does not start with these options: {refused}");
@@ -135,8 +140,7 @@ pub(super) fn check_gc_threads(container: &LintedContainer) -> Option<LintFindin
         "the CPU limit is {cpu}: {collector} runs {threads} GC threads, which use up the quota and stop the application until the next period"
     );
     let hint = "set -XX:ParallelGCThreads to the whole CPUs of the limit, or give whole CPUs";
-    let is_shared = is_above && cpu.as_millis() % 1000 != 0;
-    is_shared.then(|| finding(Severity::Warning, problem, hint))
+    is_above.then(|| finding(Severity::Warning, problem, hint))
 }
 
 pub(super) fn check_unseen(container: &LintedContainer) -> Option<LintFinding> {

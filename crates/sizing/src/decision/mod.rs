@@ -346,37 +346,21 @@ fn check_prediction(input: &DecisionInput<'_>, decision: &mut LaunchDecision) {
 
 /// The user's options without those unknown to this JDK; a warning for each.
 fn known_options(input: &DecisionInput<'_>, decision: &mut LaunchDecision) -> JvmOptionSet {
-    let is_known = |text: &str| {
-        let own = JvmOptionSet::from_words([text]);
-        own.settings()
-            .all(|(name, _)| gate::is_known(input.jdk, name))
-    };
-    let refusal = |text: &str| {
-        let own = JvmOptionSet::from_words([text]);
-        let refused = check_flags(input.jdk, &own).err();
-        refused.filter(|refusal| {
-            matches!(
-                refusal,
-                HotSpotRefusal::BadValue { .. } | HotSpotRefusal::Misspelt { .. }
-            )
-        })
-    };
-    let own = input.options.option_texts();
-    let own = own.map(|(text, origin)| (text.to_owned(), origin));
-    let (known, unknown): (Vec<_>, Vec<_>) = own.partition(|(text, _)| is_known(text));
     let is_ignored = input.options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
-    for (option, _) in unknown.into_iter().filter(|_| !is_ignored) {
-        let jdk = input.jdk;
-        decision.warnings.push(format!(
-            "{option}: {jdk} is not known to have this flag; without it, it refuses to start"
-        ));
-    }
-    let (known, malformed): (Vec<_>, Vec<_>) = known
-        .into_iter()
-        .partition(|(text, _)| refusal(text).is_none());
-    for refusal in malformed.iter().filter_map(|(text, _)| refusal(text)) {
-        let warning = format!("the JVM refuses to start: {refusal}");
-        decision.warnings.push(warning);
+    let mut known = Vec::new();
+    for (text, origin) in input.options.option_texts() {
+        let own = JvmOptionSet::from_words([text]);
+        match check_flags(input.jdk, &own) {
+            Err(HotSpotRefusal::UnknownFlag { .. }) if is_ignored => {}
+            Err(HotSpotRefusal::UnknownFlag { option, jdk }) => decision.warnings.push(format!(
+                "{option}: {jdk} is not known to have this flag; without it, it refuses to start"
+            )),
+            Err(refusal @ (HotSpotRefusal::BadValue { .. } | HotSpotRefusal::Misspelt { .. })) => {
+                let warning = format!("the JVM refuses to start: {refusal}");
+                decision.warnings.push(warning);
+            }
+            _ => known.push((text.to_owned(), origin)),
+        }
     }
     JvmOptionSet::merge(known)
 }

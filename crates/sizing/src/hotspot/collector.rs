@@ -77,9 +77,16 @@ pub fn choose(
     machine: MachineSize,
     options: &JvmOptionSet,
 ) -> Result<CollectorKind, HotSpotRefusal> {
-    match named_collector(options)? {
-        Some(collector) => Ok(collector),
-        None => Ok(default(jdk, machine, options)),
+    if let Some(collector) = named_collector(options)? {
+        return Ok(collector);
+    }
+    let own = default(jdk, machine, options);
+    match options.setting(own.flag()).filter(|_| jdk.at_least(9)) {
+        Some(off) => Err(HotSpotRefusal::BadValue {
+            option: off.text.clone(),
+            expected: "another collector to be on, because this is the one it takes here",
+        }),
+        None => Ok(own),
     }
 }
 
@@ -104,7 +111,6 @@ pub fn named_collector(options: &JvmOptionSet) -> Result<Option<CollectorKind>, 
 /// Source: gcConfig.cpp, `GCConfig::select_gc_ergonomically`. Server class takes G1 since 9
 /// (JEP 248) and Parallel on 8; other machines take Serial, until 27 (JEP 523: G1 everywhere).
 fn default(jdk: JdkRelease, machine: MachineSize, options: &JvmOptionSet) -> CollectorKind {
-    let off = |c: CollectorKind| options.switch_value(c.flag()) == Some(false);
     let by_size = machine.cpus >= SERVER_CLASS_CPUS && machine.memory >= SERVER_CLASS_MEMORY;
     let is_server = match (
         options.switch_value("NeverActAsServerClassMachine"),
@@ -114,14 +120,9 @@ fn default(jdk: JdkRelease, machine: MachineSize, options: &JvmOptionSet) -> Col
         (_, Some(true)) => true,
         _ => by_size || jdk.at_least(27),
     };
-    let server = if jdk.at_least(9) {
-        CollectorKind::G1
-    } else {
-        CollectorKind::Parallel
-    };
-    if is_server && !off(server) {
-        server
-    } else {
-        CollectorKind::Serial
+    match is_server {
+        true if jdk.at_least(9) => CollectorKind::G1,
+        true => CollectorKind::Parallel,
+        false => CollectorKind::Serial,
     }
 }

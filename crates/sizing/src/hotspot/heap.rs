@@ -358,6 +358,12 @@ fn refuse_impossible(
     if options.is_set("MaxHeapSize") && min_is_set && min > max {
         return Err(HotSpotRefusal::InitialAboveMax { initial: min, max });
     }
+    // 40 and 70 are the defaults: `-XX:MaxHeapFreeRatio=30` alone starts no JVM (17.0.15, 25.0.3).
+    let ratio = |name: &str, usual| options.count_value(name).unwrap_or(usual);
+    let (least, most) = (ratio("MinHeapFreeRatio", 40), ratio("MaxHeapFreeRatio", 70));
+    if least > most {
+        return Err(HotSpotRefusal::FreeRatios { least, most });
+    }
     if max < Bytes::from_mib(2) {
         return Err(HotSpotRefusal::HeapTooSmall { size: max });
     }

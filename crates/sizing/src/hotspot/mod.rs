@@ -228,6 +228,10 @@ mod tests {
         );
         assert!(of("17", 4, "-XX:+UseConcMarkSweepGC").is_err());
         assert!(of("17", 4, "-XX:+UseEpsilonGC").is_err());
+        assert!(of("17", 4, "-XX:-UseG1GC").is_err());
+        assert!(of("17", 1, "-XX:-UseG1GC").is_ok());
+        assert!(of("17", 4, "-XX:MaxHeapFreeRatio=30").is_err());
+        assert!(of("17", 4, "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=30").is_ok());
         let epsilon = "-XX:+UnlockExperimentalVMOptions -XX:+UseEpsilonGC";
         let epsilon = of("17", 4, epsilon).unwrap();
         // Larger objects let 32 bits reach further.

@@ -40,6 +40,10 @@ pub enum HotSpotRefusal {
         soft_max: Bytes,
         max: Bytes,
     },
+    FreeRatios {
+        least: u64,
+        most: u64,
+    },
     HeapTooSmall {
         size: Bytes,
     },
@@ -89,6 +93,10 @@ impl fmt::Display for HotSpotRefusal {
                 f,
                 "SoftMaxHeapSize ({soft_max}) is larger than the largest heap ({max})"
             ),
+            Self::FreeRatios { least, most } => write!(
+                f,
+                "MinHeapFreeRatio ({least}) is above MaxHeapFreeRatio ({most}); set both"
+            ),
             Self::HeapTooSmall { size } => {
                 write!(
                     f,
@@ -129,7 +137,51 @@ const PERCENTAGES: &str = "\
 
 const COUNTS: &str = "\
     ParallelGCThreads ConcGCThreads CICompilerCount ActiveProcessorCount ThreadStackSize \
-    TieredStopAtLevel ObjectAlignmentInBytes";
+    TieredStopAtLevel ObjectAlignmentInBytes SurvivorRatio MaxTenuringThreshold \
+    MaxGCPauseMillis InitiatingHeapOccupancyPercent MinHeapFreeRatio MaxHeapFreeRatio";
+
+/// The least and the most value that 17.0.15 and 25.0.3 take on x86-64.
+const RANGES: [(&str, u64, u64, &str); 10] = [
+    ("TieredStopAtLevel", 0, 4, "a level from 0 to 4"),
+    (
+        "ObjectAlignmentInBytes",
+        8,
+        256,
+        "8, 16, 32, 64, 128 or 256",
+    ),
+    ("SurvivorRatio", 1, u64::MAX, "a number above 0"),
+    ("MaxTenuringThreshold", 0, 16, "a number from 0 to 16"),
+    ("MaxGCPauseMillis", 1, u64::MAX, "a number above 0"),
+    ("InitiatingHeapOccupancyPercent", 0, 100, "0 to 100"),
+    ("MinHeapFreeRatio", 0, 100, "0 to 100"),
+    (
+        "ThreadStackSize",
+        136,
+        1 << 20,
+        "a thread stack of at least 136k and at most 1g",
+    ),
+    ("ReservedCodeCacheSize", 0, 2 << 30, "at most 2g"),
+    ("CompressedClassSpaceSize", 1 << 20, 4 << 30, "1m to 3g"),
+];
+
+/// What may follow `-X`: whole, or up to a value.
+const EXTRA: &str = "\
+    batch comp debug diag incgc int internalversion mixed noagent noclassgc prof rs verify \
+    showSettings log future";
+const EXTRA_WITH_VALUE: &str = "\
+    bootclasspath check:jni log: loggc: maxf maxjitcodesize minf mn ms mx run share: \
+    showSettings: ss verify:";
+
+/// Options without a flag that JDKs no longer start with, and the first of them.
+const GONE: [(&str, u32); 7] = [
+    ("-d32", 10),
+    ("-d64", 10),
+    ("-Xincgc", 9),
+    ("-Xbootclasspath/p:", 9),
+    ("-Djava.ext.dirs=", 9),
+    ("-Djava.endorsed.dirs=", 9),
+    ("-Djava.security.manager=allow", 24),
+];
 
 /// Other flags that are looked at, and product flags of 8 to 25 that change no size.
 const OTHERS: &str = "\
@@ -137,10 +189,9 @@ const OTHERS: &str = "\
     MaxRAMFraction MinRAMFraction InitialRAMFraction NeverActAsServerClassMachine \
     UnlockDiagnosticVMOptions UnlockExperimentalVMOptions NewRatio UseCompressedOops \
     AlwaysPreTouch DisableExplicitGC ErrorFile ExplicitGCInvokesConcurrent \
-    HeapDumpOnOutOfMemoryError HeapDumpPath InitiatingHeapOccupancyPercent \
-    MaxGCPauseMillis MaxTenuringThreshold NativeMemoryTracking OmitStackTraceInFastThrow \
+    HeapDumpOnOutOfMemoryError HeapDumpPath NativeMemoryTracking OmitStackTraceInFastThrow \
     ParallelRefProcEnabled PreserveFramePointer PrintCommandLineFlags PrintFlagsFinal \
-    PrintGC PrintGCDetails SurvivorRatio UseLargePages UseNUMA UseStringDeduplication \
+    PrintGC PrintGCDetails UseLargePages UseNUMA UseStringDeduplication \
     UseTransparentHugePages";
 
 /// Percentages above 0 and of at most 1, which are shares to who wrote them: as written, and as meant.
@@ -180,6 +231,19 @@ fn respell(option: &str) -> Option<String> {
     (is_size && spelt != option).then_some(spelt)
 }
 
+/// Whether a JDK no longer starts with an option that sets no flag, or never did: `-Xgcpolicy` is OpenJ9's.
+fn is_foreign(jdk: JdkRelease, option: &str) -> bool {
+    let is_gone = |(begin, since): &(&str, u32)| option.starts_with(begin) && jdk.at_least(*since);
+    let extra = option
+        .strip_prefix("-X")
+        .filter(|rest| !rest.is_empty() && !rest.starts_with("X:"));
+    let is_extra = |rest: &str| {
+        let mut begins = EXTRA_WITH_VALUE.split_ascii_whitespace();
+        has_word(EXTRA, rest) || begins.any(|begin| rest.starts_with(begin))
+    };
+    GONE.iter().any(is_gone) || extra.is_some_and(|rest| !is_extra(rest))
+}
+
 /// The `-XX:` options, as written, with flags unknown here: neither their effects nor their
 /// versions are known.
 pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
@@ -205,16 +269,17 @@ pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpo
         let name = text[4..].split('=').next().unwrap_or_default();
         *text != "-XX:StartFlightRecording"
             && (text.contains('=') == name.starts_with(['+', '-'])
+                || ["=true", "=false"].iter().any(|end| text.ends_with(end))
                 || name.contains(char::is_whitespace))
     };
-    let respelt = options.option_texts().find_map(|(text, _)| {
-        Some(HotSpotRefusal::Misspelt {
-            meant: respell(text)?,
-            option: text.to_owned(),
-        })
-    });
-    if let Some(refusal) = respelt.filter(|_| !lenient) {
-        return Err(refusal);
+    for (text, _) in options.option_texts().filter(|_| !lenient) {
+        let option = text.to_owned();
+        if let Some(meant) = respell(text) {
+            return Err(HotSpotRefusal::Misspelt { option, meant });
+        }
+        if is_foreign(jdk, text) {
+            return Err(HotSpotRefusal::UnknownFlag { option, jdk });
+        }
     }
     if let Some(bare) = options
         .with_prefix("-XX:")
@@ -263,18 +328,17 @@ pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpo
         if has_word(COUNTS, name) && options.count_value(name).is_none() {
             return Err(bad("a whole number"));
         }
+        let range = RANGES.iter().find(|(flag, ..)| *flag == name);
+        let value = options.size_value(name).map(Bytes::as_bytes);
+        if let (Some((_, least, most, expected)), Some(value)) = (range, value) {
+            // A stack of 0 is the default.
+            let is_default = name == "ThreadStackSize" && value == 0;
+            if !is_default && !(*least..=*most).contains(&value) {
+                return Err(bad(expected));
+            }
+        }
     }
-    // The least stack on x86-64 is 136 KiB; -Xss below it does not start a thread.
-    let stack = options.count_value("ThreadStackSize");
-    match stack.filter(|kib| *kib > 0 && *kib < 136) {
-        Some(_) => Err(HotSpotRefusal::BadValue {
-            option: options
-                .setting("ThreadStackSize")
-                .map_or_else(String::new, |s| s.text.clone()),
-            expected: "a thread stack of at least 136k",
-        }),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -306,6 +370,56 @@ mod tests {
         assert_eq!(refused(&["-XX:StartFlightRecording"]), None);
         let lenient = ["-XX:Nosuch", "-XX:+IgnoreUnrecognizedVMOptions"];
         assert_eq!(refused(&lenient), None);
+    }
+
+    #[test]
+    fn values_and_options_that_no_hotspot_takes_are_refused() {
+        // Each as 17.0.15 and 25.0.3 answer.
+        for (option, is_refused) in [
+            ("-XX:ReservedCodeCacheSize=3g", true),
+            ("-XX:ReservedCodeCacheSize=2g", false),
+            ("-XX:CompressedClassSpaceSize=512k", true),
+            ("-XX:ObjectAlignmentInBytes=7", true),
+            ("-XX:TieredStopAtLevel=9", true),
+            ("-XX:SurvivorRatio=0", true),
+            ("-XX:MaxTenuringThreshold=20", true),
+            ("-XX:MaxTenuringThreshold=15", false),
+            ("-XX:MaxGCPauseMillis=0", true),
+            ("-XX:MaxGCPauseMillis=200ms", true),
+            ("-XX:InitiatingHeapOccupancyPercent=45%", true),
+            ("-XX:MinHeapFreeRatio=101", true),
+            ("-XX:HeapDumpOnOutOfMemoryError=true", true),
+            ("-XX:UseG1GC=false", true),
+            ("-XX+UseG1GC", true),
+            ("-Xss2g", true),
+            ("-Xss100k", true),
+            ("-Xss512kb", true),
+            ("-Xss0", false),
+            ("-Xss1g", false),
+            ("-Xgcpolicy:gencon", true),
+            ("-Xshareclasses", true),
+            ("-Xfoo", true),
+            ("-Xshare:auto", false),
+            ("-Xlog:gc*:file=gc.log", false),
+            ("-Xloggc:gc.log", false),
+            ("-Xrunjdwp:transport=dt_socket", false),
+            ("-Xbatch", false),
+            ("-Xverify:none", false),
+            ("-Xbootclasspath/a:x.jar", false),
+            ("-Xbootclasspath/p:x.jar", true),
+            ("-d64", true),
+            ("-Djava.endorsed.dirs=/x", true),
+            ("-Djava.security.manager=allow", true),
+            ("-Djava.security.manager=disallow", false),
+            ("-Dx=y", false),
+        ] {
+            assert_eq!(refused(&[option]).is_some(), is_refused, "{option}");
+        }
+        let old = JdkRelease::for_hotspot("8u372".parse().unwrap());
+        for option in ["-d64", "-Xincgc", "-Xbootclasspath/p:x.jar"] {
+            let options = JvmOptionSet::from_words([option]);
+            assert_eq!(check_flags(old, &options), Ok(()), "{option}");
+        }
     }
 
     #[test]

@@ -169,8 +169,8 @@ fn canonical(text: &str) -> Vec<(String, String)> {
     }
     if let Some(value) = text.strip_prefix("-Xss") {
         // ThreadStackSize is in KiB; -Xss is in bytes and is rounded up.
-        let kib = parse_size(value).map(|size| size.as_bytes().div_ceil(1024));
-        return kib.map_or(Vec::new(), |kib| one("ThreadStackSize", &kib.to_string()));
+        let kib = parse_size(value).map(|size| size.as_bytes().div_ceil(1024).to_string());
+        return one("ThreadStackSize", kib.as_deref().unwrap_or(value));
     }
     if text == "-Xint" {
         // The interpreter alone: what level 0 means, too.
