@@ -110,7 +110,7 @@ pub(super) fn heap_options(container: &LintedContainer) -> Option<LintFinding> {
         names.iter().any(|name| own.is_set(name))
     };
     let heaps = container.jvm.iter().filter(|o| named(o, &["MaxHeapSize"]));
-    let heaps: Vec<&String> = heaps.collect();
+    let heaps: Vec<&String> = heaps.filter(|o| !o.contains('$')).collect();
     let share = container.jvm.iter().find(|o| named(o, &SHARES));
     let problem = match (heaps.as_slice(), share) {
         ([.., before, last], _) => {

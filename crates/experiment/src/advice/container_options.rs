@@ -10,6 +10,7 @@ use loadline_sizing::options::{parse_size, words};
 use serde_json::Value;
 
 use super::fields::{MOST_WORDS, last_path_segment, list_items, program_texts, variables};
+use super::image_jdk::image_jdk;
 use super::image_variables::{
     fill_references, heap_options, named_heap, script_flags, shell_assignments,
 };
@@ -27,7 +28,11 @@ pub(crate) const OPTION_VARIABLES: [&str; 5] = [
 /// JVM options of all variables and words of a container, each once, in the order in which the JVM
 /// applies them.
 pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String> {
+    let image = container["image"].as_str().unwrap_or_default();
+    // Its launcher reads the variable from JDK 9 on.
+    let is_unread = image_jdk(image).is_some_and(|jdk| !jdk.at_least(9));
     let values: Vec<(String, String)> = variables(container)
+        .filter(|(name, _)| !is_unread || *name != "JDK_JAVA_OPTIONS")
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect();
     let rank = |name: &str| match OPTION_VARIABLES.iter().position(|own| *own == name) {
@@ -82,7 +87,6 @@ pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String
         add(options);
     }
     // What a script makes of its variables wins over the variables of the JVM, too.
-    let image = container["image"].as_str().unwrap_or_default();
     let named = script_flags(&all_words);
     let named = named.iter().chain(&values);
     let named = named.filter(|(name, _)| heap_options(name, "1g").is_none());
@@ -346,6 +350,11 @@ mod tests {
             ),
             options("command: [spark-submit, --driver-memory, 4g]"),
             options("command: [spark-submit, --deploy-mode, cluster, --driver-memory, 4g]"),
+            options("image: 'openjdk:8', env: [{name: JDK_JAVA_OPTIONS, value: -Xmx1g}]"),
+            options(
+                "command: [mvn, 'spring-boot:run', '-Dspring-boot.run.jvmArguments=-Xms1g -Xmx2g']",
+            ),
+            options("command: [mvn, '-DargLine=-Xmx2g', verify]"),
             options("image: itzg/minecraft-server, env: [{name: MEMORY, value: 2G}]"),
             options(
                 "env: [{name: MEMORY, value: 2G}, {name: JVM_HEAP, value: 1g}, {name: JAVA_OPTS, value: -Xmx2g}]",
@@ -364,6 +373,9 @@ mod tests {
         -Xmx512M
         -Xmx4g
 
+
+        -Xms1g -Xmx2g
+        -Xmx2g
         -Xmx2G
         -Xmx2g
         -Xmx2g -Xms1g

@@ -44,7 +44,10 @@ pub fn is_latest(image: &str) -> bool {
 
 pub fn image_jdk(image: &str) -> Option<JdkRelease> {
     let image = image.split('@').next().unwrap_or_default().to_lowercase();
-    if image.contains("openj9") || image.contains("semeru") {
+    if ["openj9", "semeru", "ibm"]
+        .iter()
+        .any(|name| image.contains(name))
+    {
         return None;
     }
     let base = image.rsplit('/').next().unwrap_or_default();
@@ -117,6 +120,7 @@ mod tests {
             ("registry/openjdk18-openshift:1.4", None),
             ("registry/java-orders:21", None),
             ("ibm-semeru-runtimes:open-17-jre", None),
+            ("websphere-liberty:full-java8-ibmjava", None),
             ("orders", None),
             ("", None),
         ] {

@@ -8,9 +8,11 @@ use loadline_analysis::lint::{LintFinding, Severity};
 use loadline_sizing::options::words::{misread_word, split_environment};
 use serde_json::Value;
 
-use super::fields::{list_items, variables};
+use super::fields::{last_path_segment, list_items, list_texts, program_texts, variables};
 use super::image_jdk::is_image_name;
 use super::option_reader::JVM_VARIABLES;
+
+const SHELLS: [&str; 5] = ["sh", "bash", "ash", "dash", "zsh"];
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
@@ -57,6 +59,8 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
             all.push((format!("{name}: {what}"), hint));
         }
     }
+    all.extend(unstartable_command(container));
+    all.extend(unfilled_reference(container));
     let image = container["image"].as_str().unwrap_or("image");
     if !image.contains(['$', '{']) && !is_image_name(image) {
         let problem = format!("`{image}` is not an image name; the kubelet cannot pull it");
@@ -68,6 +72,86 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
         hint: hint.to_owned(),
     };
     all.into_iter().map(finding).collect()
+}
+
+/// Words that no shell takes apart, or that a shell does not take as one command.
+fn unstartable_command(container: &Value) -> Option<(String, &'static str)> {
+    let hint = "write each word as its own: [java, -Xmx512m, -jar, app.jar]; or one text for a shell: [sh, -c, \"exec java -jar app.jar\"]";
+    let found = |what: &str| {
+        Some((
+            format!("command: {what}: the container does not start"),
+            hint,
+        ))
+    };
+    let words = program_texts(container);
+    let program = list_texts(container, "command").into_iter().next()?;
+    let has_blank = |word: &String| word.trim().contains(char::is_whitespace);
+    if has_blank(&program) {
+        return found("its first word is a whole command line, and no program has that name");
+    }
+    let program = last_path_segment(&program);
+    if SHELLS.contains(&program) {
+        let flags = words[1..]
+            .iter()
+            .take_while(|word| word.starts_with('-'))
+            .count();
+        let script = words.get(flags + 1)?;
+        let rest = &words[flags + 2..];
+        return match words[1..=flags].iter().any(|flag| flag.contains('c')) {
+            false if has_blank(script) => {
+                found("without -c the shell takes a command for the name of a file")
+            }
+            true if last_path_segment(script) == "java" && !rest.is_empty() => {
+                found("sh -c runs the word behind it alone, without options")
+            }
+            _ => None,
+        };
+    }
+    let names = variables(container).map(|(name, _)| name);
+    let names: Vec<&str> = names.filter(|_| program == "java").collect();
+    let is_kept = |word: &String| {
+        names
+            .iter()
+            .any(|name| *word == format!("${name}") || word.contains(&format!("${{{name}}}")))
+    };
+    words.iter().any(is_kept).then(|| {
+        let what = "command: no shell fills in a variable written with $: java does not start with it";
+        (what.to_owned(), "write $(NAME) for a value of one word, or start a shell: [sh, -c, \"exec java $JAVA_OPTS -jar app.jar\"]")
+    })
+}
+
+/// A JVM option with `$(NAME)` that the kubelet leaves as it is, because no variable before it has the name.
+fn unfilled_reference(container: &Value) -> Option<(String, &'static str)> {
+    // What comes from outside the input may have it.
+    list_items(container, "envFrom")
+        .next()
+        .is_none()
+        .then_some(())?;
+    let all: Vec<(&str, Option<String>)> = variables(container).collect();
+    let command = list_texts(container, "command");
+    let is_java = command
+        .first()
+        .is_some_and(|word| last_path_segment(word) == "java");
+    let words = program_texts(container).into_iter().filter(|_| is_java);
+    let words = words.map(|word| ("command", word, all.len()));
+    let values = all
+        .iter()
+        .enumerate()
+        .filter(|(_, (name, _))| JVM_VARIABLES.contains(name));
+    let values = values.filter_map(|(at, (name, value))| Some((*name, value.clone()?, at)));
+    let unfilled = |(place, text, before): (&str, String, usize)| {
+        let option = text
+            .split_whitespace()
+            .find(|word| word.starts_with("-X") && word.contains("$("))?;
+        let name = option.split_once("$(")?.1.split(')').next()?;
+        let is_there = all[..before].iter().any(|(known, _)| *known == name);
+        let what = format!(
+            "{place}: $({name}) stays as it is, because no variable before it has this name: java does not start with it"
+        );
+        (!is_there && !name.contains(' '))
+            .then_some((what, "define the variable first, in the same list"))
+    };
+    values.chain(words).find_map(unfilled)
 }
 
 /// The fault in a variable that the JVM reads, and the remedy.
@@ -117,6 +201,70 @@ mod tests {
                 said.contains(wanted) && wanted.is_empty() == said.is_empty(),
                 "{said}"
             );
+        }
+    }
+
+    #[test]
+    fn commands_that_start_no_jvm_are_named() {
+        let env = "env: [{name: JAVA_OPTS, value: -Xss1m}]";
+        for (container, wanted) in [
+            (
+                "command: ['java -Xmx1g -jar a.jar']",
+                "a whole command line",
+            ),
+            (
+                "command: [sh, -c, java, -Xmx1g, -jar, a.jar]",
+                "runs the word behind it alone",
+            ),
+            (
+                "command: [/bin/bash, -ec], args: [java, -jar, a.jar]",
+                "runs the word behind it alone",
+            ),
+            ("command: [sh, 'java -jar a.jar']", "without -c"),
+            (
+                &format!("command: [java, $JAVA_OPTS, -jar, a.jar], {env}"),
+                "written with $",
+            ),
+            (
+                &format!("command: [java, '${{JAVA_OPTS}}', -jar, a.jar], {env}"),
+                "written with $",
+            ),
+            (
+                &format!("command: [java, '$(JAVA_OPTS)', -jar, a.jar], {env}"),
+                "",
+            ),
+            (
+                &format!("command: [sh, -c, 'exec java $JAVA_OPTS -jar a.jar'], {env}"),
+                "",
+            ),
+            ("command: [java, '${HEAP}', -jar, a.jar]", ""),
+            (
+                "command: [java, '-Xmx$(HEAP)m', -jar, a.jar]",
+                "$(HEAP) stays as it is",
+            ),
+            (
+                "command: [java, '-Xmx$(HEAP)m'], env: [{name: HEAP, value: '9'}]",
+                "",
+            ),
+            (
+                "command: [java, '-Xmx$(HEAP)m'], envFrom: [{secretRef: {name: s}}]",
+                "",
+            ),
+            (
+                "env: [{name: JAVA_TOOL_OPTIONS, value: '-Xmx$(HEAP)'}, {name: HEAP, value: 1g}]",
+                "JAVA_TOOL_OPTIONS: $(HEAP) stays as it is",
+            ),
+            ("command: [sh, -c, 'java -Xmx$(cat /heap) -jar a.jar']", ""),
+            ("command: [sh, -c, '$0 $@', java, -jar, a.jar]", ""),
+            ("command: [sh, run.sh, -x]", ""),
+            ("args: ['java -jar a.jar']", ""),
+            ("command: 'java -jar a.jar'", "a string, not a list"),
+        ] {
+            let documents = crate::manifest::documents(&format!("{{image: a, {container}}}"), "x");
+            let found = find_malformed(&documents.expect("YAML")[0]);
+            let said = found.first().map_or("", |finding| &finding.problem);
+            let holds = said.contains(wanted) && wanted.is_empty() == said.is_empty();
+            assert!(holds, "{container}: {said}");
         }
     }
 

@@ -199,7 +199,8 @@ fn jvm_option(word: &str) -> Option<&str> {
         let (name, rest) = word.split_once(mark)?;
         let is_name = |c: char| c.is_ascii_alphanumeric() || "_-${.".contains(c);
         // A property is the application's, unless it has the options of another JVM.
-        let is_other = name.starts_with("-D") && !name.ends_with("jvmargs");
+        let mut ends = ["jvmargs", "jvmArguments", "argLine"].iter();
+        let is_other = name.starts_with("-D") && !ends.any(|end| name.ends_with(end));
         (!is_other && name.chars().all(is_name)).then_some(rest)
     };
     let tool = word.strip_prefix("-J");
