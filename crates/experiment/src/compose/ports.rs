@@ -29,7 +29,7 @@ pub(super) fn ports(
             text => short_ports(&at.check_plain_text("ports", text)?, is_published),
         };
         match found {
-            None => wrong.push(format!("`{}`", scalar(&value).unwrap_or_default())),
+            None => wrong.push(format!("`{}`", scalar(&value).unwrap_or(value.to_string()))),
             Some(found) => all.extend(found),
         }
     }
@@ -75,12 +75,7 @@ fn port_range(text: &str) -> Option<Vec<u16>> {
 const MOST_PORTS: u16 = 1000;
 
 fn port_of(one: &Table, at: &ServiceLocation<'_>) -> Result<Option<Vec<ServicePort>>, RunRefusal> {
-    let text = |key: &str| {
-        let value = one.get(key);
-        value
-            .map(|value| at.check_plain_text("ports", value))
-            .transpose()
-    };
+    let text = |key: &str| at.optional_text("ports", one.get(key));
     let (published, protocol) = (text("published")?, text("protocol")?);
     let both = [published, text("target")?].into_iter();
     let joined = both.flatten().collect::<Vec<_>>().join(":");

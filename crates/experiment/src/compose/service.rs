@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use loadline_analysis::slo::parse_duration;
 use loadline_protocol::RunRefusal;
+use loadline_sizing::Bytes;
 use loadline_sizing::options::words::has_word;
 use serde_json::{Map, Value};
 
@@ -16,6 +17,7 @@ use super::super::references;
 use super::ports::ports;
 use super::variables::{ComposeVariables, FilledText};
 use super::words::split_words;
+use crate::advice::image_jdk::is_image_name;
 
 const TAKEN: &str = "\
     image build command environment env_file expose ports volumes user healthcheck \
@@ -25,6 +27,15 @@ const WITHOUT_MEANING: &str = "\
     annotations attach cap_drop container_name cpu_shares develop hostname init labels \
     logging mem_reservation mem_swappiness memswap_limit oom_score_adj platform profiles \
     pull_policy read_only restart security_opt stdin_open stop_grace_period stop_signal tty";
+
+/// Keys with several values, whether a table may hold them, and an example.
+const FORMS: [(&str, bool, &str); 5] = [
+    ("expose", false, "expose: [\"5432\"]"),
+    ("ports", false, "ports: [\"5432:5432\"]"),
+    ("volumes", false, "volumes: [\"./data:/data:ro\"]"),
+    ("environment", true, "environment: [NAME=value]"),
+    ("depends_on", true, "depends_on: [db]"),
+];
 
 /// A service in loadline's terms. Texts are as in an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,6 +114,15 @@ impl ServiceLocation<'_> {
         })
     }
 
+    pub(super) fn optional_text(
+        &self,
+        key: &str,
+        value: Option<&Value>,
+    ) -> Result<Option<String>, RunRefusal> {
+        let text = value.map(|value| self.check_plain_text(key, value));
+        text.transpose()
+    }
+
     pub(super) fn check_plain_text(&self, key: &str, value: &Value) -> Result<String, RunRefusal> {
         let text = scalar(value)
             .ok_or_else(|| self.refuse_service(format!("{key} is not a string"), "write one"))?;
@@ -136,18 +156,35 @@ impl ComposeService {
         let limits = table
             .get("deploy")
             .and_then(|d| d.pointer("/resources/limits"));
-        let plain = |key: &str, value: Option<&Value>| {
-            value
-                .map(|value| at.check_plain_text(key, value))
-                .transpose()
-        };
         let limit = |own: &str, of_deploy: &str| {
-            plain(own, table.get(own).or_else(|| limits?.get(of_deploy)))
+            at.optional_text(own, table.get(own).or_else(|| limits?.get(of_deploy)))
         };
-        let memory = |text: Option<String>| text.map(|text| memory_text(&text));
+        let memory = |key: &str, text: Option<String>| {
+            let text = text.map(|text| memory_text(&text));
+            match text.as_ref().filter(|text| text.parse::<Bytes>().is_err()) {
+                Some(wrong) => {
+                    let why = format!("{key}: `{wrong}` is not an amount of memory");
+                    Err(at.refuse_service(why, "write 512m or 1g"))
+                }
+                None => Ok(text),
+            }
+        };
+        let memory_of =
+            limit("mem_limit", "memory").and_then(|text| memory("its memory limit", text));
+        let shm = at
+            .optional_text("shm_size", table.get("shm_size"))
+            .and_then(|text| memory("shm_size", text));
+        let image = image.and_then(|image| at.check_plain_text("image", image));
+        let image = image.and_then(|image| match is_image_name(&image) {
+            true => Ok(image),
+            false => Err(at.refuse_service(
+                format!("`{image}` is not an image name"),
+                "write it in small letters, such as registry.example/orders:1.4",
+            )),
+        });
         Self {
             name: at.name.to_owned(),
-            image: noted.value(image.and_then(|image| at.check_plain_text("image", image))),
+            image: noted.value(image),
             command: noted.value(service_command("command", table.get("command"), at)),
             env: noted.value(references(table, at)),
             ready: noted.value(service_readiness(table, &ports, at)),
@@ -156,10 +193,10 @@ impl ComposeService {
             volumes,
             named,
             cpu: noted.value(limit("cpus", "cpus")),
-            cpuset: noted.value(plain("cpuset", table.get("cpuset"))),
-            memory: memory(noted.value(limit("mem_limit", "memory"))),
-            shm: memory(noted.value(plain("shm_size", table.get("shm_size")))),
-            user: noted.value(plain("user", table.get("user"))),
+            cpuset: noted.value(at.optional_text("cpuset", table.get("cpuset"))),
+            memory: noted.value(memory_of),
+            shm: noted.value(shm),
+            user: noted.value(at.optional_text("user", table.get("user"))),
         }
     }
 }
@@ -202,6 +239,17 @@ fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefu
     if !unknown.is_empty() {
         return Err(at.refuse_unsupported(unknown.join(", ")));
     }
+    let is_of_form = |key: &str, may_be_table: bool| {
+        let value = table.get(key).unwrap_or(&Value::Null);
+        value.is_null() || value.is_array() || may_be_table && value.is_object()
+    };
+    if let Some((key, _, form)) = FORMS
+        .iter()
+        .find(|(key, is_table, _)| !is_of_form(key, *is_table))
+    {
+        let why = format!("its `{key}` is only a text or a number");
+        return Err(at.refuse_service(why, format!("write a list: {form}")));
+    }
     let deploy = table.get("deploy");
     let replicas = deploy.and_then(|deploy| deploy.get("replicas"));
     for (key, count) in [("scale", table.get("scale")), ("deploy.replicas", replicas)] {
@@ -226,7 +274,6 @@ pub(super) fn depends_on(
     at: &ServiceLocation<'_>,
 ) -> Result<Vec<String>, RunRefusal> {
     match table.get("depends_on") {
-        None => Ok(Vec::new()),
         Some(Value::Array(names)) => Ok(names.iter().filter_map(scalar).collect()),
         Some(Value::Object(all)) => {
             let is_job = |how: &Value| {
@@ -245,7 +292,7 @@ pub(super) fn depends_on(
             let needed = all.iter().filter(is_needed);
             Ok(needed.map(|(name, _)| name.clone()).collect())
         }
-        Some(_) => Err(at.refuse_unsupported("`depends_on` that is not a list")),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -327,11 +374,15 @@ fn env_files(value: Option<&Value>, at: &ServiceLocation<'_>) -> Result<Vec<Stri
     let is_there = |path: &String| path_beside_compose(at, path).is_file();
     let path = |value: &Value| match value {
         Value::Object(one) => {
-            let path = one.get("path");
-            let path = path.map(|path| at.check_plain_text("env_file", path));
+            let path = one.get("path").ok_or_else(|| {
+                at.refuse_service(
+                    "an entry of its env_file has no `path`",
+                    "write env_file: [app.env]",
+                )
+            });
+            let path = at.check_plain_text("env_file", path?)?;
             let is_required = one.get("required") != Some(&Value::Bool(false));
-            let path = path.transpose()?;
-            Ok(path.filter(|path| is_required || is_there(path)))
+            Ok(Some(path).filter(|path| is_required || is_there(path)))
         }
         text => at.check_plain_text("env_file", text).map(Some),
     };
@@ -389,11 +440,7 @@ fn volume(
             _ => None,
         });
     };
-    let text = |key: &str| {
-        one.get(key)
-            .map(|value| at.check_plain_text("volumes", value))
-            .transpose()
-    };
+    let text = |key: &str| at.optional_text("volumes", one.get(key));
     let is_read_only = one.get("read_only") == Some(&Value::Bool(true));
     let kind = text("type")?.unwrap_or_default();
     if !["bind", "volume", "tmpfs"].contains(&kind.as_str()) {
@@ -456,10 +503,7 @@ fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Dura
         return Ok(None);
     };
     let time = |key: &str| -> Result<Option<Duration>, RunRefusal> {
-        let text = check
-            .get(key)
-            .map(|value| at.check_plain_text(key, value))
-            .transpose()?;
+        let text = at.optional_text(key, check.get(key))?;
         let parse = |text: String| {
             let time = parse_chained_duration(&text);
             time.ok_or_else(|| {
@@ -472,14 +516,20 @@ fn start_deadline(table: &Table, at: &ServiceLocation<'_>) -> Result<Option<Dura
         text.map(parse).transpose()
     };
     let (period, interval) = (time("start_period")?, time("interval")?);
-    let retries = check.get("retries").and_then(Value::as_u64);
+    let retries = check.get("retries").map(|value| {
+        let count = scalar(value).and_then(|text| text.parse::<u32>().ok());
+        count.ok_or_else(|| {
+            at.refuse_service(
+                format!("retries: {value} is not a whole number"),
+                "write retries: 3",
+            )
+        })
+    });
+    let retries = retries.transpose()?;
     if period.is_none() && interval.is_none() && retries.is_none() {
         return Ok(None);
     }
-    let retries = retries
-        .and_then(|n| u32::try_from(n).ok())
-        .unwrap_or(RETRIES)
-        .max(1);
+    let retries = retries.unwrap_or(RETRIES).max(1);
     let checks = interval.unwrap_or(INTERVAL).saturating_mul(retries);
     Ok(Some(period.unwrap_or_default().saturating_add(checks)))
 }

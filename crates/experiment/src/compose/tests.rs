@@ -281,6 +281,61 @@ fn what_cannot_be_done_is_refused_by_its_name() {
         assert!(told.contains(named), "{key}: {told}");
         assert!(told.contains("\nhint: "), "{told}");
     }
+    for (from, to, named) in [
+        ("expose: [6379]", "expose: 6379", "`cache` of"),
+        ("expose: [6379]", "expose: 6379", "write a list: expose: ["),
+        (
+            "ports: [\"127.0.0.1:80:8080\"]",
+            "ports: 80",
+            "its `ports` is only",
+        ),
+        (
+            "depends_on: [cache]",
+            "depends_on: cache",
+            "write a list: depends",
+        ),
+        (
+            "environment: [\"POSTGRES_DB=owners\", \"POSTGRES_PASSWORD=hunter22\"]",
+            "environment: A=B",
+            "its `environment` is only",
+        ),
+        (
+            "volumes: [\"data:/var/lib/postgresql/data\"]",
+            "volumes: data",
+            "its `volumes` is only",
+        ),
+        ("mem_limit: 64mb", "mem_limit: 1 gig", "`cache` of"),
+        (
+            "mem_limit: 64mb",
+            "mem_limit: 1 gig",
+            "its memory limit: `1 gig` is not an amount of memory",
+        ),
+        (
+            "shm_size: 128mb",
+            "shm_size: 1x",
+            "shm_size: `1x` is not an amount of memory",
+        ),
+        (
+            "interval: 1s",
+            "retries: many",
+            "retries: \"many\" is not a whole number",
+        ),
+        (
+            "image: adminer",
+            "image: adminer\n    env_file: [{ file: x }]",
+            "an entry of its env_file has no `path`",
+        ),
+        (
+            "ports: [\"80:8081\"]",
+            "ports: [{ target: x }]",
+            "`{\"target\":\"x\"}` is not a port",
+        ),
+        (image, "image: Redis:7", "`Redis:7` is not an image name"),
+        (image, "image: ''", "`` is not an image name"),
+    ] {
+        let told = told(from, to, &["admin"]);
+        assert!(told.contains(named), "{to}: {told}");
+    }
     let built = told(image, "build: .", &[]);
     assert!(
         built.contains("no `image`, and loadline builds none"),
