@@ -41,20 +41,17 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
         }
         refused => refused,
     }?;
-    const HEAP: &str = "write -Xmx512m or -XX:MaxRAMPercentage=75.0";
-    let is_heap = |option: &str| {
-        ["-Xm", "RAM", "HeapSize"]
-            .iter()
-            .any(|part| option.contains(part))
-    };
+    let heap = "write -Xmx512m or -XX:MaxRAMPercentage=75.0";
+    let parts = ["-Xm", "RAM", "HeapSize"];
+    let is_heap = |option: &str| parts.iter().any(|part| option.contains(part));
     let hint = match &refused {
         UnknownFlag { .. } => "take it out, or name the image of a JDK that knows it",
         TwoCollectors { .. } => "keep one",
         BadValue { option, .. } if option.contains(char::is_whitespace) => {
             "quotes make a single option: take them out, or give each option its own entry"
         }
-        BadValue { option, .. } if is_heap(option) => HEAP,
-        HeapTooSmall { .. } | InitialAboveMax { .. } => HEAP,
+        BadValue { option, .. } if is_heap(option) => heap,
+        HeapTooSmall { .. } | InitialAboveMax { .. } => heap,
         _ => "java ends at once, and the pod restarts for ever",
     };
     let problem = format!("the JVM does not start with these options: {refused}");

@@ -47,6 +47,14 @@ fn options_that_no_jvm_starts_with_are_errors() {
             Some("a code cache of 1Mi"),
         ),
         (&["-Xmx1g", "-XX:ConcGCThreads=9", "-XX:+UseG1GC"], None),
+        (&["-XX:MaxGCPauseMillis=0"], Some("a number above 0")),
+        (&["-XX:ReservedCodeCacheSize=3g"], Some("at most 2g")),
+        (
+            &["-XX:MaxHeapFreeRatio=30"],
+            Some("above MaxHeapFreeRatio (30)"),
+        ),
+        // Its JDK is not known: it may be OpenJ9.
+        (&["-Xgcpolicy:gencon"], None),
     ] {
         let linted = LintedContainer {
             jvm: options.iter().map(|o| (*o).to_owned()).collect(),
@@ -71,6 +79,7 @@ fn the_jdk_of_the_image_decides_about_its_flags_and_its_sight() {
         ),
         ("11", "-XX:+UseZGC", "experimental in HotSpot 11"),
         ("17", "-XX:+PrintGCDateStamps", "does not know this flag"),
+        ("17", "-Xgcpolicy:gencon", "does not know this flag"),
         ("8", "-XX:MaxRAMPercentage=50", "a percentage with a point"),
         ("8u131", "-Dx=y", "HotSpot 8u131 has no container support"),
         ("11.0.11", "-Dx=y", "Warning: on a node with cgroup v2"),
@@ -403,4 +412,13 @@ fn every_rule_fires_on_what_it_is_for() {
         ..probe("startupProbe")
     });
     assert!(!text(&bad, measured).contains("Probe"));
+    bad.limits.cpu = Some(Cpus::from_whole(1));
+    bad.jvm = ["-XX:+UseParallelGC", "-XX:ParallelGCThreads=4"]
+        .map(str::to_owned)
+        .to_vec();
+    let said = text(&bad, measured);
+    assert!(
+        said.contains("CPU limit is 1: Parallel runs 4 GC threads"),
+        "{said}"
+    );
 }

@@ -25,6 +25,9 @@ pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "_JAVA_OPTIONS",
 ];
 
+/// How options begin that change the memory: a path or an address does not.
+pub(super) const SIZE_OPTIONS: [&str; 5] = ["-Xm", "-Xs", "-XX:M", "-XX:I", "-XX:R"];
+
 /// JVM options of all variables and words of a container, each once, in the order in which the JVM
 /// applies them.
 pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String> {
@@ -60,12 +63,9 @@ pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String
     let assigned = all_words.iter().flat_map(|word| shell_assignments(word));
     let all_values: Vec<(String, String)> = values.iter().cloned().chain(assigned).collect();
     let words = program_words(&all_words).iter().take(MOST_WORDS);
-    let is_java = all_words
-        .first()
-        .is_some_and(|word| last_path_segment(word) == "java");
-    let reader = match is_java {
-        true => OptionReader::Word,
-        false => OptionReader::Script,
+    let reader = match all_words.first().map(|word| last_path_segment(word)) {
+        Some("java") => OptionReader::Word,
+        _ => OptionReader::Script,
     };
     texts.extend(words.map(|word| (OPTION_VARIABLES.len() + 1, reader, word.clone())));
     texts.sort_by_key(|(rank, ..)| *rank);
@@ -167,9 +167,7 @@ pub(super) fn unseen_values(container: &Value, options: &[String]) -> Vec<String
             .filter(|_| variable.get("value").is_none())?;
         place(found).filter(|place| is_option || place.starts_with("ConfigMap"))
     });
-    // A path or an address changes no memory.
-    let sizes = ["-Xm", "-Xs", "-XX:M", "-XX:I", "-XX:R"];
-    let is_size = |option: &&String| sizes.iter().any(|begin| option.starts_with(begin));
+    let is_size = |option: &&String| SIZE_OPTIONS.iter().any(|begin| option.starts_with(begin));
     let computed = options.iter().filter(|option| option.contains(['$', '{']));
     let computed = computed.filter(is_size);
     let computed = computed.map(|option| format!("the value in {option}"));

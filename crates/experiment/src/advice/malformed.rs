@@ -5,14 +5,15 @@
 //! core/v1 Container; unknown fields are refused by `kubectl apply` (server-side field validation).
 
 use loadline_analysis::lint::{LintFinding, Severity};
-use loadline_sizing::options::words::{misread_word, split_environment};
+use loadline_sizing::options::words::{has_word, misread_word, split_environment};
 use serde_json::Value;
 
-use super::fields::{last_path_segment, list_items, list_texts, program_texts, variables};
+use super::container_options::SIZE_OPTIONS;
+use super::fields::{last_path_segment, list_items, program_texts, scalar_text, variables};
 use super::image_jdk::is_image_name;
 use super::option_reader::JVM_VARIABLES;
 
-const SHELLS: [&str; 5] = ["sh", "bash", "ash", "dash", "zsh"];
+const SHELLS: &str = "sh bash ash dash zsh";
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
@@ -20,10 +21,8 @@ const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {m
 pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     let mut all: Vec<(String, &str)> = Vec::new();
     let has = |of: &Value, key: &&str| of.get(*key).is_some();
-    for key in ["limits", "requests"]
-        .iter()
-        .filter(|key| has(container, key))
-    {
+    let outside = ["limits", "requests"];
+    for key in outside.iter().filter(|key| has(container, key)) {
         all.push((format!("`{key}` is outside `resources`"), RESOURCES));
     }
     let resources = &container["resources"];
@@ -76,80 +75,72 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
 
 /// Words that no shell takes apart, or that a shell does not take as one command.
 fn unstartable_command(container: &Value) -> Option<(String, &'static str)> {
-    let hint = "write each word as its own: [java, -Xmx512m, -jar, app.jar]; or one text for a shell: [sh, -c, \"exec java -jar app.jar\"]";
-    let found = |what: &str| {
-        Some((
-            format!("command: {what}: the container does not start"),
-            hint,
-        ))
-    };
     let words = program_texts(container);
-    let program = list_texts(container, "command").into_iter().next()?;
+    let first = container["command"].get(0).map(scalar_text)?;
+    let program = last_path_segment(&first);
+    let mut rest = words[1..].iter();
+    let is_command = rest
+        .clone()
+        .take_while(|w| w.starts_with('-'))
+        .any(|w| w.contains('c'));
+    let script = rest.find(|word| !word.starts_with('-'));
     let has_blank = |word: &String| word.trim().contains(char::is_whitespace);
-    if has_blank(&program) {
-        return found("its first word is a whole command line, and no program has that name");
-    }
-    let program = last_path_segment(&program);
-    if SHELLS.contains(&program) {
-        let flags = words[1..]
-            .iter()
-            .take_while(|word| word.starts_with('-'))
-            .count();
-        let script = words.get(flags + 1)?;
-        let rest = &words[flags + 2..];
-        return match words[1..=flags].iter().any(|flag| flag.contains('c')) {
-            false if has_blank(script) => {
-                found("without -c the shell takes a command for the name of a file")
-            }
-            true if last_path_segment(script) == "java" && !rest.is_empty() => {
-                found("sh -c runs the word behind it alone, without options")
-            }
-            _ => None,
-        };
-    }
-    let names = variables(container).map(|(name, _)| name);
-    let names: Vec<&str> = names.filter(|_| program == "java").collect();
-    let is_kept = |word: &String| {
-        names
-            .iter()
-            .any(|name| *word == format!("${name}") || word.contains(&format!("${{{name}}}")))
+    let is_shell = has_word(SHELLS, program);
+    // Behind the jar, and in a property, it may be the application's own notation.
+    let options: Vec<&String> = words.iter().take_while(|word| *word != "-jar").collect();
+    let is_kept = |(name, _): (&str, _)| {
+        let (plain, braced) = (format!("${name}"), format!("${{{name}}}"));
+        let is_it = |word: &str| word == plain || word == braced;
+        let is_option = |word: &str| word.starts_with("-X") && word.contains(&braced);
+        options.iter().any(|word| is_it(word) || is_option(word))
     };
-    words.iter().any(is_kept).then(|| {
-        let what = "command: no shell fills in a variable written with $: java does not start with it";
-        (what.to_owned(), "write $(NAME) for a value of one word, or start a shell: [sh, -c, \"exec java $JAVA_OPTS -jar app.jar\"]")
-    })
+    let what = match script {
+        _ if has_blank(&first) => "no program has a whole command line as its name",
+        Some(script) if is_shell && !is_command && has_blank(script) => {
+            "without -c the shell takes a command for the name of a file"
+        }
+        Some(script)
+            if is_shell && is_command && last_path_segment(script) == "java" && rest.len() > 0 =>
+        {
+            "sh -c runs the word behind it alone, without options"
+        }
+        _ if program == "java" && variables(container).any(is_kept) => {
+            "no shell fills in a variable written with $, and $(NAME) is one word"
+        }
+        _ => return None,
+    };
+    Some((
+        format!("command: {what}: the container does not start"),
+        "write each word as its own: [java, -Xmx512m, -jar, app.jar], or one text for a shell: [sh, -c, \"exec java $JAVA_OPTS -jar app.jar\"]",
+    ))
 }
 
 /// A JVM option with `$(NAME)` that the kubelet leaves as it is, because no variable before it has the name.
 fn unfilled_reference(container: &Value) -> Option<(String, &'static str)> {
-    // What comes from outside the input may have it.
-    list_items(container, "envFrom")
-        .next()
-        .is_none()
-        .then_some(())?;
     let all: Vec<(&str, Option<String>)> = variables(container).collect();
-    let command = list_texts(container, "command");
-    let is_java = command
+    let words = program_texts(container);
+    let is_java = words
         .first()
         .is_some_and(|word| last_path_segment(word) == "java");
-    let words = program_texts(container).into_iter().filter(|_| is_java);
+    let words = words.into_iter().filter(|_| is_java);
     let words = words.map(|word| ("command", word, all.len()));
-    let values = all
-        .iter()
-        .enumerate()
-        .filter(|(_, (name, _))| JVM_VARIABLES.contains(name));
+    let values = all.iter().enumerate();
+    let values = values.filter(|(_, (name, _))| JVM_VARIABLES.contains(name));
     let values = values.filter_map(|(at, (name, value))| Some((*name, value.clone()?, at)));
+    // What comes from outside the input may have it.
+    let is_whole = list_items(container, "envFrom").next().is_none();
     let unfilled = |(place, text, before): (&str, String, usize)| {
-        let option = text
-            .split_whitespace()
-            .find(|word| word.starts_with("-X") && word.contains("$("))?;
-        let name = option.split_once("$(")?.1.split(')').next()?;
+        let is_size = |word: &&str| SIZE_OPTIONS.iter().any(|begin| word.starts_with(begin));
+        let mut references = text.split_whitespace().filter(is_size);
+        let (_, reference) = references.find_map(|word| word.split_once("$("))?;
+        let (name, _) = reference
+            .split_once(')')
+            .filter(|(name, _)| !name.contains(' '))?;
         let is_there = all[..before].iter().any(|(known, _)| *known == name);
-        let what = format!(
-            "{place}: $({name}) stays as it is, because no variable before it has this name: java does not start with it"
-        );
-        (!is_there && !name.contains(' '))
-            .then_some((what, "define the variable first, in the same list"))
+        (is_whole && !is_there).then(|| {
+            let what = format!("{place}: $({name}) stays as it is, because no variable before it has this name: java does not start with it");
+            (what, "define the variable first, in the same list")
+        })
     };
     values.chain(words).find_map(unfilled)
 }
@@ -210,7 +201,7 @@ mod tests {
         for (container, wanted) in [
             (
                 "command: ['java -Xmx1g -jar a.jar']",
-                "a whole command line",
+                "no program has a whole command line",
             ),
             (
                 "command: [sh, -c, java, -Xmx1g, -jar, a.jar]",
@@ -238,6 +229,10 @@ mod tests {
                 "",
             ),
             ("command: [java, '${HEAP}', -jar, a.jar]", ""),
+            (
+                &format!("command: [java, '-Dx=${{JAVA_OPTS}}', -jar, a.jar, '$JAVA_OPTS'], {env}"),
+                "",
+            ),
             (
                 "command: [java, '-Xmx$(HEAP)m', -jar, a.jar]",
                 "$(HEAP) stays as it is",

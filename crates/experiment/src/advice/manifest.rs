@@ -5,6 +5,7 @@
 //! fields are skipped: a manifest may hold anything. Source: Kubernetes API reference, core/v1
 //! PodSpec.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use loadline_analysis::lint::{
     OUTSIDE_HEAP, PodNeeds,
 };
 use loadline_sizing::options::words::{self, has_word};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::container_options::{OPTION_VARIABLES, jvm_options, unseen_values};
 use super::fields::{
@@ -76,13 +77,27 @@ pub struct ManifestContainer {
 pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
     let documents: Vec<&Value> = sources.iter().flat_map(|s| &s.documents).collect();
     let maps = ConfigMaps::from_documents(&documents).with_secrets(&documents);
-    let of_source = |source: &ManifestFile| {
-        let objects = source.documents.iter();
-        let objects = objects.flat_map(|document| maps.resolve_objects(document));
-        let found = objects.flat_map(|object| of_object(&object, &source.path, &maps));
-        found.collect::<Vec<_>>()
+    let objects = sources.iter().flat_map(|source| {
+        let all = source
+            .documents
+            .iter()
+            .map(|document| maps.resolve_objects(document));
+        all.flatten()
+            .map(|object| (source.path.as_path(), object))
+            .collect::<Vec<_>>()
+    });
+    let objects: Vec<(&Path, Value)> = objects.collect();
+    let named = |(_, object): &(&Path, Value)| workload_name(object);
+    let names: HashSet<String> = objects.iter().map(named).collect();
+    // A dump of a cluster has the ReplicaSets and Pods of its Deployments, too.
+    let is_own = |(_, object): &&(&Path, Value)| {
+        let mut owners = list_items(&object["metadata"], "ownerReferences");
+        let name = |own: &Value| workload_name(&json!({"kind": own["kind"], "metadata": own}));
+        !owners.any(|owner| names.contains(&name(owner)))
     };
-    sources.iter().flat_map(of_source).collect()
+    let own = objects.iter().filter(is_own);
+    own.flat_map(|(path, object)| of_object(object, path, &maps))
+        .collect()
 }
 
 /// Objects of kinds outside Kubernetes, which list no containers: `Kafka/my-cluster`.
@@ -426,6 +441,24 @@ spec:
             custom_resources(&[ManifestFile { path, documents }]),
             ["Kafka/k", "SparkApplication/s"]
         );
+    }
+
+    #[test]
+    fn what_another_object_of_the_input_owns_is_left_out() {
+        let owned = |kind: &str, name: &str, owner: &str| {
+            format!(
+                "{{kind: {kind}, metadata: {{name: {name}, ownerReferences: [{owner}]}}, spec: {{template: {{spec: {{containers: [{{name: c}}]}}}}, containers: [{{name: c}}]}}}}"
+            )
+        };
+        let text = format!(
+            "kind: List\nitems: [{}, {}, {}, {}]",
+            owned("Deployment", "d", ""),
+            owned("ReplicaSet", "d-1", "{kind: Deployment, name: d}"),
+            owned("Pod", "d-1-x", "{kind: ReplicaSet, name: d-1}"),
+            owned("Pod", "e-0", "{kind: StatefulSet, name: e}"),
+        );
+        let names: Vec<String> = of(&text).into_iter().map(|found| found.workload).collect();
+        assert_eq!(names, ["Deployment/d", "Pod/e-0"]);
     }
 
     #[test]

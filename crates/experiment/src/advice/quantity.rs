@@ -7,24 +7,17 @@ use loadline_sizing::{Bytes, Cpus};
 
 const DIGITS: usize = 27;
 
-const SUFFIXES: [(&str, u128, u128); 16] = [
-    ("Ki", 1 << 10, 1),
-    ("Mi", 1 << 20, 1),
-    ("Gi", 1 << 30, 1),
-    ("Ti", 1 << 40, 1),
-    ("Pi", 1 << 50, 1),
-    ("Ei", 1 << 60, 1),
-    ("n", 1, 1_000_000_000),
-    ("u", 1, 1_000_000),
-    ("m", 1, 1_000),
-    ("k", 1_000, 1),
-    ("M", 1_000_000, 1),
-    ("G", 1_000_000_000, 1),
-    ("T", 1_000_000_000_000, 1),
-    ("P", 1_000_000_000_000_000, 1),
-    ("E", 1_000_000_000_000_000_000, 1),
-    ("", 1, 1),
-];
+/// What a suffix multiplies and divides by.
+fn suffix_scale(suffix: &str) -> Option<(u128, u128)> {
+    let power = |base: u128, units: &str| {
+        let at = units.split(' ').position(|unit| unit == suffix)?;
+        base.checked_pow(u32::try_from(at).ok()?)
+    };
+    let large = power(1 << 10, " Ki Mi Gi Ti Pi Ei").or(power(1000, " k M G T P E"));
+    large
+        .map(|times| (times, 1))
+        .or(power(1000, " m u n").map(|by| (1, by)))
+}
 
 /// An amount of memory, in whole bytes; `None` if it is no quantity.
 pub fn parse_memory_quantity(text: &str) -> Option<Bytes> {
@@ -51,10 +44,10 @@ fn parse_scaled(text: &str, unit: u128) -> Option<u128> {
     }
     let mut over: u128 = digits.parse().ok()?;
     let mut under = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    match SUFFIXES.iter().find(|(known, ..)| *known == suffix) {
-        Some((_, times, by)) => {
-            over = over.checked_mul(*times)?;
-            under = under.checked_mul(*by)?;
+    match suffix_scale(suffix) {
+        Some((times, by)) => {
+            over = over.checked_mul(times)?;
+            under = under.checked_mul(by)?;
         }
         None => {
             let exponent = suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok()?;
