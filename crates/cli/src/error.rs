@@ -289,10 +289,18 @@ pub fn store_refused(error: &StoreError) -> Error {
 }
 
 pub fn command_refused(error: &CommandError) -> Error {
+    let usage = |hint: &str| Error::usage(error).with_hint(hint);
     match error {
-        CommandError::NoJar { .. } => Error::usage(error).with_hint("build it first, or check the path; it is relative to the directory in which loadline runs"),
-        CommandError::NoProgram { program } if program == "java" => Error::usage(error).with_hint("install a JDK, or set PATH or JAVA_HOME; `loadline doctor` lists the JDKs it finds"),
-        CommandError::NoProgram { .. } => Error::usage(error).with_hint("check the spelling and PATH"),
+        CommandError::NoJar { .. } => usage(
+            "build it first, or check the path; it is relative to the directory in which loadline runs",
+        ),
+        CommandError::NoProgram { program } if program == "java" => usage(
+            "install a JDK, or set PATH or JAVA_HOME; `loadline doctor` lists the JDKs it finds",
+        ),
+        CommandError::NoProgram { program } if program.contains(' ') => usage(
+            "give each word as its own: -- java -jar app.jar, in a file [\"java\", \"-jar\", \"app.jar\"]",
+        ),
+        CommandError::NoProgram { .. } => usage("check the spelling and PATH"),
         CommandError::NoJdk { hint, .. } => Error::environment(error)
             .with_hint_if(hint.as_ref())
             .with_hint("`loadline doctor` lists the JDKs of this machine"),

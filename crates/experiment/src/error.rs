@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::path::Path;
 
-use loadline_load::{LoadError, split_refusal};
+use loadline_load::{LoadError, in_plain_words, split_refusal};
 use loadline_protocol::RunRefusal;
 use loadline_sizing::options::words::has_word;
 use strsim::damerau_levenshtein;
@@ -139,19 +139,15 @@ impl<'a> ExperimentSource<'a> {
     pub fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
         let (place, excerpt) = self.locate(error.span());
         let problem = error.message().trim().replace('\n', " ");
-        let problem = RUST_TYPES.iter().fold(problem, |text, (rust, plain)| {
-            text.replace(&format!("expected {rust}"), &format!("expected {plain}"))
-        });
         let hint = did_you_mean(&problem).or_else(|| of_syntax(&problem));
         let (said, next) = match &hint {
             Some(_) => (problem.as_str(), None),
             None => split_refusal(&problem),
         };
         let hint = hint.or_else(|| Some(next.unwrap_or(FORMAT).to_owned()));
-        let problem = said.to_owned();
         ExperimentError {
             place,
-            problem,
+            problem: in_plain_words(said),
             excerpt,
             hint,
         }
@@ -189,57 +185,23 @@ fn span_in_load(text: &str, key: &str) -> Option<Range<usize>> {
 
 const FORMAT: &str = "docs/reference/experiment.schema.json has every key (loadline schema experiment); `loadline init` writes a whole experiment";
 
-/// What serde calls a type, and what people do.
-const RUST_TYPES: [(&str, &str); 5] = [
-    ("struct ReadyTable", "a table of ready"),
-    ("u8", "a whole number"),
-    ("u16", "a whole number"),
-    ("u32", "a whole number"),
-    ("u64", "a whole number"),
-];
-
-const KINDS: [(&str, &str); 8] = [
-    (
-        "expected a table of ready",
-        "write ready = { http = \"/health\" }, { tcp = 9092 } or { log = \"Started\" }",
-    ),
-    (
-        "sequence, expected a string",
-        "write one text, its parts with commas: \"p99<50ms,errors<0.1%\"",
-    ),
-    (
-        ", expected a string",
-        "write it as text, in quotes and with its unit: \"512Mi\", \"0.5\"",
-    ),
-    (", expected a map", "write a table: { NAME = \"value\" }"),
-    (
-        ", expected a boolean",
-        "write true or false, without quotes",
-    ),
-    (
-        "key with no value, expected `=`",
-        "TOML has `=` between a key and its value: slo = \"p99<50ms\"",
-    ),
-    (
-        "must be quoted",
-        "put the text in quotes: slo = \"p99<50ms\"",
-    ),
-    (
-        "duplicate key",
-        "a table or a key may appear only once: merge them",
-    ),
-];
+/// A part of a problem as serde or the TOML parser says it, and the hint.
+const KINDS: &str = r#"expected struct ReadyTable => write ready = { http = "/health" }, { tcp = 9092 } or { log = "Started" }
+sequence, expected a string => write one text, its parts with commas: "p99<50ms,errors<0.1%"
+, expected a string => write it as text, in quotes and with its unit: "512Mi", "0.5"
+map, expected a sequence => write it with double brackets, once for each: [[dependency]], [[factor]]
+, expected a map => write a table: { NAME = "value" }
+, expected a boolean => write true or false, without quotes
+unclosed => close it: a list ends with ], a table with }
+key with no value, expected `=` => TOML has `=` between a key and its value: slo = "p99<50ms"
+must be quoted => put the text in quotes: slo = "p99<50ms"
+duplicate key => a table or a key may appear only once: merge them
+missing field `slo` => an experiment needs an SLO: slo = "p99<50ms,errors<0.1%"; `loadline init` writes a whole one"#;
 
 fn of_syntax(problem: &str) -> Option<String> {
-    if problem == "missing field `slo`" {
-        return Some(
-            "an experiment needs an SLO: slo = \"p99<50ms,errors<0.1%\"; `loadline init` writes a whole one"
-                .to_owned(),
-        );
-    }
-    let of_kind = KINDS.iter().find(|(kind, _)| problem.contains(kind));
-    if let Some((_, hint)) = of_kind {
-        return Some((*hint).to_owned());
+    let mut kinds = KINDS.lines().filter_map(|line| line.split_once(" => "));
+    if let Some((_, hint)) = kinds.find(|(kind, _)| problem.contains(kind)) {
+        return Some(hint.to_owned());
     }
     let number = problem.strip_prefix("invalid type: integer `");
     if let Some(number) = number.and_then(|rest| rest.strip_suffix("`, expected a sequence")) {
@@ -266,43 +228,25 @@ fn of_syntax(problem: &str) -> Option<String> {
 }
 
 /// Names that other tools and people have for a table or key.
-const OTHER_NAMES: [(&str, &str); 13] = [
-    ("application", "app"),
-    ("service", "app"),
-    ("target", "app"),
-    ("vary", "factor"),
-    ("parameters", "factor"),
-    ("variants", "configuration"),
-    ("objectives", "slo"),
-    ("traffic", "load"),
-    ("resources", "limits"),
-    ("dependencies", "dependency"),
-    ("cmd", "command"),
-    ("rps", "rate"),
-    ("duration", "measure"),
-];
+const OTHER_NAMES: &str = "\
+application service target => app
+vary parameters => factor
+variants => configuration
+objectives => slo
+traffic => load
+resources => limits
+dependencies => dependency
+cmd => command
+rps => rate
+duration => measure";
 
-/// The table of a key that was written into another one.
-const PLACES: [(&str, &str); 6] = [
-    (
-        "jvm",
-        "write JVM options into the command: [\"java\", \"-Xmx256m\", \"-jar\", \"app.jar\"]; several sets to compare are levels of a [[factor]]",
-    ),
-    (
-        "command image env ready user ends fresh reset",
-        "it belongs in [app]",
-    ),
-    (
-        "url rate closed duration measure warm-up connections timeout",
-        "it belongs in [load]",
-    ),
-    ("cpu memory start-cpu instances", "it belongs in [limits]"),
-    ("repeats seed accept-noise", "it belongs in [run]"),
-    (
-        "cpu-policy headroom heap prove prices replicas budget soak min-memory max-memory",
-        "it belongs in [search]",
-    ),
-];
+/// Keys that were written into another table, and where they belong.
+const PLACES: &str = r#"jvm => write JVM options into the command: ["java", "-Xmx256m", "-jar", "app.jar"]; several sets to compare are levels of a [[factor]]
+command image env ready user ends fresh reset => it belongs in [app]
+url rate closed duration measure warm-up warmup connections timeout => it belongs in [load]
+cpu memory start-cpu instances => it belongs in [limits]
+repeats seed accept-noise => it belongs in [run]
+cpu-policy headroom heap prove prices replicas budget soak min-memory max-memory => it belongs in [search]"#;
 
 /// From serde's "unknown field `x`, expected one of `a`, `b`": the nearest, or the whole list.
 fn did_you_mean(problem: &str) -> Option<String> {
@@ -311,13 +255,15 @@ fn did_you_mean(problem: &str) -> Option<String> {
     if !problem.starts_with("unknown") || known.is_empty() {
         return None;
     }
-    let mut places = PLACES.iter();
-    if let Some((_, place)) = places.find(|(keys, _)| has_word(keys, wrong)) {
-        return Some((*place).to_owned());
+    let rows = |table: &'static str| table.lines().filter_map(|line| line.split_once(" => "));
+    let name = wrong.replace('_', "-");
+    if let Some((_, place)) = rows(PLACES).find(|(keys, _)| has_word(keys, &name)) {
+        return Some(place.to_owned());
     }
-    let distance = |name: &str, key: &str| (damerau_levenshtein(name, wrong), key.to_owned());
-    let meant = OTHER_NAMES.iter().map(|(name, key)| distance(name, key));
-    let meant = meant.filter(|(_, key)| known.contains(&key.as_str()));
+    let distance = |name: &str, key| (damerau_levenshtein(name, wrong), key);
+    let meant = rows(OTHER_NAMES)
+        .flat_map(|(names, key)| names.split(' ').map(move |name| distance(name, key)));
+    let meant = meant.filter(|(_, key)| known.contains(key));
     if let Some((_, key)) = meant
         .min()
         .filter(|(far, _)| *far <= wrong.chars().count() / 4)

@@ -158,10 +158,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
         false => RunRefusal::new(
             what(),
             parser_message(&error),
-            match text.contains("${") {
-                true => "fill in its placeholders first: envsubst < FILE | loadline lint -",
-                false => "write it as YAML; `kubectl apply --dry-run=client -f FILE` or `docker compose config` shows the fault",
-            },
+            "write it as YAML, with placeholders filled in (envsubst < FILE); `kubectl apply --dry-run=client -f FILE` or `docker compose config` shows the fault",
         ),
     })?;
     if documents.iter().any(is_template) {

@@ -181,7 +181,12 @@ mod tests {
                 "`slow` is not a kind of outage",
                 "down or timeout",
             ),
-            ("p99<50ms", outage("at = '5s'"), "missing field `for`", ""),
+            (
+                "p99<50ms",
+                outage("at = '5s'"),
+                "the key `for` is missing",
+                "",
+            ),
         ];
         for (slo, text, problem, hint) in bad {
             let told = parse(slo, &text).expect_err(&text);

@@ -479,7 +479,7 @@ ready = {{ tcp = 5432 }}
             ),
             (
                 "type = 'latency'\nlatence = '2ms'",
-                "unknown field `latence`",
+                "there is no key `latence` here",
                 "did you mean `latency`",
             ),
         ];

@@ -46,6 +46,62 @@ pub fn split_refusal(refusal: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// What serde calls a type, or a value before it shows it, and what people do.
+const TYPES: [(&str, &str); 12] = [
+    ("a sequence", "a list"),
+    ("sequence", "a list"),
+    ("a map", "a table"),
+    ("map", "a table"),
+    ("struct", "a table"),
+    ("a boolean", "true or false"),
+    ("u", "a whole number"),
+    ("boolean ", ""),
+    ("string ", "the text "),
+    ("integer ", "the number "),
+    ("floating point ", "the number "),
+    ("f", "a number"),
+];
+
+/// A problem as serde says it, for people: of a key, or of a value of another type.
+pub fn in_plain_words(problem: &str) -> String {
+    let plain = |said: &str| {
+        let known = TYPES.iter().find(|(rust, _)| said.starts_with(rust));
+        known.map_or(said.to_owned(), |(rust, plain)| match *rust {
+            "struct" | "u" | "f" => (*plain).to_owned(),
+            _ => said.replacen(rust, plain, 1),
+        })
+    };
+    if let Some(key) = problem.strip_prefix("missing field ") {
+        return format!("the key {key} is missing");
+    }
+    if let Some(rest) = problem.strip_prefix("unknown field ") {
+        return format!(
+            "there is no key {} here",
+            rest.split(',').next().unwrap_or(rest)
+        );
+    }
+    let value = problem.strip_prefix("invalid type: ");
+    let value = value.or(problem.strip_prefix("invalid value: "));
+    match value.and_then(|value| value.rsplit_once(", expected ")) {
+        Some((given, expected)) => format!("expected {}, not {}", plain(expected), plain(given)),
+        None => problem.to_owned(),
+    }
+}
+
+/// What is wrong with a text in TOML, with its line and what to do.
+pub(crate) fn toml_refusal(text: &str, error: &toml::de::Error) -> String {
+    let begin = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..begin]
+        .split(|byte| *byte == b'\n')
+        .count();
+    let said = error.message();
+    let hint = match said.split_once(", expected one of ") {
+        Some((_, known)) => format!("known here: {}", known.replace('`', "")),
+        None => "`loadline profile` writes one".to_owned(),
+    };
+    format!("line {line}: {}; {hint}", in_plain_words(said))
+}
+
 impl LoadError {
     pub fn load_hint(&self) -> Option<&str> {
         match self {

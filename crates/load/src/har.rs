@@ -187,7 +187,11 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
     let is_cut = text.limit() == 0;
     let file: HarFile = read.map_err(|error| match is_cut {
         true => refuse("it is larger than 1 GiB; record less".to_owned()),
-        false => refuse(format!("it is not a complete HAR file: {error}")),
+        false => refuse(format!(
+            "it is not a complete HAR file, from line {} column {} on",
+            error.line(),
+            error.column()
+        )),
     })?;
     let HarEntries { kept: entries, all } = file.log.entries;
     if all > MOST_REQUESTS {
@@ -504,7 +508,10 @@ mod tests {
     #[test]
     fn what_is_no_recording_is_refused_with_its_place() {
         for (text, why) in [
-            ("{\"log\": {\"entries\": [", "not a complete HAR file: EOF"),
+            (
+                "{\"log\": {\"entries\": [",
+                "not a complete HAR file, from line 1 column 21",
+            ),
             ("{\"log\": {\"entries\": []}}", "no request over HTTP"),
             ("{\"log\": 5}", "not a complete HAR file"),
         ] {

@@ -26,7 +26,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::LoadError;
+use crate::error::{LoadError, toml_refusal};
 use crate::plan::ThinkTime;
 use crate::schedule::RateSegment;
 use crate::spec::text::as_text;
@@ -140,7 +140,7 @@ impl LoadProfile {
     /// Reads the TOML form. Errors: [`LoadError::Plan`] with the place and the problem.
     pub fn parse_load_profile(text: &str) -> Result<Self, LoadError> {
         let parsed = toml::from_str::<Self>(text);
-        let profile = parsed.map_err(|e| LoadError::plan("profile", e.to_string()))?;
+        let profile = parsed.map_err(|e| LoadError::plan("profile", toml_refusal(text, &e)))?;
         profile.check_profile()?;
         Ok(profile)
     }

@@ -29,14 +29,12 @@ pub fn run(arguments: &MergeArguments, out: &mut AnswerPrinter) -> Result<Comman
 
 fn read(path: &Path) -> Result<PartFile, Error> {
     let name = files::display_name(path);
-    let text = files::read(path)
-        .map_err(|e| {
-            let problem = format!("cannot read {name}: {e}");
-            Error::new(FailureKind::of_unreadable(&e), problem)
-        })
-        .map_err(|e| {
-            e.with_hint("give the files written by `loadline load --part I/N --out FILE`")
-        })?;
+    let text = files::read(path).map_err(|e| {
+        let problem = format!("cannot read {name}: {e}");
+        let hint = "give the files written by `loadline load --part I/N --out FILE`";
+        let unread = || Error::new(FailureKind::of_unreadable(&e), problem).with_hint(hint);
+        files::other_kind(path, "a part").unwrap_or_else(unread)
+    })?;
     PartFile::parse_part_file(&text)
         .map_err(|e| Error::usage(format!("{name}: {e}")).with_hint_if(e.load_hint()))
 }

@@ -72,16 +72,19 @@ fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
 }
 
 pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    let refused = |why: String| {
-        Error::usage(format!("--jvm: {why}"))
-            .with_hint("write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'")
-    };
+    let refuse = |why: String| Error::usage(format!("--jvm: {why}"));
+    let hint = "write options as in JAVA_TOOL_OPTIONS: '-XX:+UseG1GC -Xms64m'";
     let words = words::split_environment(&arguments.jvm);
-    let words = words.map_err(|error| refused(error.to_string()))?;
-    if let Some(word) = words.iter().find(|word| !word.starts_with('-')) {
-        return Err(refused(format!(
+    let words = words.map_err(|error| refuse(error.to_string()).with_hint(hint))?;
+    if let Some(at) = words.iter().position(|word| !word.starts_with('-')) {
+        let word = &words[at];
+        let before = words[..at].last().filter(|before| before.starts_with("--"));
+        let refusal = refuse(format!(
             "`{word}` is not an option: it does not start with -"
-        )));
+        ));
+        return Err(
+            refusal.with_hint(before.map_or(hint.to_owned(), |b| format!("write {b}={word}")))
+        );
     }
     if arguments.memory < SMALLEST {
         let bytes = arguments.memory.as_bytes();

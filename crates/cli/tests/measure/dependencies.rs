@@ -393,7 +393,7 @@ fn refused() -> Outcome {
         ),
         (
             with("ready = { tcp = 9000 }\nimagine = 1"),
-            "unknown field `imagine`",
+            "there is no key `imagine` here",
         ),
         (
             with("ready = { http = \"/health\" }"),

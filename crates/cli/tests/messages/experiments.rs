@@ -73,7 +73,7 @@ pub const EXPERIMENTS: &[Row] = &[
         "run empty.toml",
         USAGE,
         &[
-            "empty.toml:1:1: missing field `slo`",
+            "empty.toml:1:1: the key `slo` is missing",
             "hint: an experiment needs an SLO: slo = \"p99<50ms",
             "loadline init",
         ],
@@ -81,18 +81,18 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "plan empty.toml",
         USAGE,
-        &["empty.toml:1:1: missing field `slo`", "hint: "],
+        &["empty.toml:1:1: the key `slo` is missing", "hint: "],
     ),
     (
         "drill empty.toml",
         USAGE,
-        &["empty.toml:1:1: missing field `slo`", "hint: "],
+        &["empty.toml:1:1: the key `slo` is missing", "hint: "],
     ),
     (
         "run words.toml",
         USAGE,
         &[
-            "words.toml:1:15: invalid type",
+            "words.toml:1:15: expected a list, not the text",
             "hint: write a list, word by word: [\"java\", \"-jar\", \"x\"]",
         ],
     ),
@@ -105,7 +105,7 @@ pub const EXPERIMENTS: &[Row] = &[
         "run typo.toml",
         USAGE,
         &[
-            "typo.toml:1:1: unknown field `sloo`",
+            "typo.toml:1:1: there is no key `sloo` here",
             "hint: did you mean `slo`?",
         ],
     ),
@@ -279,7 +279,7 @@ pub const EXPERIMENTS: &[Row] = &[
         "verify typo.toml",
         USAGE,
         &[
-            "typo.toml:1:1: unknown field `sloo`",
+            "typo.toml:1:1: there is no key `sloo` here",
             "hint: did you mean `slo`?",
         ],
     ),
@@ -291,7 +291,10 @@ pub const EXPERIMENTS: &[Row] = &[
     (
         "run -",
         USAGE,
-        &["missing field `slo`", "hint: an experiment needs an SLO"],
+        &[
+            "the key `slo` is missing",
+            "hint: an experiment needs an SLO",
+        ],
     ),
     (
         "cache build",

@@ -35,7 +35,7 @@ const MISTAKES: &[Mistake] = &[
         "\"p99<250ms\"",
         "[\"p99<250ms\"]",
         &[
-            "1:7: invalid type: sequence",
+            "1:7: expected a string, not a list",
             "hint: write one text, its parts with commas",
         ],
     ),
@@ -94,7 +94,7 @@ const MISTAKES: &[Mistake] = &[
         "[\"java\", \"-jar\", \"none.jar\"]",
         "\"java -jar x\"",
         &[
-            "3:11: invalid type",
+            "3:11: expected a list, not the text",
             "hint: write a list, word by word: [\"java\", \"-jar\", \"x\"]",
         ],
     ),
@@ -107,7 +107,7 @@ const MISTAKES: &[Mistake] = &[
         "[load]",
         "jvm = \"-Xmx64m\"\n[load]",
         &[
-            "unknown field `jvm`",
+            "there is no key `jvm` here",
             "hint: write JVM options into the command",
         ],
     ),
@@ -115,7 +115,7 @@ const MISTAKES: &[Mistake] = &[
         "[load]",
         "env = [\"A=b\"]\n[load]",
         &[
-            "invalid type: sequence",
+            "expected a table, not a list",
             "hint: write a table: { NAME = \"value\" }",
         ],
     ),
@@ -130,7 +130,7 @@ const MISTAKES: &[Mistake] = &[
     (
         "[load]",
         "ready = { path = \"/health\" }\n[load]",
-        &["unknown field `path`", "hint: known here: http, tcp"],
+        &["there is no key `path` here", "hint: known here: http, tcp"],
     ),
     (
         "[load]",
@@ -145,7 +145,10 @@ const MISTAKES: &[Mistake] = &[
     (
         "[load]",
         "start-deadline = 5\n[load]",
-        &["invalid type: integer", "hint: write it as text, in quotes"],
+        &[
+            "expected a string, not the number `5`",
+            "hint: write it as text, in quotes",
+        ],
     ),
     (
         END,
@@ -163,7 +166,7 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\nrequest = \"x\"\n",
-        &["expected a sequence", "hint: write a list"],
+        &["expected a list", "hint: write a list"],
     ),
     (
         END,
@@ -182,7 +185,7 @@ const MISTAKES: &[Mistake] = &[
         END,
         "rate = \"100/s\"\n[limits]\nmemory = 512\n",
         &[
-            "invalid type: integer `512`",
+            "expected a string, not the number `512`",
             "hint: write it as text, in quotes and with its unit",
         ],
     ),
@@ -197,12 +200,18 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[limits]\ncpu = 0.5\n",
-        &["invalid type: floating point", "hint: write it as text"],
+        &[
+            "expected a string, not the number `0.5`",
+            "hint: write it as text",
+        ],
     ),
     (
         END,
         "rate = \"100/s\"\n[limit]\ncpu = \"1\"\n",
-        &["unknown field `limit`", "hint: did you mean `limits`?"],
+        &[
+            "there is no key `limit` here",
+            "hint: did you mean `limits`?",
+        ],
     ),
     (
         END,
@@ -212,12 +221,15 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[run]\naccept-noise = \"yes\"\n",
-        &["expected a boolean", "hint: write true or false"],
+        &[
+            "expected true or false, not the text",
+            "hint: write true or false",
+        ],
     ),
     (
         END,
         "rate = \"100/s\"\n[[factor]]\nname = \"cpu\"\n",
-        &["missing field `levels`", "hint: "],
+        &["the key `levels` is missing", "hint: "],
     ),
     (
         END,
@@ -276,7 +288,7 @@ const MISTAKES: &[Mistake] = &[
     (
         END,
         "rate = \"100/s\"\n[[dependency]]\nname = \"db\"\nports = [1]\n",
-        &["unknown field `ports`", "hint: did you mean `port`?"],
+        &["there is no key `ports` here", "hint: did you mean `port`?"],
     ),
     (
         "slo =",

@@ -220,7 +220,10 @@ pub const GUESSES: &[Row] = &[
     (
         "plan misplaced.toml",
         USAGE,
-        &["unknown field `headroom`", "hint: it belongs in [search]"],
+        &[
+            "there is no key `headroom` here",
+            "hint: it belongs in [search]",
+        ],
     ),
     (
         "plan jvm.toml",
@@ -231,7 +234,7 @@ pub const GUESSES: &[Row] = &[
         "plan ready.toml",
         USAGE,
         &[
-            "expected a table of ready",
+            "expected a table, not",
             "hint: write ready = { http = \"/health\" }",
         ],
     ),
@@ -245,6 +248,87 @@ pub const GUESSES: &[Row] = &[
         "plan words-in-one.toml",
         USAGE,
         &["`-Xmx1g -Xms1g` is several options"],
+    ),
+    (
+        "plan bracket.toml",
+        USAGE,
+        &[
+            "bracket.toml:2:1: expected a list, not a table",
+            "double brackets, once for each: [[dependency]]",
+        ],
+    ),
+    (
+        "plan late.toml",
+        USAGE,
+        &["there is no key `warm_up` here", "it belongs in [load]"],
+    ),
+    (
+        "run open.toml",
+        USAGE,
+        &["unclosed array", "close it: a list ends with ]"],
+    ),
+    (
+        "plan one-word.toml",
+        USAGE,
+        &[
+            "cannot find the program `java -jar app.jar`",
+            "each word as its own",
+        ],
+    ),
+    (
+        "load --profile interval.toml http://localhost:1/",
+        USAGE,
+        &[
+            "line 2: expected a number, not the text \"60\"",
+            "`loadline profile` writes one",
+        ],
+    ),
+    (
+        "load --profile rats.toml http://localhost:1/",
+        USAGE,
+        &[
+            "line 1: there is no key `rats` here",
+            "known here: schema, origin, interval-seconds",
+        ],
+    ),
+    (
+        "profile unplaced.har",
+        USAGE,
+        &[
+            "it is not a complete HAR file, from line 1 column 35 on",
+            "save the recording again",
+        ],
+    ),
+    (
+        "merge result.json.gz",
+        USAGE,
+        &[
+            "result.json.gz is a packed file, not a part",
+            "loadline show result.json.gz",
+        ],
+    ),
+    (
+        "predict --memory 1Gi --jdk 17 --jvm '--add-opens java.base/java.lang=ALL-UNNAMED'",
+        USAGE,
+        &[
+            "it does not start with -",
+            "write --add-opens=java.base/java.lang=ALL-UNNAMED",
+        ],
+    ),
+    (
+        "predict --memory 1Gi --jdk 17 --jvm -Xgcpolicy:gencon",
+        USAGE,
+        &["-Xgcpolicy:gencon: HotSpot 17 does not know this flag"],
+    ),
+    (
+        "predict --memory 1Gi --jdk 17 --jvm -XX:MaxHeapFreeRatio=30",
+        USAGE,
+        &["MinHeapFreeRatio (40) is above MaxHeapFreeRatio (30)"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm -XX:-UseG1GC",
+        USAGE,
+        &["-XX:-UseG1GC: expected another collector to be on"],
     ),
     (
         "run --heap 64m --slo p99<1s",

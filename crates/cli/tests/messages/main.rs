@@ -30,7 +30,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 60] = [
+const FILES: [(&str, &str); 66] = [
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),
@@ -139,6 +139,21 @@ const FILES: [(&str, &str); 60] = [
     (
         "variable.toml",
         "slo = 'p99<1s'\n[app]\ncommand = ['sh']\nenv = { 'A B' = 'x' }\n[load]\nurl = 'http://localhost:1/'\nrate = '5/s'\n",
+    ),
+    (
+        "bracket.toml",
+        "slo = 'p99<1s'\n[dependency]\nname = 'db'\n",
+    ),
+    ("late.toml", "slo = 'p99<1s'\nwarm_up = '5s'\n"),
+    (
+        "one-word.toml",
+        "slo = 'p99<1s'\n[app]\ncommand = ['java -jar app.jar']\n[load]\nurl = 'http://localhost:1/'\nrate = '5/s'\n",
+    ),
+    ("rats.toml", "rats = [1]\n"),
+    ("interval.toml", "rates = [1]\ninterval-seconds = '60'\n"),
+    (
+        "unplaced.har",
+        "{\"log\": {\"entries\": [{\"request\": 5}]}}\n",
     ),
     ("negative.toml", "slo = 'p99<1s'\n[run]\nrepeats = -1\n"),
     (

@@ -159,12 +159,12 @@ pub const STRANGERS: &[Row] = &[
     (
         "plan vary.toml",
         USAGE,
-        &["unknown field `vary`", "did you mean `factor`?"],
+        &["there is no key `vary` here", "did you mean `factor`?"],
     ),
     (
         "plan aplication.toml",
         USAGE,
-        &["unknown field `aplication`", "did you mean `app`?"],
+        &["there is no key `aplication` here", "did you mean `app`?"],
     ),
     (
         "plan --compose deploy.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",

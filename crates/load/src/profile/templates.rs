@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{MixRequest, Pattern};
-use crate::error::LoadError;
+use crate::error::{LoadError, toml_refusal};
 
 #[derive(Debug, Clone, Default)]
 pub struct RequestTemplates(Vec<RequestTemplate>);
@@ -41,7 +41,8 @@ impl RequestTemplates {
     /// including an unreadable body file, so that it is found before the load starts.
     pub fn parse_templates(text: &str, folder: &Path, beside: &Path) -> Result<Self, LoadError> {
         let refuse = |why: String| LoadError::plan("templates", why);
-        let file: TemplatesFile = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let file = toml::from_str::<TemplatesFile>(text);
+        let file = file.map_err(|e| refuse(toml_refusal(text, &e)))?;
         let mut templates = file.request;
         for template in &mut templates {
             template.body_file = template.body_file.take().map(|file| folder.join(file));
