@@ -243,12 +243,14 @@ fn refuse_unknown(table: &Table, at: &ServiceLocation<'_>) -> Result<(), RunRefu
         let value = table.get(key).unwrap_or(&Value::Null);
         value.is_null() || value.is_array() || may_be_table && value.is_object()
     };
-    if let Some((key, _, form)) = FORMS
+    let wrong = FORMS
         .iter()
-        .find(|(key, is_table, _)| !is_of_form(key, *is_table))
-    {
-        let why = format!("its `{key}` is only a text or a number");
-        return Err(at.refuse_service(why, format!("write a list: {form}")));
+        .filter(|(key, is_table, _)| !is_of_form(key, *is_table));
+    let wrong = wrong.map(|(key, _, form)| (format!("`{key}`"), *form));
+    let (keys, forms): (Vec<String>, Vec<&str>) = wrong.unzip();
+    if !keys.is_empty() {
+        let why = format!("its {} is only a text or a number", keys.join(", "));
+        return Err(at.refuse_service(why, format!("write a list: {}", forms.join(", "))));
     }
     let deploy = table.get("deploy");
     let replicas = deploy.and_then(|deploy| deploy.get("replicas"));

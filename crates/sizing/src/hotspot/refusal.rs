@@ -172,7 +172,7 @@ const EXTRA_WITH_VALUE: &str = "\
     bootclasspath check:jni log: loggc: maxf maxjitcodesize minf mn ms mx run share: \
     showSettings: ss verify:";
 
-/// Options without a flag that JDKs no longer start with, and the first of them.
+/// Options without a flag, and the first JDK that no longer starts with each.
 const GONE: [(&str, u32); 7] = [
     ("-d32", 10),
     ("-d64", 10),
@@ -219,15 +219,16 @@ fn respell(option: &str) -> Option<String> {
         return (spelt != option).then_some(spelt);
     }
     let bare = option.trim_start_matches(DASHES);
-    if bare.starts_with("XX:") {
-        let spelt = format!("-{bare}");
+    // `Xmx` is as long.
+    let (begin, rest) = bare.split_at_checked("XX:".len())?;
+    if begin.eq_ignore_ascii_case("XX:") {
+        let spelt = format!("-XX:{rest}");
         return respell(&spelt).or(Some(spelt));
     }
-    let (name, size) = bare.split_at_checked("Xmx".len())?;
     let mut known = ["Xmx", "Xms", "Xmn", "Xss"].into_iter();
-    let meant = known.find(|known| known.eq_ignore_ascii_case(name))?;
-    let is_size = size.starts_with(|c: char| c.is_ascii_digit());
-    let spelt = format!("-{meant}{size}");
+    let meant = known.find(|known| known.eq_ignore_ascii_case(begin))?;
+    let is_size = rest.starts_with(|c: char| c.is_ascii_digit());
+    let spelt = format!("-{meant}{rest}");
     (is_size && spelt != option).then_some(spelt)
 }
 
@@ -432,6 +433,7 @@ mod tests {
             ("--Xmx512m", Some("-Xmx512m")),
             ("\u{2013}Xmx512m", Some("-Xmx512m")),
             ("\u{2014}XX:+useg1gc", Some("-XX:+useg1gc")),
+            ("-xx:+UseG1GC", Some("-XX:+UseG1GC")),
             ("\u{2013}X", None),
             ("-Xmx512m", None),
             ("-XX:+UseG1GC", None),
