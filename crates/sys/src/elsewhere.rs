@@ -48,6 +48,10 @@ macro_rules! flags {
             pub const fn intersects(self, other: Self) -> bool {
                 self.0 & other.0 != 0
             }
+
+            pub const fn union(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
         }
 
         impl std::ops::BitOr for $name {
