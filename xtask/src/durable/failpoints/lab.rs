@@ -324,7 +324,7 @@ fn counted(calls: Calls) -> &'static [&'static str] {
     }
 }
 
-/// What is wrong with the end of a command; `is_mute` where the fault was in saying something.
+/// Faults of a command's end; `is_mute` if the broken call wrote its messages.
 fn told(ended: &Ended, fault: &Fault, is_mute: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     if ended.code == ALIVE {
