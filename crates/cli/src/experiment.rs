@@ -329,7 +329,7 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
     let Some(program) = command.first() else {
         return Ok(());
     };
-    if program.ends_with(".jar") {
+    if program.ends_with(".jar") && !program.contains(' ') {
         let refusal = format!("{program} is a jar, which cannot be executed");
         return Err(Error::usage(refusal).with_hint(format!("-- java -jar {program}")));
     }

@@ -488,6 +488,14 @@ pub const NEWCOMERS: &[Row] = &[
         &["app.jar is a jar", "hint: -- java -jar app.jar"],
     ),
     (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ -- 'java -jar app.jar'",
+        USAGE,
+        &[
+            "cannot find the program `java -jar app.jar`",
+            "hint: give each word as its own: -- java -jar app.jar",
+        ],
+    ),
+    (
         "run --memory 1Gi --slo p99<1s --rate 5/s --url http://localhost:1/ -- target/app.jar",
         USAGE,
         &["-- java -jar target/app.jar"],
