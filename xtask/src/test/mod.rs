@@ -45,19 +45,16 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool, Error> {
         let mut done = Vec::new();
         let mut beside = Vec::new();
         for steps in wanted.chunk_by(|one, next| one.lane == next.lane) {
-            if steps[0].lane == Lane::Alone {
-                for lane in beside.drain(..) {
-                    done.extend(joined(lane)?);
-                }
+            let lane = steps[0].lane;
+            for (_, before) in beside.extract_if(.., |(before, _)| lane.waits_for(*before)) {
+                done.extend(joined(before)?);
             }
-            match steps[0].lane {
-                Lane::Guests | Lane::Trials | Lane::Engines => {
-                    beside.push(scope.spawn(|| run_steps(steps, root, &logs)));
-                }
+            match lane {
                 Lane::Main | Lane::Alone => done.extend(run_steps(steps, root, &logs)?),
+                _ => beside.push((lane, scope.spawn(|| run_steps(steps, root, &logs)))),
             }
         }
-        for lane in beside {
+        for (_, lane) in beside {
             done.extend(joined(lane)?);
         }
         Ok::<Vec<CountedStep<'_>>, Error>(done)

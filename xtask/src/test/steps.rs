@@ -1,5 +1,5 @@
-//! The steps of a test run, in order, and their lanes: four in parallel, and at the end the timing
-//! tests, which have the machine to themselves.
+//! The steps of a test run, in order, and their lanes: two while programs build, then four in parallel,
+//! and at the end the timing tests, which have the machine to themselves.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::fuzz;
 use crate::process::{OWN_LOCK, can_have_own_lock};
 use crate::release::step;
+use crate::workloads;
 
 /// A step that takes longer than this hangs; it is ended and counts as failed. Seconds.
 const LONGEST: &str = "3600";
@@ -38,6 +39,8 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     Main,
+    /// Next to the build of the tests: it mostly waits for downloads.
+    Workloads,
     /// Next to the main lane: separate machines, which have one slow CPU each, and then steps that
     /// neither disturb trials nor are disturbed.
     Guests,
@@ -46,6 +49,13 @@ pub enum Lane {
     /// Next to these lanes: trials of images, also one at a time, under another machine lock.
     Engines,
     Alone,
+}
+
+impl Lane {
+    /// Whether it begins only when another one has ended.
+    pub fn waits_for(self, before: Self) -> bool {
+        self == Self::Alone || self != Self::Main && before == Self::Workloads
+    }
 }
 
 enum Run {
@@ -70,7 +80,12 @@ pub const STEPS: &[Step] = &[
     step("format", "sources are formatted")
         .runs(Run::Check("fmt --all --check -- --color never -l")),
     step("invariants", "the rules of ARCHITECTURE.md hold").runs(Run::Check("xtask check")),
-    step("workloads", "the Java workloads build").runs(Run::Check("xtask workloads")),
+    step("workloads", "the Java workloads build")
+        .at(Lane::Workloads, 10)
+        // Not by cargo, which would wait for the build to end.
+        .runs(Run::Own(|root| {
+            workloads::build(root).map(|()| Counts::one_passed())
+        })),
     step("build", "programs and tests build")
         .runs(Run::Check("test --workspace --locked --no-run")),
     step(
