@@ -83,8 +83,8 @@ impl Expectation {
         let differ = STARTS_DIFFER * added.as_bytes() as f64 / aged.malloc.as_bytes().max(1) as f64;
         let differ = differ.clamp(MALLOC_DIFFERS, MALLOC_GROWTH);
         let half = anon.len().saturating_sub(1) / 2;
-        let most = anon[half..].iter().max().copied().unwrap_or_default();
-        let risen = most.saturating_sub(anon[half]);
+        // A peak that has passed is no trend; [`passing_growth`] has it.
+        let risen = last.saturating_sub(anon[half]);
         let (late, reason) = match stands_still(&anon) {
             true => (
                 Bytes::default(),
