@@ -251,17 +251,15 @@ fn advise_period(case: &AdviceCase<'_>) -> Option<TrialAdvice> {
     if short < SHORTEST_QUOTA {
         return None;
     }
+    let (stop_short, stop_now) = (stop(SHORT_PERIOD).as_millis(), stop(now.period).as_millis());
+    let (now_ms, short_ms) = (now.period.as_millis(), SHORT_PERIOD.as_millis());
     Some(TrialAdvice {
         kind: AdviceKind::Period,
         text: format!(
-            "shorten the CFS period from {} ms to {} ms with the same share",
-            now.period.as_millis(),
-            SHORT_PERIOD.as_millis()
+            "shorten the CFS period from {now_ms} ms to {short_ms} ms with the same share"
         ),
         expected: format!(
-            "threads stand {} ms at a time instead of {} ms; collections that need more than a period's quota take as long as before",
-            stop(SHORT_PERIOD).as_millis(),
-            stop(now.period).as_millis()
+            "threads stand {stop_short} ms at a time instead of {stop_now} ms; collections that need more than a period's quota take as long as before"
         ),
         removes: Some(share),
         configuration: Some(case.changed_configuration("short-period", |c| {

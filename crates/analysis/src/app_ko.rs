@@ -141,9 +141,8 @@ fn of_instance(ko: ApplicationFailure, evidence: &Evidence) -> ApplicationFailur
         return ko;
     };
     let (instance, all) = (failed.instance, evidence.instances.len());
-    let reason = ko
-        .reason
-        .prefixed(&format!("instance {instance} of {all}: "));
+    let place = format!("instance {instance} of {all}: ");
+    let reason = ko.reason.prefixed(&place);
     ApplicationFailure { reason, ..ko }
 }
 
@@ -431,12 +430,9 @@ fn telling_line(lines: &[String]) -> Option<String> {
 fn build_failure(lines: &[String]) -> Option<&String> {
     let after = |title: &str| lines.iter().position(|l| l.trim().ends_with(title));
     let maven = after("COMPILATION ERROR :").and_then(|at| lines.get(at + 1));
-    let compiler = || lines.iter().find(|line| line.contains(": error: "));
-    let goal = || {
-        lines
-            .iter()
-            .find(|line| line.contains("Failed to execute goal "))
-    };
+    let naming = |text: &str| lines.iter().find(|line| line.contains(text));
+    let compiler = || naming(": error: ");
+    let goal = || naming("Failed to execute goal ");
     let gradle = || {
         let reasons = &lines[after("* What went wrong:")? + 1..];
         reasons

@@ -253,9 +253,8 @@ impl DeploymentGrounds<'_> {
     fn pareto_front(&self) -> Vec<FrontPoint> {
         let passed = self.asked.iter();
         let passed = passed.filter(|a| a.record.verdict == TrialVerdict::Pass);
-        let keys: BTreeSet<(usize, u32)> = passed
-            .map(|a| (a.question.cell, a.question.replicas))
-            .collect();
+        let keys = passed.map(|a| (a.question.cell, a.question.replicas));
+        let keys: BTreeSet<(usize, u32)> = keys.collect();
         // A rate that further trials or a proof later refuted had passed by luck.
         let lattice = self.search.lattice();
         let rate = |replicas| lattice.parameters().rate_of_each(replicas);
@@ -299,10 +298,9 @@ impl DeploymentGrounds<'_> {
         let mut open = lattice.open_cells();
         open.sort_by(|a, b| a.1.total_cmp(&b.1));
         if let Some((cell, least)) = open.first() {
+            let (cells, size) = (open.len(), lattice.cells()[*cell].size);
             lines.push(format!(
-                "the budget ended with {} cells open; the cheapest of them, {}, may cost as little as ${least:.4} an hour",
-                open.len(),
-                lattice.cells()[*cell].size,
+                "the budget ended with {cells} cells open; the cheapest of them, {size}, may cost as little as ${least:.4} an hour"
             ));
         }
         lines

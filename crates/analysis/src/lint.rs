@@ -6,7 +6,6 @@
 mod amounts;
 mod build;
 mod container;
-mod finding;
 mod options;
 mod pod;
 #[cfg(test)]
@@ -21,7 +20,6 @@ pub use build::{BuildJvm, check_build};
 pub use container::{
     ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer, PodNeeds,
 };
-pub use finding::{LintFinding, Severity};
 pub use options::check_refused_options;
 pub use pod::qos_class;
 
@@ -36,6 +34,28 @@ pub const OUTSIDE_HEAP: &str = "loadline/outside-heap";
 
 /// The annotation of a workload with the JVM options in the command of its image.
 pub const IMAGE_OPTIONS: &str = "loadline/image-options";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Error,
+    Warning,
+    Note,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LintFinding {
+    pub severity: Severity,
+    pub problem: String,
+    pub hint: String,
+}
+
+fn finding(severity: Severity, problem: String, hint: &str) -> LintFinding {
+    LintFinding {
+        severity,
+        problem,
+        hint: hint.to_owned(),
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeasuredNeeds {

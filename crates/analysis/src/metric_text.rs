@@ -67,10 +67,8 @@ impl MetricSelector {
 
     fn common_words(&self, other: &str) -> usize {
         let words: BTreeSet<&str> = self.name.split(['_', ':']).collect();
-        other
-            .split(['_', ':'])
-            .filter(|word| words.contains(word))
-            .count()
+        let others = other.split(['_', ':']);
+        others.filter(|word| words.contains(word)).count()
     }
 }
 
@@ -79,9 +77,8 @@ impl FromStr for MetricSelector {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let inner = text
-            .strip_prefix("max(")
-            .and_then(|rest| rest.strip_suffix(')'));
+        let inner = text.strip_prefix("max(");
+        let inner = inner.and_then(|rest| rest.strip_suffix(')'));
         let series = inner.unwrap_or(text).trim();
         let refused =
             || format!("`{text}` selects no series; write name, name{{label=\"v\"}} or max(name)");

@@ -280,7 +280,7 @@ impl Slo {
     /// Whether it bounds how fast a backlog is worked off.
     pub fn is_drained(&self) -> bool {
         let mut metrics = self.metric_objectives();
-        metrics.any(|(_, metric)| metric.is_drain())
+        metrics.any(|(_, metric)| metric.word == metric::MetricWord::Drains)
     }
 
     pub fn run_objectives(&self) -> impl Iterator<Item = RunObjective> {

@@ -271,9 +271,8 @@ pub fn time_to_performance(record: &TrialRecord) -> Option<Duration> {
     let peak = evidence.span_of(TrialPhase::Peak);
     let until = peak.map_or(evidence.judged_until(), |peak| peak.start);
     let seconds = evidence.seconds.iter().filter(|s| s.at_ns <= until);
-    let seconds: Vec<(u64, f64)> = seconds
-        .filter_map(|second| Some((second.at_ns, second.p50?.as_secs_f64())))
-        .collect();
+    let seconds = seconds.filter_map(|second| Some((second.at_ns, second.p50?.as_secs_f64())));
+    let seconds: Vec<(u64, f64)> = seconds.collect();
     let values: Vec<f64> = seconds.iter().map(|(_, p50)| *p50).collect();
     let steady = steady::judge_steadiness(&values, &steady::SteadinessRule::default());
     let steady = steady.filter(|s| s.is_steady)?;

@@ -105,6 +105,12 @@ pub fn short_rate(per_second: f64) -> String {
     format!("{}/s", three_digits(per_second))
 }
 
+/// The items as text, with `between` between two.
+pub fn join_words<T: ToString>(items: impl IntoIterator<Item = T>, between: &str) -> String {
+    let texts: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    texts.join(between)
+}
+
 pub fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();

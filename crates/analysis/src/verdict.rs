@@ -254,7 +254,7 @@ fn decide_verdict(
 }
 
 fn cannot_count(case: TrialCase<'_>, loads: &JudgedLoads) -> CannotCount {
-    let mut loads = loads.both_loads();
+    let mut loads = loads.base.iter().chain(&loads.peak);
     loads
         .find_map(|load| generator_limit(case, load))
         .or_else(|| drive_limit(case))

@@ -69,12 +69,9 @@ pub fn send_result(
     let row = store.result_by_prefix(&result)?;
     let outside = outside.for_result(&result);
     store.set_away(&result, Some(&place))?;
-    talk!(
-        "sending it to the namespace {namespace} ({context}) as the Job {}",
-        outside.job_name(),
-        namespace = place.namespace,
-        context = place.context
-    );
+    let AwayLocation { context, namespace } = &place;
+    let job = outside.job_name();
+    talk!("sending it to the namespace {namespace} ({context}) as the Job {job}");
     let sent = outside.send_result(&row, &with, &mut |why| talk!("waits: {why}"));
     let error = match sent {
         Ok(SendOutcome::Works) => return sent_there(&outside, &result),
@@ -113,14 +110,9 @@ fn sent_there(outside: &ClusterResult, result: &str) -> Result<CommandOutcome, E
     let kubectl = format!("kubectl --context {context} -n {namespace}");
     talk!("loadline now runs in the cluster; you can close this terminal");
     talk!("follow it: {kubectl} logs -f job/{job}");
-    talk!(
-        "fetch finished trials: {}",
-        next(&format!("resume {id} --fetch"))
-    );
-    talk!(
-        "fetch the rest, or take over: {}",
-        next(&format!("resume {id}"))
-    );
+    let (fetch, rest) = (format!("resume {id} --fetch"), format!("resume {id}"));
+    talk!("fetch finished trials: {}", next(&fetch));
+    talk!("fetch the rest, or take over: {}", next(&rest));
     talk!("stop it and discard its trials: {kubectl} delete job {job}");
     Ok(CommandOutcome::Done)
 }
@@ -156,10 +148,8 @@ pub fn take_over(
     let allowed = AllowedNames::of_experiment(&row.experiment)?;
     let pieces = outside.kept_pieces()?;
     let (new, ended) = store_pieces(&incoming, &allowed, &pieces)?;
-    talk!(
-        "{} came from the cluster",
-        format::count_of(new, "finished trial")
-    );
+    let came = format::count_of(new, "finished trial");
+    talk!("{came} came from the cluster");
     if stands == ControllerState::Works && only_fetch && ended.is_none() {
         talk!("it continues there");
         return Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done)));
@@ -349,12 +339,12 @@ pub fn run_controller(
     arguments: ResumeArguments,
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
-    let wanted = arguments.named_cluster().ok_or_else(|| {
+    let wanted = arguments.cluster.wanted_cluster().ok_or_else(|| {
         Error::internal("a controller is told its cluster")
             .with_hint("this is a defect of loadline: please report it")
     })?;
     let (keeping, pieces) = ControllerRecords::open_records(&wanted, inside)?;
-    let directory = state_directory(arguments.state());
+    let directory = state_directory(arguments.state.as_deref());
     let open = || Store::open_alone(&directory).map_err(|e: StoreError| store_refused(&e));
     let mut store = open()?;
     let row = begun_row(&pieces, inside, &wanted)?;
@@ -365,10 +355,8 @@ pub fn run_controller(
         return Ok(CommandOutcome::Done);
     }
     if before > 0 {
-        talk!(
-            "continuing: {} were kept",
-            format::count_of(before, "finished trial")
-        );
+        let kept = format::count_of(before, "finished trial");
+        talk!("continuing: {kept} were kept");
     }
     store.copy_to(Box::new(ControllerCopies {
         keeping: keeping.clone(),
@@ -382,20 +370,17 @@ pub fn run_controller(
         return end;
     }
     let row = open()?.result_by_prefix(&inside.result)?;
+    let ended = end.as_ref();
+    let error = ended.err();
     let kept = keeping.keep_end(ControllerEnd {
         status: match row.status {
             ResultStatus::Done => ResultStatus::Done,
             _ => ResultStatus::Failed,
         },
         outcome: row.outcome,
-        code: end
-            .as_ref()
-            .map_or_else(Error::code, |outcome| outcome.code()),
-        error: end.as_ref().err().map(|error| error.message().to_owned()),
-        hints: end
-            .as_ref()
-            .err()
-            .map_or_else(Vec::new, |error| error.hints().to_vec()),
+        code: ended.map_or_else(Error::code, |outcome| outcome.code()),
+        error: error.map(|error| error.message().to_owned()),
+        hints: error.map_or_else(Vec::new, |error| error.hints().to_vec()),
     });
     if let Err(error) = end {
         // Its log is what people look at.

@@ -7,9 +7,7 @@ use crate::error::Error;
 
 pub fn called_words() -> Vec<String> {
     let words = std::env::args_os();
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
+    words.map(|w| w.to_string_lossy().into_owned()).collect()
 }
 
 /// The words to parse: `plan size ...` is `plan --of=size ...`.
@@ -33,11 +31,8 @@ pub fn working_directory() -> Result<PathBuf, Error> {
         let problem = format!("cannot read the working directory: {e}");
         Error::environment(problem)
     })?;
-    must_be_text(
-        &here,
-        "the working directory",
-        "run loadline in another directory",
-    )?;
+    let hint = "run loadline in another directory";
+    must_be_text(&here, "the working directory", hint)?;
     Ok(here)
 }
 

@@ -5,11 +5,9 @@
 mod cluster;
 mod environment;
 mod flags;
-mod metrics;
-mod run;
-mod text;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::Configuration;
@@ -25,13 +23,14 @@ use loadline_load::{LoadSpec, LoadTarget};
 
 use crate::error::Error;
 use crate::load_flags::{report_bodiless, set_if_given};
-use crate::{called, grpc, images};
+use crate::{called, files, grpc, images};
 
 pub use cluster::{ClusterFlags, InClusterFlags};
 pub use flags::{
     APPLICATION, ExperimentFlags, MatrixFlags, SEARCH, SearchFlags, USUAL_FILE, split_ready,
 };
-use text::read_experiment;
+
+const FORMAT: &str = "examples are in experiments/; the format is in docs/reference/experiment.schema.json (loadline schema experiment)";
 
 #[derive(Clone)]
 pub struct LoadedExperiment {
@@ -188,10 +187,8 @@ fn finish_loading(
     title: String,
     lies_in: Option<PathBuf>,
 ) -> Result<LoadedExperiment, Error> {
-    file.load
-        .loaded_profile()
-        .into_iter()
-        .for_each(report_bodiless);
+    let profile = file.load.loaded_profile().into_iter();
+    profile.for_each(report_bodiless);
     let text = file_text(&file)?;
     if text.len() > ExperimentFile::LARGEST {
         let problem = "the experiment with its load profile is larger than 1 MiB";
@@ -235,10 +232,8 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
                 .with_hint("nor does one judged by metrics: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
         })?;
     }
-    let slo = flags
-        .slo
-        .clone()
-        .or_else(|| flags.job.then(|| JOB_SLO.to_owned()));
+    let of_job = || flags.job.then(|| JOB_SLO.to_owned());
+    let slo = flags.slo.clone().or_else(of_job);
     let slo = need(&slo, "--slo", "'p99<50ms,errors<0.1%'")?;
     let slo = ValueWithOrigin::from_flag("--slo", slo);
     Ok(plain_file(slo, flags.command.clone()))
@@ -279,8 +274,8 @@ fn overlay(
     let mut any = overlay_load(file, flags)?;
     any |= overlay_environment(file, flags)?;
     any |= more.matrix.is_some_and(|m| overlay_matrix(file, m));
-    any |= run::overlay_run(&mut file.app, flags);
-    any |= metrics::overlay_metrics(file, flags);
+    any |= flags::overlay_run(&mut file.app, flags);
+    any |= flags::overlay_metrics(file, flags);
     let mut set = |target: &mut Option<ValueWithOrigin<String>>, name, value: &Option<String>| {
         if let Some(value) = value {
             *target = Some(ValueWithOrigin::from_flag(name, value.clone()));
@@ -426,10 +421,8 @@ fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
     let mut any = !search.sizes.is_empty();
     let mut set = |key: &mut Option<ValueWithOrigin<u32>>, name, flag: Option<u32>| {
         any |= flag.is_some();
-        set_if_given(
-            key,
-            &flag.map(|value| ValueWithOrigin::from_flag(name, value)),
-        );
+        let value = flag.map(|value| ValueWithOrigin::from_flag(name, value));
+        set_if_given(key, &value);
     };
     set(&mut file.search.confirm, "--confirm", confirm);
     set(&mut file.search.compare, "--compare", search.compare);
@@ -474,13 +467,11 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
             file.factor.push(factor(name, flag, levels));
         }
     };
-    let word = [AUTO_CPU, NO_CPU_LIMIT]
-        .into_iter()
-        .find(|word| flags.cpu == [*word]);
-    let limits = if word.is_some() {
-        &[]
-    } else {
-        flags.cpu.as_slice()
+    let mut words = [AUTO_CPU, NO_CPU_LIMIT].into_iter();
+    let word = words.find(|word| flags.cpu == [*word]);
+    let limits = match word {
+        Some(_) => &[],
+        None => flags.cpu.as_slice(),
     };
     replace("cpu", "--cpu", plain(limits));
     replace("jdk", "--jdk", plain(&flags.jdk));
@@ -496,11 +487,10 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
 
 pub fn factor(name: &str, flag: &'static str, levels: Vec<LevelEntry>) -> FactorTable {
     let levels = levels.into_iter();
+    let levels = levels.map(|level| ValueWithOrigin::from_flag(flag, level));
     FactorTable {
         name: ValueWithOrigin::from_flag(flag, name.to_owned()),
-        levels: levels
-            .map(|level| ValueWithOrigin::from_flag(flag, level))
-            .collect(),
+        levels: levels.collect(),
         descend: None,
     }
 }
@@ -533,4 +523,22 @@ fn title(file: &ExperimentFile, path: Option<&Path>) -> String {
         .or_else(|| jar.and_then(name))
         .or_else(|| program.and_then(name))
         .unwrap_or_default()
+}
+
+fn read_experiment(path: &Path) -> Result<String, Error> {
+    if let Some(other) = files::other_kind(path, "an experiment") {
+        return Err(other);
+    }
+    let name = path.display();
+    files::read(path).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => {
+            let problem = format!("{name} is a directory, not an experiment");
+            let inside = path.join("loadline.toml");
+            Error::usage(problem).with_hint(format!("name the file in it: {}", inside.display()))
+        }
+        _ => {
+            let problem = format!("cannot read the experiment {name}: {error}");
+            Error::usage(problem).with_hint(FORMAT)
+        }
+    })
 }

@@ -19,11 +19,8 @@ const LAUNCHERS: &str = "-Dloader.";
 pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<String>, Error> {
     let at = command.iter().position(|word| word == "-jar");
     let Some((at, jar)) = at.and_then(|at| Some((at + 1, command.get(at + 1)?))) else {
-        return Err(
-            Error::usage("--extract: the command has no -jar").with_hint(
-                "give the application's command, even if a file has it: -- java -jar app.jar",
-            ),
-        );
+        let hint = "give the application's command, even if a file has it: -- java -jar app.jar";
+        return Err(Error::usage("--extract: the command has no -jar").with_hint(hint));
     };
     if let Some(option) = command[..at].iter().find(|w| w.starts_with(LAUNCHERS)) {
         return Err(Error::usage(format!(
@@ -37,10 +34,9 @@ pub fn extract_command(command: &[String], to: Option<&Path>) -> Result<Vec<Stri
     let caller = sudo_caller().map(|Account { uid, gid }| FileOwner { uid, gid });
     let done = extract(&path, &to, caller).map_err(|e| extract_refused(&e))?;
     let place = done.jar.strip_prefix(&here).unwrap_or(&done.jar);
-    let place = place.display().to_string();
+    let (place, files) = (place.display().to_string(), done.libraries);
     talk!(
-        "extracted {jar}: {place} and its libraries in lib next to it, {} files; this will be measured",
-        done.libraries
+        "extracted {jar}: {place} and its libraries in lib next to it, {files} files; this will be measured"
     );
     let mut command = command.to_vec();
     command[at] = place;

@@ -57,9 +57,8 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     }
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     let packed = packer.write_all(bytes);
-    let packed = packed
-        .and_then(|()| packer.finish())
-        .map_err(Error::internal)?;
+    let packed = packed.and_then(|()| packer.finish());
+    let packed = packed.map_err(Error::internal)?;
     loadline_files::write(path, &packed).map_err(|e| cannot_write(&e))
 }
 

@@ -61,10 +61,9 @@ fn read_schema(path: &Path) -> Result<DescriptorPool, String> {
 fn pool_files(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, String> {
     // prost-reflect 0.16.5 panics at others.
     if let Some(file) = files.iter().find(|file| !SYNTAXES.contains(&file.syntax())) {
+        let (name, syntax) = (file.name(), file.syntax());
         return Err(format!(
-            "{} uses {}, but loadline reads proto2 and proto3; name a proto3 file with the same fields and numbers",
-            file.name(),
-            file.syntax()
+            "{name} uses {syntax}, but loadline reads proto2 and proto3; name a proto3 file with the same fields and numbers"
         ));
     }
     let mut pool = DescriptorPool::new();
@@ -82,15 +81,12 @@ fn encode_message(schema: &DescriptorPool, path: &str, json: &str) -> Result<Vec
     let message = message.and_then(|message| reader.end().map(|()| message));
     let message = message.map_err(|error| {
         let input = method.input();
-        let fields: Vec<_> = input
-            .fields()
-            .map(|field| format!("\"{}\": ...", field.json_name()))
+        let (name, fields) = (input.full_name(), input.fields());
+        let fields: Vec<_> = fields
+            .map(|f| format!("\"{}\": ...", f.json_name()))
             .collect();
-        format!(
-            "the body of {path} is not a {}: {error}; write --body '{{{}}}'",
-            input.full_name(),
-            fields.join(", "),
-        )
+        let fields = fields.join(", ");
+        format!("the body of {path} is not a {name}: {error}; write --body '{{{fields}}}'")
     })?;
     Ok(message.encode_to_vec())
 }
@@ -106,10 +102,9 @@ fn find_method(schema: &DescriptorPool, path: &str) -> Result<MethodDescriptor, 
     let Some(method) = methods().find(|method| name(method) == path) else {
         let known = methods().filter(|m| !m.is_client_streaming());
         let known: Vec<_> = known.map(|m| name(&m)).collect();
-        return Err(format!(
-            "it has no method {path}; write one as the path of the URL: {}",
-            known.join(", ")
-        ));
+        let known = known.join(", ");
+        let refusal = format!("it has no method {path}; write one as the path of the URL: {known}");
+        return Err(refusal);
     };
     if method.is_client_streaming() {
         return Err(format!(

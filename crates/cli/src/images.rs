@@ -30,10 +30,8 @@ pub fn only_image(experiment: &Experiment) -> Result<String, Error> {
     let refused = |problem: &str, hint: &str| Err(Error::usage(problem).with_hint(hint));
     let Some(image) = &experiment.app.image else {
         let problem = "--kubernetes: a cluster runs images, not commands of this machine";
-        return refused(
-            problem,
-            "build an image and name it: --image registry/name:tag",
-        );
+        let hint = "build an image and name it: --image registry/name:tag";
+        return refused(problem, hint);
     };
     if image.engine.is_some() {
         let problem = "--kubernetes and --engine: the cluster starts the image";
@@ -52,8 +50,7 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     if experiment.images().all(|image| image.found.is_some()) {
         return Ok(());
     }
-    let found = experiment.find_images();
-    found.map_err(|error| match error {
+    experiment.find_images().map_err(|error| match error {
         ImageNotFound::Wrong(refusal) => Error::from_wrong_input(refusal),
         ImageNotFound::Here(refusal) => Error::from_refusal(&refusal),
     })?;
@@ -69,10 +66,8 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
     }
     for engine in engines(experiment) {
         if let Some(why) = &engine.apart {
-            talk!(
-                "{}: {why}; a second container next to the application's measures it",
-                engine.kind
-            );
+            let kind = engine.kind;
+            talk!("{kind}: {why}; a second container next to the application's measures it");
         }
     }
     let port = experiment.load.spec.port();
@@ -82,10 +77,8 @@ pub fn find_images(experiment: &mut Experiment) -> Result<(), Error> {
             continue;
         }
         let ports: Vec<String> = found.ports.iter().map(u16::to_string).collect();
-        say!(
-            "warning: the load goes to port {port}, and the image exposes {}",
-            ports.join(", ")
-        );
+        let ports = ports.join(", ");
+        say!("warning: the load goes to port {port}, and the image exposes {ports}");
     }
     Ok(())
 }
@@ -134,9 +127,6 @@ pub fn measured_image<'a>(
         let is_engine = |kind: EngineKind| kind.program_name() == known.engine;
         known.reference == wanted.reference && wanted.engine.is_none_or(is_engine)
     };
-    machine
-        .image
-        .iter()
-        .chain(&machine.level_images)
-        .find(is_it)
+    let mut images = machine.image.iter().chain(&machine.level_images);
+    images.find(is_it)
 }

@@ -149,24 +149,19 @@ impl LoadFlags {
         if (self.body.is_some() || self.body_file.is_some()) && load.method.is_none() {
             load.method = Some("POST".to_owned());
         }
-        if let Some(method) = self
-            .method
-            .as_ref()
-            .filter(|m| !METHODS.contains(&m.as_str()))
-        {
-            say!(
-                "warning: {method} is not a usual HTTP method ({})",
-                METHODS.join(", ")
-            );
+        let unusual = |method: &&String| !METHODS.contains(&method.as_str());
+        if let Some(method) = self.method.as_ref().filter(unusual) {
+            let usual = METHODS.join(", ");
+            say!("warning: {method} is not a usual HTTP method ({usual})");
         }
         if self.basic.is_some() || self.bearer.is_some() {
             load.basic.clone_from(&self.basic);
             load.bearer.clone_from(&self.bearer);
         }
         for (name, value) in &self.header {
-            load.headers
-                .retain(|old, _| !old.eq_ignore_ascii_case(name));
-            load.headers.insert(name.clone(), value.clone());
+            let headers = &mut load.headers;
+            headers.retain(|old, _| !old.eq_ignore_ascii_case(name));
+            headers.insert(name.clone(), value.clone());
         }
         if !self.expect_status.is_empty() {
             load.expect_status.clone_from(&self.expect_status);
@@ -214,19 +209,16 @@ const METHODS: [&str; 9] = [
 ];
 
 fn parse_status(text: &str) -> Result<u16, String> {
-    let status = text
-        .parse()
-        .ok()
-        .filter(|status| (100..600).contains(status));
+    let status = text.parse().ok();
+    let status = status.filter(|status| (100..600).contains(status));
     status.ok_or_else(|| {
         "it is not a status; repeat the flag: --expect-status 200 --expect-status 204 (without the flag 200 to 399 are good)".to_owned()
     })
 }
 
 fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or("there is no colon; write for example 'Accept: text/html'")?;
+    let hint = "there is no colon; write for example 'Accept: text/html'";
+    let (name, value) = text.split_once(':').ok_or(hint)?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -236,10 +228,8 @@ pub fn report_bodiless(profile: &LoadProfile) {
         return;
     }
     let all: f64 = classes.iter().map(|(_, share)| share).sum();
-    talk!(
-        "sent without a body, although their method takes one: {:.1} % of the mix",
-        all * 100.0
-    );
+    let all = all * 100.0;
+    talk!("sent without a body, although their method takes one: {all:.1} % of the mix");
     for (class, share) in classes {
         talk!("  {:5.1} %  {class}", share * 100.0);
     }

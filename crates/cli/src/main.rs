@@ -96,10 +96,8 @@ fn main() -> ExitCode {
     ui::colour::choose(arguments.color);
     ui::next::keep_state_flag(&found);
     let mut out = AnswerPrinter::for_command(&found);
-    let ended = match (
-        usage::measuring_refused(std::env::consts::OS, &found),
-        arguments.command,
-    ) {
+    let refusal = usage::measuring_refused(std::env::consts::OS, &found);
+    let ended = match (refusal, arguments.command) {
         (Some(refusal), _) => Err(refusal),
         (None, Some(command)) => commands::run(command, &mut out),
         (None, None) => help::first_steps(),

@@ -65,8 +65,7 @@ pub struct MeasureFlags {
 }
 
 pub fn state_directory(flag: Option<&Path>) -> PathBuf {
-    flag.map(Path::to_owned)
-        .unwrap_or_else(Store::default_directory)
+    flag.map_or_else(Store::default_directory, Path::to_owned)
 }
 
 fn check_state_directory(flag: Option<&Path>) -> Result<(), Error> {
@@ -100,8 +99,8 @@ pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Erro
     let (jdks, places) = find_java();
     let mut missing = None;
     for image in experiment.images() {
-        let is_local = EngineImage::is_local(&image.reference, image.engine)
-            .map_err(Error::from_wrong_input)?;
+        let is_local = EngineImage::is_local(&image.reference, image.engine);
+        let is_local = is_local.map_err(Error::from_wrong_input)?;
         missing = missing.or((!is_local).then(|| image.reference.clone()));
     }
     let Some(reference) = missing else {
@@ -183,11 +182,10 @@ impl MeasuringSession {
         if let Some(ground) = &ground {
             place.store.set_ground(&result, ground)?;
         }
-        detail!(
-            "result {result} in {}; raw events of each trial in {}",
-            place.store.state_directory().display(),
-            place.store.trial_log_path("TRIAL").display()
-        );
+        let at = place.store.state_directory().display();
+        let log = place.store.trial_log_path("TRIAL");
+        let log = log.display();
+        detail!("result {result} in {at}; raw events of each trial in {log}");
         Ok(Self {
             store: place.store,
             result,
@@ -243,19 +241,16 @@ impl MeasuringSession {
         let ground = fingerprint(&experiment, &now).ok();
         if experiment.cluster.is_some() && row.machine.cluster.is_none() {
             // It was to be measured in the cluster, and no trial has run.
-            let version = row.machine.version.clone();
-            let now = MachineDescription {
-                version,
-                ..now.clone()
-            };
+            let mut now = now.clone();
+            now.version.clone_from(&row.machine.version);
             store.stand_on(&row.id, &now, ground.as_deref())?;
         }
         let row = &store.result_by_prefix(&row.id)?;
         let begun = store.ground_fingerprint(&row.id)?;
-        if let Some(why) = explain_change((&row.machine, &now), begun.as_deref(), ground.as_deref())
-        {
-            return Err(Error::environment(why)
-                .with_hint("start a new result with the same experiment: loadline show --experiment RESULT > exp.toml"));
+        let grounds = (begun.as_deref(), ground.as_deref());
+        if let Some(why) = explain_change((&row.machine, &now), grounds.0, grounds.1) {
+            let hint = "start a new result with the same experiment: loadline show --experiment RESULT > exp.toml";
+            return Err(Error::environment(why).with_hint(hint));
         }
         store.set_status(&row.id, ResultStatus::Running, None)?;
         Ok(Self {
@@ -279,11 +274,8 @@ impl MeasuringSession {
     }
 
     pub fn progress_display(&self, expected: Option<u32>) -> ProgressDisplay {
-        ProgressDisplay::new(
-            self.signals.clone(),
-            expected,
-            loadline_runner::agenda::trial_length(&self.experiment),
-        )
+        let length = loadline_runner::agenda::trial_length(&self.experiment);
+        ProgressDisplay::new(self.signals.clone(), expected, length)
     }
 
     /// Runs `work` with a runner and notes in the store how it ended.
@@ -306,10 +298,9 @@ impl MeasuringSession {
         };
         let mut runner = SearchRunner::new(of, self.host.as_mut(), progress).ends_at(self.ends_at);
         work(&mut runner).map_err(|error| {
-            let status = if matches!(error, RunError::Interrupted) {
-                ResultStatus::Interrupted
-            } else {
-                ResultStatus::Failed
+            let status = match error {
+                RunError::Interrupted => ResultStatus::Interrupted,
+                _ => ResultStatus::Failed,
             };
             // The first error is the one to report; a store that fails now failed before.
             let _ = self.note_end(status, None);
@@ -408,10 +399,8 @@ fn prepare_place(
 
 /// Its budget counts from when the machine is free; `resume` gets as much again.
 fn end_of_budget(experiment: &Experiment, kind: ResultKind, host: &dyn TrialHost) -> Option<u64> {
-    let budget = experiment
-        .search
-        .budget
-        .filter(|_| kind == ResultKind::Size)?;
+    let budget = experiment.search.budget;
+    let budget = budget.filter(|_| kind == ResultKind::Size)?;
     Some(host.host_clock_ns() + budget.as_nanos() as u64)
 }
 
@@ -420,13 +409,10 @@ fn end_of_budget(experiment: &Experiment, kind: ResultKind, host: &dyn TrialHost
 pub fn version(given: &LoadedExperiment) -> Option<ApplicationVersion> {
     let app = &given.experiment.app;
     let called_in = app.image.is_none().then_some(&app.directory);
+    let lies_in = given.lies_in.as_ref().or(called_in);
     let version = ApplicationVersion {
         name: given.experiment.version.clone(),
-        commit: given
-            .lies_in
-            .as_ref()
-            .or(called_in)
-            .and_then(|d| commit::find_commit(d)),
+        commit: lies_in.and_then(|directory| commit::find_commit(directory)),
     };
     (version != ApplicationVersion::default()).then_some(version)
 }
@@ -435,10 +421,8 @@ pub fn version(given: &LoadedExperiment) -> Option<ApplicationVersion> {
 fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Error> {
     let image = images::only_image(experiment)?;
     let account = account(experiment);
-    let wanted = experiment
-        .cluster
-        .clone()
-        .ok_or_else(|| Error::internal("the experiment names no cluster"))?;
+    let wanted = experiment.cluster.clone();
+    let wanted = wanted.ok_or_else(|| Error::internal("the experiment names no cluster"))?;
     if wanted.slots == Slots::Auto && wanted.share_nodes.get() > 1 {
         let problem = "--slots auto and --share-nodes: auto counts nodes, one trial on each";
         return Err(Error::usage(problem).with_hint("set a number: --slots 6"));
@@ -452,11 +436,9 @@ fn prepare_cluster(experiment: &mut Experiment) -> Result<Box<dyn TrialHost>, Er
     let load = searches::load_memory(experiment);
     let host = KubernetesHost::new(&wanted, &image, account, NodeDemand { largest, load })?;
     if let (Slots::Auto, Some(size)) = (wanted.slots, largest) {
-        let nodes = format::count_of(host.slot_count(), "node");
-        talk!(
-            "slots: {}, on {nodes} of one kind with room for {size}",
-            host.slot_count()
-        );
+        let slots = host.slot_count();
+        let nodes = format::count_of(slots, "node");
+        talk!("slots: {slots}, on {nodes} of one kind with room for {size}");
     }
     images::found_in_cluster(experiment, &host)?;
     Ok(Box::new(host))
@@ -482,11 +464,9 @@ fn machine_with_jdks(
     experiment: &Experiment,
     jdks: &DetectedJdks,
 ) -> MachineDescription {
-    let mut wanted: Vec<String> = experiment
-        .configurations()
-        .iter()
-        .filter_map(|c| c.jdk.clone())
-        .collect();
+    let configurations = experiment.configurations();
+    let wanted = configurations.iter().filter_map(|c| c.jdk.clone());
+    let mut wanted: Vec<String> = wanted.collect();
     wanted.sort();
     wanted.dedup();
     let used: Vec<_> = match wanted.as_slice() {
@@ -500,11 +480,8 @@ fn machine_with_jdks(
         machine.jdks = found.jdk.iter().map(describe_jdk_files).collect();
         machine.image = Some(images::image_record(found));
     }
-    for found in experiment
-        .level_images
-        .iter()
-        .filter_map(|i| i.found.as_ref())
-    {
+    let of_levels = experiment.level_images.iter();
+    for found in of_levels.filter_map(|image| image.found.as_ref()) {
         let jdk = found.jdk.as_ref().map(describe_jdk_files);
         let new = jdk.filter(|jdk| !machine.jdks.contains(jdk));
         machine.jdks.extend(new);

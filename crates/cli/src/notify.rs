@@ -44,8 +44,8 @@ impl Webhook {
     /// Errors: What it names cannot be read, or is no address.
     pub fn new(text: &str) -> Result<Self, Error> {
         let url = address(text)?;
-        let agent =
-            agent("--notify", &url, &Trust::default(), TIMEOUT).map_err(Error::from_wrong_input)?;
+        let agent = agent("--notify", &url, &Trust::default(), TIMEOUT);
+        let agent = agent.map_err(Error::from_wrong_input)?;
         Ok(Self { agent, url })
     }
 
@@ -67,9 +67,8 @@ impl Webhook {
                 Err(error) => why = error.to_string(),
             }
         }
-        Err(Error::environment(format!(
-            "the webhook was not reached ({TRIES} tries): {why}"
-        )))
+        let problem = format!("the webhook was not reached ({TRIES} tries): {why}");
+        Err(Error::environment(problem))
     }
 }
 

@@ -112,9 +112,8 @@ fn damaged(path: &Path, how: &str) -> Error {
 }
 
 fn read_export(path: &Path) -> Result<ResultView, Error> {
-    let unreadable = |e: std::io::Error| {
-        Error::environment(format!("cannot read {}: {e}", files::display_name(path)))
-    };
+    let name = files::display_name(path);
+    let unreadable = |e: std::io::Error| Error::environment(format!("cannot read {name}: {e}"));
     let input: Box<dyn Read> = match files::is_standard(path) {
         true => Box::new(std::io::stdin()),
         false => Box::new(File::open(path).map_err(unreadable)?),
@@ -123,12 +122,11 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
     let begin = std::io::BufRead::fill_buf(&mut file).map_err(unreadable)?;
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let mut text = String::new();
-    let read = if is_packed {
-        MultiGzDecoder::new(file)
+    let read = match is_packed {
+        true => MultiGzDecoder::new(file)
             .take(LARGEST)
-            .read_to_string(&mut text)
-    } else {
-        file.take(LARGEST).read_to_string(&mut text)
+            .read_to_string(&mut text),
+        false => file.take(LARGEST).read_to_string(&mut text),
     };
     if let Err(error) = read {
         return Err(match error.kind() {
@@ -148,7 +146,7 @@ fn read_export(path: &Path) -> Result<ResultView, Error> {
         if what.contains("EOF while parsing") && !text.trim().is_empty() {
             return damaged(path, "cut off: its end is missing");
         }
-        Error::usage(format!("{}: {what}", files::display_name(path))).with_hint_if(e.read_hint())
+        Error::usage(format!("{name}: {what}")).with_hint_if(e.read_hint())
     })?;
     // Older versions wrote the load in words only; the experiment has the rate.
     if view.load.rate_per_second.is_none()
@@ -213,9 +211,8 @@ pub fn stored_view(store: &Store, row: &ResultRow) -> Result<ResultView, Error> 
 pub fn stored_conclusion(row: &ResultRow) -> Result<(Option<Recommendation>, NoAnswer), Error> {
     let stored = row.outcome.as_deref();
     let read = stored.map(serde_json::from_str::<Conclusion>).transpose();
-    let read = read.map_err(|e| {
-        Error::environment(format!("the stored recommendation cannot be read: {e}"))
-    })?;
+    let unreadable = |e| format!("the stored recommendation cannot be read: {e}");
+    let read = read.map_err(|e| Error::environment(unreadable(e)))?;
     Ok(match read {
         Some(Conclusion::Answer(answer)) => (Some(*answer), NoAnswer::default()),
         Some(Conclusion::NoAnswer(without)) => (None, without),
@@ -230,22 +227,21 @@ fn count_trials(row: &ResultRow) -> String {
 fn away_notice(store: &Store, row: &ResultRow) -> Result<Option<String>, Error> {
     let place = store.away_location(&row.id)?;
     Ok(place.map(|place| {
+        let (namespace, context) = (place.namespace, place.context);
+        let (trials, resume) = (count_trials(row), resume_words(row));
         format!(
-            "measured in the namespace {} ({}); {} fetched; fetch the rest, or take over: {}",
-            place.namespace,
-            place.context,
-            count_trials(row),
-            next(&format!("resume {}", short(&row.id)))
+            "measured in the namespace {namespace} ({context}); {trials} fetched; fetch the rest, or take over: {resume}"
         )
     }))
 }
 
+fn resume_words(row: &ResultRow) -> String {
+    next(&format!("resume {}", short(&row.id)))
+}
+
 fn incomplete(row: &ResultRow, is_answered: bool, undecided: Option<String>) -> Option<String> {
     let trials = count_trials(row);
-    let go_on = format!(
-        "continue with: {}",
-        next(&format!("resume {}", short(&row.id)))
-    );
+    let go_on = format!("continue with: {}", resume_words(row));
     match row.status {
         ResultStatus::Done => None,
         ResultStatus::Failed if undecided.is_some() => undecided,
@@ -296,34 +292,26 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     // Parts of a profile are whole ns long: what they add up to is not always round.
     let round = |value: f64| (value * 1e3).round() / 1e3;
     let seconds = |d: std::time::Duration| format!("{} s", round(d.as_secs_f64()));
+    let length = seconds(model.scheduled_duration().unwrap_or_default());
+    let warm_up = seconds(load.warm_up());
+    let command = |words: &[String]| redact::redact_command(words).join(" ");
     if experiment.load.is_absent() {
         return LoadWords::without_rate("a run that ends by itself".to_owned());
     }
     if experiment.load.is_timed() {
-        return LoadWords::without_rate(format!(
-            "{}, {} after a warm-up of {}",
-            match load.drive.is_empty() {
-                true => "its own work".to_owned(),
-                false => format!(
-                    "the work of `{}`",
-                    redact::redact_command(&load.drive).join(" ")
-                ),
-            },
-            seconds(model.scheduled_duration().unwrap_or_default()),
-            seconds(load.warm_up())
-        ));
+        let work = match load.drive.is_empty() {
+            true => "its own work".to_owned(),
+            false => format!("the work of `{}`", command(&load.drive)),
+        };
+        let words = format!("{work}, {length} after a warm-up of {warm_up}");
+        return LoadWords::without_rate(words);
     }
     if !load.command.is_empty() {
-        let length = model.scheduled_duration().unwrap_or_default();
-        let asked = model
-            .mean_rate()
-            .map(|rate| format!(", asked for {}/s", round(rate)));
+        let asked = model.mean_rate();
+        let asked = asked.map(|rate| format!(", asked for {}/s", round(rate)));
+        let (command, asked) = (command(&load.command), asked.unwrap_or_default());
         return LoadWords::without_rate(format!(
-            "the command `{}`{}, {} from its first request after a warm-up of {}",
-            redact::redact_command(&load.command).join(" "),
-            asked.unwrap_or_default(),
-            seconds(length),
-            seconds(load.warm_up())
+            "the command `{command}`{asked}, {length} from its first request after a warm-up of {warm_up}"
         ));
     }
     let path = load.url.as_ref().map_or("/", |url| url.path.as_str());
@@ -335,29 +323,23 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     let sessions = load.session_requests();
     let sessions = sessions.map(|requests| format!(", sessions of {} requests", round(requests)));
     let peak = load.peak.map(|peak| format!(", then a peak of {peak}"));
-    let rest = format!(
-        "{}{}, {} connections{}{}, warm-up {}",
-        peak.unwrap_or_default(),
-        sessions.unwrap_or_default(),
-        load.connection_count(model),
-        load.http2()
-            .map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams)),
-        match load.url.as_ref().is_some_and(|url| url.is_tls) {
-            true => " over TLS",
-            false => "",
-        },
-        seconds(load.warm_up())
-    );
+    let (sessions, peak) = (sessions.unwrap_or_default(), peak.unwrap_or_default());
+    let connections = load.connection_count(model);
+    let streams = load.http2();
+    let streams = streams.map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams));
+    let tls = match load.url.as_ref().is_some_and(|url| url.is_tls) {
+        true => " over TLS",
+        false => "",
+    };
+    let rest =
+        format!("{peak}{sessions}, {connections} connections{streams}{tls}, warm-up {warm_up}");
     let closed =
         |how: String| LoadWords::without_rate(format!("{requests}, closed model{how}{rest}"));
     match model {
         LoadModel::Open { .. } => LoadWords {
             before: format!("{requests}, open model, "),
             rate_per_second: model.mean_rate().map(round),
-            after: format!(
-                " for {}{rest}",
-                seconds(model.scheduled_duration().unwrap_or_default())
-            ),
+            after: format!(" for {length}{rest}"),
         },
         LoadModel::ClosedFor { duration } => closed(format!(" for {}", seconds(*duration))),
         LoadModel::ClosedRequests { requests } => closed(format!(", {requests} requests")),

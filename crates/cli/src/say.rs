@@ -81,21 +81,16 @@ pub fn print_data(text: &str) -> Result<(), Error> {
 /// A reader that went away (`| head`) is no error.
 pub fn write_stdout(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
-    let written = out
-        .write_all(text.as_bytes())
-        .and_then(|()| {
-            if text.ends_with('\n') {
-                Ok(())
-            } else {
-                out.write_all(b"\n")
-            }
-        })
-        .and_then(|()| out.flush());
-    match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::environment(format!(
-            "cannot write to standard output: {e}"
-        ))
-        .with_hint("write to a disk with free space: loadline ... > FILE")),
+    let mut written = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        written = written.and_then(|()| out.write_all(b"\n"));
+    }
+    match written.and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            let problem = format!("cannot write to standard output: {e}");
+            let hint = "write to a disk with free space: loadline ... > FILE";
+            Err(Error::environment(problem).with_hint(hint))
+        }
         _ => Ok(()),
     }
 }

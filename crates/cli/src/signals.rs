@@ -33,17 +33,14 @@ impl Signals {
         let hangup = (!ignores_hangup()).then_some(SIGHUP);
         let signals = [SIGINT, SIGTERM].into_iter().chain(hangup);
         let noted = watched.clone();
-        SignalQueue::new(signals)
-            .and_then(|queue| {
-                let thread = std::thread::Builder::new().name("signals".to_owned());
-                thread.spawn(move || noted.note_signals(queue))
-            })
-            .map_err(|e| {
-                let problem = format!("cannot watch for signals: {e}");
-                Error::environment(problem).with_hint(
-                    "it takes a thread and a pipe: look at ulimit -u, ulimit -n and pids.max",
-                )
-            })?;
+        let started = SignalQueue::new(signals).and_then(|queue| {
+            let thread = std::thread::Builder::new().name("signals".to_owned());
+            thread.spawn(move || noted.note_signals(queue))
+        });
+        started.map_err(|e| {
+            let hint = "it takes a thread and a pipe: look at ulimit -u, ulimit -n and pids.max";
+            Error::environment(format!("cannot watch for signals: {e}")).with_hint(hint)
+        })?;
         Ok(watched)
     }
 

@@ -28,17 +28,16 @@ impl TodayFlags {
         view.today = match &self.manifest {
             None => self.today,
             Some(path) => {
-                let (cpu, memory) = shipped::container_size(path).map_err(|refusal| {
-                    Error::usage(&refusal).with_hint("or give it as: --today 2/4Gi")
-                })?;
+                let size = shipped::container_size(path);
+                let hint = "or give it as: --today 2/4Gi";
+                let (cpu, memory) = size.map_err(|e| Error::usage(&e).with_hint(hint))?;
                 Some(CurrentLimits { cpu, memory })
             }
         };
         if view.today.is_some() && view.recommendation.is_none() {
             let what = "the result has no answer to compare today's size with";
-            return Err(Error::usage(what).with_hint(
-                "leave --today and --manifest out, or name a result of `loadline size`",
-            ));
+            let hint = "leave --today and --manifest out, or name a result of `loadline size`";
+            return Err(Error::usage(what).with_hint(hint));
         }
         Ok(())
     }

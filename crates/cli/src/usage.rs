@@ -110,18 +110,13 @@ pub fn repeated_flags(command: &Command) -> Vec<String> {
         return Vec::new();
     };
     let flags = words.filter_map(|word| word.strip_prefix("--"));
-    let flags: Vec<&str> = flags
-        .map(|flag| flag.split('=').next().unwrap_or(flag))
-        .collect();
+    let flags: Vec<&str> = flags.filter_map(|flag| flag.split('=').next()).collect();
     let is_single = |arg: &&clap::Arg| matches!(arg.get_action(), ArgAction::Set);
-    let long = called
-        .get_arguments()
-        .filter(is_single)
-        .filter_map(clap::Arg::get_long);
+    let single = called.get_arguments().filter(is_single);
+    let long = single.filter_map(clap::Arg::get_long);
     let times = |name: &str| flags.iter().filter(|flag| **flag == name).count();
-    long.filter(|name| times(name) > 1)
-        .map(|name| format!("--{name}"))
-        .collect()
+    let repeated = long.filter(|name| times(name) > 1);
+    repeated.map(|name| format!("--{name}")).collect()
 }
 
 fn negative_value(refusal: &clap::Error, words: &[String]) -> Option<Error> {
@@ -146,9 +141,8 @@ fn called_command(words: &[String]) -> Option<String> {
     let mut words = words.iter().filter(|w| !w.starts_with('-'));
     let first = words.find(|word| word.as_str() != "help")?;
     let known = CommandLine::command();
-    let is_known = known
-        .find_subcommand(first)
-        .is_some_and(|c| !c.is_hide_set());
+    let found = known.find_subcommand(first);
+    let is_known = found.is_some_and(|c| !c.is_hide_set());
     is_known.then(|| first.clone())
 }
 
@@ -220,38 +214,28 @@ const BARE: &str = "file files config experiment input log logs manifest manifes
 /// The flag of this command that was meant by an unknown one, as a hint.
 fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<String> {
     let given = context_texts(refusal, ContextKind::InvalidArg);
-    let given = given
-        .first()
-        .filter(|_| refusal.kind() == Kind::UnknownArgument)?;
+    let is_unknown = refusal.kind() == Kind::UnknownArgument;
+    let given = given.first().filter(|_| is_unknown)?;
     let all = CommandLine::command();
     let called = all.find_subcommand(command)?;
-    let flags: Vec<&str> = called
-        .get_arguments()
-        .filter(|argument| !argument.is_hide_set())
-        .filter_map(clap::Arg::get_long)
-        .collect();
+    let shown = called.get_arguments().filter(|a| !a.is_hide_set());
+    let flags: Vec<&str> = shown.filter_map(clap::Arg::get_long).collect();
     let has = |flag: &str| flags.contains(&flag);
     if let Some(option) = words.iter().find(|word| word.starts_with("-X"))
         && has("jvm")
         && given.starts_with("-X")
     {
-        return Some(format!(
-            "give JVM options as one argument: --jvm '{option}'"
-        ));
+        let hint = format!("give JVM options as one argument: --jvm '{option}'");
+        return Some(hint);
     }
     let bare = given.strip_prefix("--")?;
     let begun = |flag: &&&str| bare.len() > 2 && flag.starts_with(bare);
     if let Some(near) = flags.iter().find(|flag| is_near(bare, flag)) {
         return Some(format!("did you mean `--{near}`?"));
     }
-    let name = |flag: &str| {
-        flag.trim_start_matches('-')
-            .split(' ')
-            .next()
-            .map(str::to_owned)
-    };
+    let name = |flag: &'static str| flag.trim_start_matches('-').split(' ').next();
     let mut others = OTHER_NAMES.iter().filter(|(list, _)| has_word(list, bare));
-    if let Some((_, flag)) = others.find(|(_, flag)| name(flag).is_some_and(|name| has(&name))) {
+    if let Some((_, flag)) = others.find(|(_, flag)| name(flag).is_some_and(has)) {
         return Some(format!("did you mean {flag}?"));
     }
     if let Some(whole) = flags.iter().find(begun) {
@@ -272,10 +256,8 @@ fn other_owners(refusal: &clap::Error, command: &str, is_kin: bool) -> Option<St
     let is_owned = |a: &clap::Arg| a.get_long() == Some(bare) && !a.is_hide_set();
     let all = CommandLine::command();
     let owners = all.get_subcommands().filter(|c| {
-        let is_kin = !is_kin
-            || [command, c.get_name()]
-                .iter()
-                .all(|name| STARTING.contains(name));
+        let are_kin = || STARTING.contains(&command) && STARTING.contains(&c.get_name());
+        let is_kin = !is_kin || are_kin();
         is_refused && is_kin && !c.is_hide_set() && c.get_arguments().any(is_owned)
     });
     let owners: Vec<&str> = owners.map(Command::get_name).take(3).collect();
@@ -299,9 +281,9 @@ fn is_near(given: &str, name: &str) -> bool {
 fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
     let first = |kind| context_texts(refusal, kind).into_iter().next();
     if refusal.kind() == Kind::InvalidValue {
-        return (first(ContextKind::InvalidValue) == Some("helm")).then_some(
-            "for the values of your chart: loadline emit --values values.yaml --to DIR",
-        );
+        let is_helm = first(ContextKind::InvalidValue) == Some("helm");
+        let hint = "for the values of your chart: loadline emit --values values.yaml --to DIR";
+        return is_helm.then_some(hint);
     }
     if refusal.kind() == Kind::InvalidSubcommand {
         let name = first(ContextKind::InvalidSubcommand);

@@ -188,10 +188,8 @@ impl TrialRow<'_> {
 /// The JVM that the GC log names, else the one that was asked for.
 fn jdk_name(trial: &TrialRecord) -> String {
     let logged = trial.evidence.gc.as_ref().and_then(|gc| gc.jdk.as_ref());
-    logged
-        .or(trial.configuration.jdk.as_ref())
-        .cloned()
-        .unwrap_or_default()
+    let named = logged.or(trial.configuration.jdk.as_ref());
+    named.cloned().unwrap_or_default()
 }
 
 /// `lag: max<1000 12; done: rate>5`: the objectives about metrics, and their values where they have one.

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use loadline_analysis::record::{SecondEvidence, TrialRecord};
+use loadline_analysis::text::join_words;
 use loadline_sizing::Bytes;
 
 use crate::columns::{COLUMNS, ColumnValue, TrialRow, trial_rows};
@@ -62,10 +63,8 @@ pub fn render_seconds(view: &ResultView) -> String {
             let since = second.at_ns.saturating_sub(begin.unwrap_or(second.at_ns));
             let since = Duration::from_nanos(since).as_secs_f64();
             let phase = phase_at(trial, second.at_ns);
-            out.push_str(&format!(
-                "{number},{},{phase},{since:.3}",
-                csv_field(&trial.id)
-            ));
+            let id = csv_field(&trial.id);
+            out += &format!("{number},{id},{phase},{since:.3}");
             for (_, read) in &SECOND_COLUMNS {
                 let value = read(second).map(|value| value.to_string());
                 out.push_str(&format!(",{}", value.unwrap_or_default()));
@@ -79,19 +78,16 @@ pub fn render_seconds(view: &ResultView) -> String {
 fn phase_at(trial: &TrialRecord, at_ns: u64) -> String {
     let phases = trial.evidence.phases.iter();
     let mut own = phases.filter(|span| span.start < at_ns && at_ns <= span.end);
-    own.next_back()
-        .map_or_else(String::new, |span| span.phase.to_string())
+    let last = own.next_back();
+    last.map_or_else(String::new, |span| span.phase.to_string())
 }
 
 /// All trials; the first line names the columns. Missing numbers are empty.
 pub fn render_csv(view: &ResultView) -> String {
     let mut out = COLUMNS.map(|(name, _)| name).join(",") + "\r\n";
     for row in trial_rows(view) {
-        let cells: Vec<String> = COLUMNS
-            .iter()
-            .map(|(_, value)| csv_cell(value, &row))
-            .collect();
-        out.push_str(&(cells.join(",") + "\r\n"));
+        let cells = COLUMNS.iter().map(|(_, value)| csv_cell(value, &row));
+        out += &(join_words(cells, ",") + "\r\n");
     }
     out
 }
@@ -105,10 +101,9 @@ fn csv_cell(value: &ColumnValue, row: &TrialRow) -> String {
 
 fn csv_field(text: &str) -> String {
     let runs = text.starts_with(['=', '+', '-', '@']);
-    let text = if runs {
-        format!("'{text}")
-    } else {
-        text.to_owned()
+    let text = match runs {
+        true => format!("'{text}"),
+        false => text.to_owned(),
     };
     if text.contains(['"', ',', '\'']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -78,6 +78,7 @@ impl ReadError {
 /// The result and all its trials, on one line: indented it would be twice as long.
 pub fn render_json(view: &ResultView) -> String {
     let load = redact::redact_load(&view.load);
+    let recommendation = view.recommendation.as_ref();
     let export = ExportedResult {
         schema: SCHEMA,
         result: view.id.clone(),
@@ -90,10 +91,7 @@ pub fn render_json(view: &ResultView) -> String {
         slo: view.slo.to_string(),
         machine: redact::redact_machine(&view.machine),
         incomplete: view.incomplete.clone(),
-        recommendation: view
-            .recommendation
-            .as_ref()
-            .map(redact::redact_recommendation),
+        recommendation: recommendation.map(redact::redact_recommendation),
         warnings: view.warnings.clone(),
         trials: view.trials.iter().map(redact::redact_record).collect(),
     };
@@ -124,6 +122,7 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
     let slo: Result<Slo, _> = export.slo.parse();
     let in_words = || LoadWords::without_rate(export.load);
     let load = export.load_in_parts.unwrap_or_else(in_words);
+    let recommendation = export.recommendation.as_ref();
     Ok(ResultView {
         id: export.result,
         title: export.title,
@@ -133,10 +132,7 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
         load: redact::redact_load(&load),
         machine: export.machine,
         slo: slo.map_err(|e| ReadError::Slo { why: e.to_string() })?,
-        recommendation: export
-            .recommendation
-            .as_ref()
-            .map(redact::redact_recommendation),
+        recommendation: recommendation.map(redact::redact_recommendation),
         trials: export.trials.iter().map(redact::redact_record).collect(),
         incomplete: export.incomplete,
         // The experiment has it.

@@ -43,8 +43,8 @@ impl SeenLatency {
     }
 
     pub fn show(self) -> String {
-        self.known_time()
-            .map_or_else(|| FAILED.to_owned(), format::measured_time)
+        let time = self.known_time();
+        time.map_or_else(|| FAILED.to_owned(), format::measured_time)
     }
 }
 
@@ -61,9 +61,8 @@ pub fn judged_latency(trial: &TrialRecord) -> Option<Latency> {
 
 /// The latency at a fraction in [0, 1]; `None` for any other fraction.
 pub fn latency_at(latency: &Latency, fraction: f64) -> Option<SeenLatency> {
-    Some(SeenLatency::from_quantile(
-        latency.quantile(Quantile::from_fraction(fraction)?),
-    ))
+    let quantile = Quantile::from_fraction(fraction)?;
+    Some(SeenLatency::from_quantile(latency.quantile(quantile)))
 }
 
 /// The cause is empty for a trial that was judged by its SLO.
@@ -120,10 +119,9 @@ pub fn headline_quantile(objectives: &[Objective]) -> Quantile {
         Objective::Latency { quantile, .. } => Some(*quantile),
         _ => None,
     });
-    latency
-        .max_by(|a, b| a.as_fraction().total_cmp(&b.as_fraction()))
-        .or_else(|| Quantile::from_fraction(0.99))
-        .expect("0.99 is a fraction")
+    let highest = latency.max_by(|a, b| a.as_fraction().total_cmp(&b.as_fraction()));
+    let usual = || Quantile::from_fraction(0.99);
+    highest.or_else(usual).expect("0.99 is a fraction")
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -181,10 +179,9 @@ pub trait MiddleValue: Copy + PartialOrd {
 impl MiddleValue for f64 {
     fn midpoint_with(self, other: Self) -> Self {
         // Two infinities differ by no number.
-        if self == other {
-            self
-        } else {
-            self + (other - self) / 2.0
+        match self == other {
+            true => self,
+            false => self + (other - self) / 2.0,
         }
     }
 }

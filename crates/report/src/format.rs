@@ -19,10 +19,9 @@ pub fn three_digits(value: f64) -> String {
 }
 
 pub fn measured_time(value: Duration) -> String {
-    if value.is_zero() {
-        "0ms".to_owned()
-    } else {
-        text::short_duration(value)
+    match value.is_zero() {
+        true => "0ms".to_owned(),
+        false => text::short_duration(value),
     }
 }
 
@@ -52,15 +51,11 @@ pub fn time_or(value: Option<Duration>) -> String {
 
 /// A measured amount of memory, in Mi below 10 Gi: `231Mi`; whole Gi as `8Gi`.
 pub fn measured_bytes(value: Bytes) -> String {
-    if value
-        .as_bytes()
-        .is_multiple_of(Bytes::from_gib(1).as_bytes())
-    {
-        value.to_string()
-    } else if value >= Bytes::from_gib(10) {
-        format!("{}Gi", three_digits(value.as_gib()))
-    } else {
-        format!("{}Mi", three_digits(value.as_mib()))
+    let gib = Bytes::from_gib(1).as_bytes();
+    match value.as_bytes() {
+        bytes if bytes.is_multiple_of(gib) => value.to_string(),
+        bytes if bytes >= 10 * gib => format!("{}Gi", three_digits(value.as_gib())),
+        _ => format!("{}Mi", three_digits(value.as_mib())),
     }
 }
 
@@ -93,11 +88,7 @@ pub fn date(unix_ms: u64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = (month_from_march + 2) % 12 + 1;
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }

@@ -4,6 +4,8 @@
 //! The form suits Jenkins and GitLab (testsuite, testcase, failure, error, skipped).
 //! Characters that XML 1.0 does not have are left out.
 
+use loadline_analysis::text::join_words;
+
 use crate::content::claim::AnswerClaim;
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
 use crate::view::ResultView;
@@ -17,7 +19,8 @@ pub fn render_junit(view: &ResultView) -> String {
     let (steps, failed): (Vec<_>, Vec<_>) = failed.partition(|g| is_step(view, g));
     let (skipped, failures) = (steps.len(), failed.len());
     let errors = groups.iter().filter(|g| !g.has_evidence()).count();
-    let missing = missing_cases(view);
+    let nothing = view.trials.is_empty().then_some("no trial has finished");
+    let missing = view.incomplete.as_deref().or(nothing);
     let (tests, errors) = match missing {
         Some(_) => (groups.len() + 1, errors + 1),
         None => (groups.len(), errors),
@@ -49,18 +52,10 @@ fn is_step(view: &ResultView, group: &ConfigurationGroup<'_>) -> bool {
     let Some(answer) = &view.recommendation else {
         return false;
     };
-    let by_level = answer
-        .by_level
-        .iter()
-        .filter_map(|of| of.configuration.as_ref());
+    let by_level = answer.by_level.iter();
+    let by_level = by_level.filter_map(|of| of.configuration.as_ref());
     let mut answers = by_level.chain([&answer.configuration]);
     !answers.any(|answer| groups::is_of_answer(group.configuration, answer))
-}
-
-fn missing_cases(view: &ResultView) -> Option<&str> {
-    let is_empty = view.trials.is_empty();
-    let nothing = is_empty.then_some("no trial has finished");
-    view.incomplete.as_deref().or(nothing)
 }
 
 fn write_case(
@@ -108,10 +103,8 @@ fn answer_said(view: &ResultView, group: &ConfigurationGroup<'_>) -> Option<Stri
     let is_it = groups::is_chosen(view, group.configuration);
     let claim = AnswerClaim::new(view, answer);
     let trend = claim.describe_trend();
-    is_it.then(|| {
-        let said = std::iter::once(content::headline(view).sentence);
-        said.chain(trend).collect::<Vec<_>>().join(" ")
-    })
+    let said = std::iter::once(content::headline(view).sentence);
+    is_it.then(|| join_words(said.chain(trend), " "))
 }
 
 fn attribute(text: &str) -> String {

@@ -9,23 +9,18 @@ use crate::{escape, text};
 
 pub fn render_markdown(view: &ResultView) -> String {
     let headline = content::headline(view);
-    page(
-        &headline.sentence,
-        &headline.details,
-        &content::sections(view),
-    )
+    let sections = content::sections(view);
+    page(&headline.sentence, &headline.details, &sections)
+}
+
+fn escaped_line(text: &str) -> String {
+    escape::escape_markdown(&text::one_line(text))
 }
 
 pub(crate) fn page(sentence: &str, details: &[String], sections: &[Section]) -> String {
-    let mut out = format!(
-        "**{}**\n",
-        escape::escape_markdown(&text::one_line(sentence))
-    );
+    let mut out = format!("**{}**\n", escaped_line(sentence));
     for detail in details {
-        out.push_str(&format!(
-            "\n{}\n",
-            escape::escape_markdown(&text::one_line(detail))
-        ));
+        out += &format!("\n{}\n", escaped_line(detail));
     }
     for section in sections {
         section_text(&mut out, section);
@@ -46,17 +41,11 @@ pub fn markdown_section(view: &ResultView, id: &str) -> Result<String, Vec<&'sta
 }
 
 fn section_text(out: &mut String, section: &Section) {
-    if section.folds {
-        out.push_str(&format!(
-            "\n<details><summary>{}</summary>\n",
-            escape::escape_markdown(&section.title)
-        ));
-    } else {
-        out.push_str(&format!(
-            "\n### {}\n",
-            escape::escape_markdown(&section.title)
-        ));
-    }
+    let title = escape::escape_markdown(&section.title);
+    *out += &match section.folds {
+        true => format!("\n<details><summary>{title}</summary>\n"),
+        false => format!("\n### {title}\n"),
+    };
     blocks(out, section);
     if section.folds {
         out.push_str("\n</details>\n");
@@ -67,18 +56,11 @@ fn blocks(out: &mut String, section: &Section) {
     for block in &section.blocks {
         out.push('\n');
         match block {
-            SectionBlock::Paragraph(words) => {
-                out.push_str(&escape::escape_markdown(&text::one_line(words)));
-                out.push('\n');
-            }
+            SectionBlock::Paragraph(words) => *out += &(escaped_line(words) + "\n"),
             SectionBlock::Table(table) => out.push_str(&table.to_markdown()),
             SectionBlock::List(items) => {
-                for item in items {
-                    out.push_str(&format!(
-                        "- {}\n",
-                        escape::escape_markdown(&text::one_line(item))
-                    ));
-                }
+                let line = |item: &String| format!("- {}\n", escaped_line(item));
+                out.extend(items.iter().map(line));
             }
             SectionBlock::Verbatim(verbatim) => {
                 out.push_str(&escape::markdown_fence(&text::clean_file(verbatim)))

@@ -23,11 +23,8 @@ pub fn render_openmetrics(views: &[ResultView]) -> String {
     let mut out = String::new();
     let mut all: Vec<Family> = Vec::new();
     for view in views {
-        let own = format!(
-            "service=\"{}\",result=\"{}\"",
-            label_value(&view.title),
-            label_value(&view.id)
-        );
+        let (service, result) = (label_value(&view.title), label_value(&view.id));
+        let own = format!("service=\"{service}\",result=\"{result}\"");
         for mut family in families(view) {
             for (labels, _) in &mut family.samples {
                 labels.insert_str(0, &own);
@@ -61,12 +58,8 @@ pub fn render_openmetrics(views: &[ResultView]) -> String {
 fn families(view: &ResultView) -> Vec<Family> {
     let answer = view.recommendation.as_ref();
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let of_answer = |value: Option<f64>| {
-        value
-            .map(|value| (String::new(), value))
-            .into_iter()
-            .collect()
-    };
+    let of_answer = |value: Option<f64>| value.map(|value| (String::new(), value));
+    let of_answer = |value| of_answer(value).into_iter().collect();
     let family = |name, help, samples| Family {
         name,
         help,
@@ -74,9 +67,8 @@ fn families(view: &ResultView) -> Vec<Family> {
     };
     let latencies = view.trials.iter().filter_map(|trial| {
         let seen = figures::TrialFigures::for_trial(trial, quantile).headline?;
-        let seconds = seen
-            .known_time()
-            .map_or(f64::INFINITY, |time| time.as_secs_f64());
+        let time = seen.known_time();
+        let seconds = time.map_or(f64::INFINITY, |time| time.as_secs_f64());
         let quantile = format!(",quantile=\"{}\"", quantile.as_fraction());
         Some((trial_labels(view, trial) + &quantile, seconds))
     });
@@ -84,6 +76,8 @@ fn families(view: &ResultView) -> Vec<Family> {
         let peak = trial.evidence.cgroup.peak_memory?.as_bytes() as f64;
         Some((trial_labels(view, trial), peak))
     });
+    let cpu = answer.and_then(|r| r.configuration.cpu);
+    let begun = view.trials.iter().map(|t| t.started_at_unix_ms).max();
     vec![
         family(
             "loadline_recommended_memory_bytes",
@@ -93,9 +87,7 @@ fn families(view: &ResultView) -> Vec<Family> {
         family(
             "loadline_recommended_cpu_cores",
             "CPU limit of the answer.",
-            of_answer(
-                answer.and_then(|r| Some(f64::from(r.configuration.cpu?.as_millis()) / 1000.0)),
-            ),
+            of_answer(cpu.map(|cpu| f64::from(cpu.as_millis()) / 1000.0)),
         ),
         family(
             "loadline_proof_starts",
@@ -115,13 +107,7 @@ fn families(view: &ResultView) -> Vec<Family> {
         family(
             "loadline_measured_timestamp_seconds",
             "When the last trial was started, in seconds since 1970-01-01.",
-            of_answer(
-                view.trials
-                    .iter()
-                    .map(|t| t.started_at_unix_ms)
-                    .max()
-                    .map(|ms| ms as f64 / 1000.0),
-            ),
+            of_answer(begun.map(|ms| ms as f64 / 1000.0)),
         ),
         family(
             "loadline_trial_latency_seconds",
@@ -144,7 +130,6 @@ fn trial_labels(view: &ResultView, trial: &TrialRecord) -> String {
 
 /// Escapes of the format: backslash, quote, line feed; other controls are gone.
 fn label_value(text: &str) -> String {
-    text::one_line(text)
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
+    let text = text::one_line(text).replace('\\', "\\\\");
+    text.replace('"', "\\\"")
 }

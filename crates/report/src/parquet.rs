@@ -19,9 +19,8 @@ use crate::view::ResultView;
 pub fn render_parquet(view: &ResultView) -> Result<Vec<u8>, ParquetError> {
     let fields = COLUMNS.iter().map(|(name, value)| column_type(name, value));
     let fields = fields.collect::<Result<_, _>>()?;
-    let schema = Type::group_type_builder("trials")
-        .with_fields(fields)
-        .build()?;
+    let schema = Type::group_type_builder("trials").with_fields(fields);
+    let schema = schema.build()?;
     let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Default::default())?;
     let rows = trial_rows(view);
     let mut group = file.next_row_group()?;
@@ -71,9 +70,8 @@ fn write_column<T: DataType>(
     let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
     let values: Vec<_> = cells.into_iter().flatten().collect();
     if let Some(mut column) = group.next_column()? {
-        column
-            .typed::<T>()
-            .write_batch(&values, Some(&levels), None)?;
+        let typed = column.typed::<T>();
+        typed.write_batch(&values, Some(&levels), None)?;
         column.close()?;
     }
     Ok(())

@@ -10,6 +10,7 @@ use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
 use loadline_analysis::record::{Configuration, LoadFrom, MachineDescription, TrialRecord};
 use loadline_analysis::slo::Slo;
+use loadline_analysis::text::join_words;
 
 use crate::view::LoadWords;
 
@@ -46,7 +47,7 @@ fn each_word(text: &str) -> String {
         Some(word) => redact_line(word) + ",",
         None => redact_line(word),
     };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    join_words(text.split(' ').map(word), " ")
 }
 
 pub fn redact_slo(slo: &Slo) -> Slo {
@@ -75,10 +76,8 @@ pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     }
     let of_load = trial.evidence.load.iter_mut();
     let of_load = of_load.flat_map(|part| part.by_request.iter_mut().map(|r| &mut r.name));
-    let judged = trial
-        .objectives
-        .iter_mut()
-        .filter_map(|o| o.request.as_mut());
+    let judged = trial.objectives.iter_mut();
+    let judged = judged.filter_map(|o| o.request.as_mut());
     for name in of_load.chain(judged) {
         *name = each_word(name);
     }
@@ -88,13 +87,9 @@ pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
         &mut trial.evidence.thread_dump,
         &mut trial.evidence.warnings,
     ];
-    for shown in of_dependencies
-        .map(|d| &mut d.last_output)
-        .chain(of_application)
-    {
-        for text in shown {
-            *text = redact_line(text);
-        }
+    let shown = of_dependencies.map(|d| &mut d.last_output);
+    for text in shown.chain(of_application).flatten() {
+        *text = redact_line(text);
     }
     if let Some(failure) = &mut trial.evidence.failure {
         failure.detail = redact_line(&failure.detail);
@@ -166,10 +161,9 @@ fn redact_configuration(configuration: &Configuration) -> Configuration {
     }
     configuration.args = redact_command(&configuration.args);
     for (name, value) in &mut configuration.env {
-        *value = if is_secret_name(name) {
-            REDACTED.to_owned()
-        } else {
-            redact_line(value)
+        *value = match is_secret_name(name) {
+            true => REDACTED.to_owned(),
+            false => redact_line(value),
         };
     }
     configuration

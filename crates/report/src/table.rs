@@ -183,10 +183,8 @@ impl Table {
     }
 
     fn laid_out(&self, rows: &[Vec<TableCell>], width: usize, fit: Fit) -> String {
-        let clean: Vec<Vec<String>> = rows
-            .iter()
-            .map(|row| row.iter().map(|cell| text::cell(&cell.text)).collect())
-            .collect();
+        let clean = |row: &Vec<TableCell>| row.iter().map(|c| text::cell(&c.text)).collect();
+        let clean: Vec<Vec<String>> = rows.iter().map(clean).collect();
         let widths = self.widths(&clean, width);
         let titles: Vec<String> = self.columns.iter().map(|c| c.title.clone()).collect();
         let rules: Vec<String> = widths.iter().map(|w| "─".repeat(*w)).collect();
@@ -211,9 +209,8 @@ impl Table {
         let cells = most(&|cell| cell.width());
         let words = most(&longest_word);
         let columns = || self.columns.iter().zip(&cells).zip(&words);
-        let mut widths: Vec<usize> = columns()
-            .map(|((column, cell), _)| column.title.width().max(*cell))
-            .collect();
+        let natural = columns().map(|((column, cell), _)| column.title.width().max(*cell));
+        let mut widths: Vec<usize> = natural.collect();
         let steps: [&Narrowing; 4] = [
             &|column, _, _| column.wraps.then_some(COMFORTABLE),
             &|column, cell, _| (!column.wraps).then_some(longest_word(&column.title).max(cell)),
@@ -228,11 +225,8 @@ impl Table {
     }
 
     fn write_row(&self, out: &mut String, cells: &[String], widths: &[usize], fit: Fit) {
-        let wrapped: Vec<Vec<String>> = cells
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| fit(cell, *width))
-            .collect();
+        let cells = cells.iter().zip(widths);
+        let wrapped: Vec<Vec<String>> = cells.map(|(cell, width)| fit(cell, *width)).collect();
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0);
         for line in 0..height {
             let mut text = String::new();

@@ -16,13 +16,8 @@ const SCREEN: usize = 27;
 const TABLE: usize = 9;
 
 pub fn render_terminal(view: &ResultView, width: usize) -> String {
-    let headline = content::headline(view);
-    page(
-        &headline.sentence,
-        &headline.details,
-        &content::sections(view),
-        width,
-    )
+    let (headline, sections) = (content::headline(view), content::sections(view));
+    page(&headline.sentence, &headline.details, &sections, width)
 }
 
 /// The first screen: the headline and the lead table, a line each, and whether something was left

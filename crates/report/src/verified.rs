@@ -12,6 +12,7 @@ use loadline_analysis::proof::{CONFIDENCE, could_still};
 use loadline_analysis::record::{Configuration, TrialRecord, TrialVerdict};
 use loadline_analysis::search::verify::{SloStanding, VerifyOutcome};
 use loadline_analysis::shift::{FigureShift, ShiftStanding};
+use loadline_analysis::text::join_words;
 use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -146,6 +147,11 @@ impl VerifyStatement {
             }
         };
         let headroom = headroom(configuration, starts, baseline);
+        // The share that could go if only the need and a margin remained.
+        let spare = |left: f64| left - default_margin() / (1.0 + default_margin());
+        let left = headroom.memory.filter(|_| answer == VerifyAnswer::Holds);
+        let unlike = &verified.unlike;
+        let trials = || verified.trials.iter().map(AsRef::as_ref);
         let failures = (starts.len() - kept) as u64;
         let mut statement = Self {
             result: result.to_owned(),
@@ -156,27 +162,12 @@ impl VerifyStatement {
             kept,
             failure_upper_bound: failure_upper_bound(failures, starts.len() as u64, CONFIDENCE),
             missed: missed_reasons(&verified.trials),
-            cpu_per_request_s: compared(
-                baseline::cpu_per_request,
-                verified.cpu,
-                &verified.unlike.cpu,
-            ),
-            memory_bytes: compared(
-                baseline::memory_needs,
-                verified.memory,
-                &verified.unlike.memory,
-            ),
-            holds_too_well: headroom
-                .memory
-                .filter(|_| answer == VerifyAnswer::Holds)
-                .map(|left| {
-                    let margin = default_margin();
-                    // The share that could go if only the need and a margin remained.
-                    left - margin / (1.0 + margin) > TOO_WELL
-                }),
+            cpu_per_request_s: compared(baseline::cpu_per_request, verified.cpu, &unlike.cpu),
+            memory_bytes: compared(baseline::memory_needs, verified.memory, &unlike.memory),
+            holds_too_well: left.map(|left| spare(left) > TOO_WELL),
             headroom,
-            peak: peak::starts_sentence(verified.trials.iter().map(AsRef::as_ref)),
-            shared: dependencies::shared_sentence(verified.trials.iter().map(AsRef::as_ref)),
+            peak: peak::starts_sentence(trials()),
+            shared: dependencies::shared_sentence(trials()),
         };
         statement.sentence = statement.answer_sentence(baseline.is_some());
         statement
@@ -196,7 +187,7 @@ impl VerifyStatement {
                 None => format!("{size} {keeps} the SLO: {of} kept it."),
             },
             VerifyAnswer::Worse => {
-                let rose = self.risen_figures().collect::<Vec<_>>().join(", and ");
+                let rose = join_words(self.risen_figures(), ", and ");
                 format!("{size} costs more: {rose}; {of} kept the SLO.")
             }
             VerifyAnswer::NotMeasured => {
@@ -225,51 +216,33 @@ impl VerifyStatement {
         let memory = |v: f64| format::measured_bytes(Bytes::from_bytes(v.max(0.0) as u64));
         let row = |name: &str, compared: &BaselineFigure, show: &dyn Fn(f64) -> String| {
             let shown = |v: Option<f64>| format::or_none(v.map(show));
-            let word = match (
-                compared.rose,
-                signed_change(compared),
-                &compared.not_compared,
-            ) {
+            let (rose, by) = (compared.rose, signed_change(compared));
+            let word = match (rose, by, &compared.not_compared) {
                 (_, _, Some(why)) => format!("not compared: {}", text::one_line(why)),
                 (Some(true), Some(by), _) => format!("more: {by}"),
                 (Some(false), Some(by), _) => format!("no rise shown: {by}"),
                 (None, Some(by), _) => format!("the starts do not decide: {by}"),
                 _ => "too few starts".to_owned(),
             };
-            [
-                name.to_owned(),
-                shown(compared.now),
-                shown(compared.before),
-                word,
-            ]
+            let (now, before) = (shown(compared.now), shown(compared.before));
+            [name.to_owned(), now, before, word]
         };
         let left = &self.headroom;
-        let share = |v: Option<f64>| format::or_none(v.map(format::as_percent));
-        let rate = |v: Option<f64>| format::or_none(v.map(format::as_rate));
-        let plain = |name: &str, now: String, before: String, word: &str| {
+        let plain = |name: &str, values: [Option<f64>; 2], show: fn(f64) -> String, word: &str| {
+            let [now, before] = values.map(|value| format::or_none(value.map(show)));
             [name.to_owned(), now, before, word.to_owned()]
         };
+        let memory_left = [left.memory, left.memory_before];
+        let cpu_left = [left.cpu, left.cpu_before];
+        let full = [left.full_rate_per_second, left.full_rate_before_per_second];
+        let percent = format::as_percent;
+        let computed = "computed; latency breaks before";
         let rows = [
             row("CPU time a request", &self.cpu_per_request_s, &cpu),
             row("Memory it needs", &self.memory_bytes, &memory),
-            plain(
-                "Memory left",
-                share(left.memory),
-                share(left.memory_before),
-                "of the limit",
-            ),
-            plain(
-                "CPU left",
-                share(left.cpu),
-                share(left.cpu_before),
-                "of the limit, on average",
-            ),
-            plain(
-                "Rate at a full CPU",
-                rate(left.full_rate_per_second),
-                rate(left.full_rate_before_per_second),
-                "computed; latency breaks before",
-            ),
+            plain("Memory left", memory_left, percent, "of the limit"),
+            plain("CPU left", cpu_left, percent, "of the limit, on average"),
+            plain("Rate at a full CPU", full, format::as_rate, computed),
         ];
         // A job has no requests.
         let has_figure = |row: &[String; 4]| row[1..3].iter().any(|cell| cell != format::NONE);
@@ -285,17 +258,9 @@ impl VerifyStatement {
         };
         let widths = [width(0, ""), width(1, "now"), width(2, "baseline")];
         let head = ["", "now", "baseline", ""].map(str::to_owned);
-        for row in std::iter::once(&head).chain(&rows) {
-            let line = format!(
-                "{:<a$}  {:>b$}  {:>c$}  {}",
-                row[0],
-                row[1],
-                row[2],
-                row[3],
-                a = widths[0],
-                b = widths[1],
-                c = widths[2],
-            );
+        let [a, b, c] = widths;
+        for [name, now, before, word] in std::iter::once(&head).chain(&rows) {
+            let line = format!("{name:<a$}  {now:>b$}  {before:>c$}  {word}");
             let _ = writeln!(out, "{}", line.trim_end());
         }
         for line in self.notes() {
@@ -329,10 +294,8 @@ impl VerifyStatement {
         notes.extend(missed.map(|missed| format!("Missed: {missed}.")));
         notes.extend(self.peak.iter().chain(&self.shared).cloned());
         if self.holds_too_well == Some(true) {
-            notes.push(
-                "More is shipped than it needs: `loadline verify --tune` looks for less."
-                    .to_owned(),
-            );
+            let more = "More is shipped than it needs: `loadline verify --tune` looks for less.";
+            notes.push(more.to_owned());
         }
         notes
     }
@@ -348,19 +311,14 @@ fn signed_change(compared: &BaselineFigure) -> Option<String> {
         let sign = if share < 0.0 { "-" } else { "+" };
         format!("{sign}{}", format::as_percent(share.abs()))
     };
-    let [low, high] = compared.interval?;
-    Some(format!(
-        "{} ({} to {})",
-        signed(compared.ratio?),
-        signed(low),
-        signed(high)
-    ))
+    let [low, high] = compared.interval?.map(signed);
+    let ratio = signed(compared.ratio?);
+    Some(format!("{ratio} ({low} to {high})"))
 }
 
 fn missed_reasons(trials: &[std::sync::Arc<TrialRecord>]) -> Vec<String> {
-    let bad = trials
-        .iter()
-        .filter(|t| t.verdict.is_evidence() && t.verdict != TrialVerdict::Pass);
+    let bad = trials.iter();
+    let bad = bad.filter(|t| t.verdict.is_evidence() && t.verdict != TrialVerdict::Pass);
     unique(bad.map(|trial| {
         let why = redact_line(&text::one_line(&trial.reason.to_string()));
         why.trim_end_matches('.').to_owned()

@@ -3,9 +3,8 @@
 //! Owns [`ResultView`], the only input of this crate. Plain data; whoever holds the records fills
 //! it, on any machine, also from a run that was killed.
 
-mod load;
-mod today;
-
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use loadline_analysis::recommend::Recommendation;
@@ -13,11 +12,11 @@ use loadline_analysis::record::{
     Configuration, LoadFrom, MachineDescription, TrialPurpose, TrialRecord,
 };
 use loadline_analysis::slo::{Objective, Slo};
-use loadline_sizing::JvmOptionSet;
+use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::format;
-pub use load::LoadWords;
-pub use today::CurrentLimits;
 
 /// The host that an answer is to run on.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,4 +141,73 @@ fn end_unix_ms(trial: &TrialRecord) -> u64 {
     trial
         .started_at_unix_ms
         .saturating_add(end.saturating_sub(start) / 1_000_000)
+}
+
+/// A load in words: `GET /owners, open model, 300/s for 20 s`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadWords {
+    /// The words before the rate: `GET /owners, open model, `; the whole text without a rate.
+    pub before: String,
+    /// Requests a second; null for a closed model, which has none.
+    pub rate_per_second: Option<f64>,
+    /// What stands after the rate: ` for 20 s`.
+    pub after: String,
+}
+
+impl LoadWords {
+    pub fn without_rate(words: String) -> Self {
+        Self {
+            before: words,
+            rate_per_second: None,
+            after: String::new(),
+        }
+    }
+
+    pub fn at_rate(&self, rate: &str) -> String {
+        let Self { before, after, .. } = self;
+        match self.rate_per_second {
+            Some(_) => format!("{before}{rate}{after}"),
+            None => format!("{before} ({rate})"),
+        }
+    }
+}
+
+impl fmt::Display for LoadWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rate_per_second {
+            Some(rate) => f.write_str(&self.at_rate(&format::as_rate(rate))),
+            None => f.write_str(&self.before),
+        }
+    }
+}
+
+/// The size that ships today, as its owner tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CurrentLimits {
+    pub cpu: Option<Cpus>,
+    pub memory: Bytes,
+}
+
+impl FromStr for CurrentLimits {
+    type Err = String;
+
+    /// `2/4Gi`, or `4Gi` alone.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cpu, memory) = match text.split_once('/') {
+            Some((cpu, memory)) => (Some(cpu), memory),
+            None => (None, text),
+        };
+        let cpu: Option<Cpus> = cpu
+            .map(|cpu| cpu.parse().map_err(limits_error))
+            .transpose()?;
+        let memory: Bytes = memory.parse().map_err(limits_error)?;
+        match memory < Bytes::from_mib(1) || cpu.is_some_and(|cpu| cpu.as_millis() == 0) {
+            true => Err(limits_error("it is less than 1 MiB of memory, or no CPU")),
+            false => Ok(Self { cpu, memory }),
+        }
+    }
+}
+
+fn limits_error(why: impl std::fmt::Display) -> String {
+    format!("{why}; write CPUs and memory, 2/4Gi, or memory alone, 4Gi")
 }

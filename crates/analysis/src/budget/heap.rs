@@ -92,9 +92,8 @@ fn cheapest_heap(room: &Evidence, live: Bytes) -> Option<Bytes> {
     let time = measured_seconds(room)?;
     let cpus = collector_cpu(gc, pause_sum(room, gc), enlargements(room, gc))?.as_secs_f64() / time;
     let parts = room.memory.as_ref();
-    let heap = judged_heap(room, gc)
-        .or(parts.and_then(|parts| parts.heap_committed))
-        .or(gc.heap_max)?;
+    let committed = parts.and_then(|parts| parts.heap_committed);
+    let heap = judged_heap(room, gc).or(committed).or(gc.heap_max)?;
     let free = heap.saturating_sub(live).as_gib();
     let more = (price::GIB_PER_CPU * cpus * free).max(0.0).sqrt();
     Some(live.saturating_add(Bytes::from_bytes((more * (1_u64 << 30) as f64) as u64)))

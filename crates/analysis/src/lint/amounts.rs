@@ -8,10 +8,9 @@ use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
 use loadline_sizing::regions::heap::check_container;
 use loadline_sizing::{Bytes, JvmOptionSet};
 
-use super::MeasuredNeeds;
 use super::container::{ContainerNeeds, ContainerResources, LintedContainer, SMALLEST};
-use super::finding::{LintFinding, Severity, finding};
 use super::options::SHARES;
+use super::{LintFinding, MeasuredNeeds, Severity, finding};
 
 /// From this number of CPUs on, thousandths were probably meant.
 const MANY_CPUS: u32 = 100;

@@ -3,8 +3,7 @@
 use loadline_sizing::Bytes;
 
 use super::amounts::heap_of;
-use super::finding::{LintFinding, Severity, finding};
-use super::{ContainerResources, LintedContainer};
+use super::{ContainerResources, LintFinding, LintedContainer, Severity, finding};
 
 /// JVMs that a build runs at the same time with the same options.
 #[derive(Debug, Clone, PartialEq, Eq)]

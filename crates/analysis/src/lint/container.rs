@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadline_sizing::hotspot::MachineSize;
 use loadline_sizing::{Bytes, Cpus, JavaVersion, JdkRelease, JvmOptionSet};
 
-use super::finding::LintFinding;
+use super::LintFinding;
 
 /// Less memory than any JVM starts in, bytes.
 pub(super) const SMALLEST: u64 = 1 << 20;

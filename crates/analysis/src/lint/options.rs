@@ -16,7 +16,7 @@ use loadline_sizing::hotspot::{self, CollectorKind};
 use loadline_sizing::sight::{blind_places, without_container_support};
 
 use super::container::LintedContainer;
-use super::finding::{LintFinding, Severity, finding};
+use super::{LintFinding, Severity, finding};
 
 pub(super) const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 

@@ -2,9 +2,8 @@
 //!
 //! Owns their rules. Facts: Kubernetes documentation on QoS classes and probes.
 
-use super::MeasuredNeeds;
 use super::container::{ContainerNeeds, ContainerProbe, LintedContainer};
-use super::finding::{LintFinding, Severity, finding};
+use super::{LintFinding, MeasuredNeeds, Severity, finding};
 
 pub fn qos_class(container: &LintedContainer) -> &'static str {
     let all = all_needs(container);

@@ -175,12 +175,9 @@ impl CheapestSearch {
             })
         };
         let (memory, cpu) = (self.smaller_memory(of.cell), self.smaller_cpu(of.cell));
+        let cell = is_enough.then_some(of.cell);
         let all = [
-            neighbour(
-                CheaperDimension::Replicas,
-                is_enough.then_some(of.cell),
-                fewer,
-            ),
+            neighbour(CheaperDimension::Replicas, cell, fewer),
             neighbour(CheaperDimension::Memory, memory, of.replicas),
             neighbour(CheaperDimension::Cpu, cpu, of.replicas),
         ];

@@ -55,12 +55,10 @@ pub enum RateBound {
 
 pub fn classify_trials(trials: &[RateSample], goal: &RateGoal) -> RateBound {
     let sum = |is_full: bool, is_high: bool| -> f64 {
-        trials
-            .iter()
-            .filter(|t| (t.duration >= goal.final_duration) == is_full)
-            .filter(|t| (t.loss > goal.loss) == is_high)
-            .map(|t| t.duration.as_secs_f64())
-            .sum()
+        let of_length = |t: &&RateSample| (t.duration >= goal.final_duration) == is_full;
+        let asked = trials.iter().filter(of_length);
+        let asked = asked.filter(|t| (t.loss > goal.loss) == is_high);
+        asked.map(|t| t.duration.as_secs_f64()).sum()
     };
     let ratio = goal.exceed_ratio;
     // Short good trials may balance short bad ones, never full ones.

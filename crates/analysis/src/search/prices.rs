@@ -117,11 +117,9 @@ impl TrialSearch for PriceSearch {
 
 impl PriceSearch {
     pub(super) fn search_cheapest(&self, seen: &SeenTrials) -> Next<SearchedPrices> {
-        let rules = CheapestSearch::new(
-            self.purchase.cells.clone(),
-            self.purchase.pricing.parameters.clone(),
-            self.purchase.prove,
-        );
+        let bought = &self.purchase;
+        let (cells, parameters) = (bought.cells.clone(), bought.pricing.parameters.clone());
+        let rules = CheapestSearch::new(cells, parameters, bought.prove);
         let mut steps = PriceSteps {
             prices: self,
             rules,

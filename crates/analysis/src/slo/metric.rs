@@ -124,10 +124,6 @@ impl MetricObjective {
         Some(objective.map_err(str::to_owned))
     }
 
-    pub(super) fn is_drain(self) -> bool {
-        self.word == MetricWord::Drains
-    }
-
     pub(super) fn is_met(self, value: f64) -> bool {
         match self.comparison {
             Comparison::Below => value < self.bound,

@@ -27,10 +27,6 @@ impl JudgedLoads {
         }
     }
 
-    pub(super) fn both_loads(&self) -> impl Iterator<Item = &MeasuredLoad> {
-        self.base.iter().chain(&self.peak)
-    }
-
     /// `at the peak of 200/s for 10s p99 41ms, 0 of 2000 requests failed`; `None` without a peak.
     pub(super) fn peak_sentence(&self) -> Option<String> {
         let peak = self.peak.as_ref()?;

@@ -164,10 +164,8 @@ impl AllowedNames {
 
     fn check_text(&self, key: &str, text: &str) -> Result<(), Error> {
         let came = |what: &str, name: &str| {
-            not_accepted(&format!(
-                "came with a configuration that {what}: {}",
-                one_line(name)
-            ))
+            let name = one_line(name);
+            not_accepted(&format!("came with a configuration that {what}: {name}"))
         };
         if OF_FILES.iter().any(|kind| text.contains(kind)) {
             return Err(came("refers to a file of this machine", text));

@@ -133,10 +133,8 @@ pub fn placed_text(given: &mut LoadedExperiment, place: &AwayLocation) -> Result
     table.namespace = Some(place.namespace.clone());
     // An image is called in no directory.
     given.file.app.directory = None;
-    given
-        .file
-        .to_toml()
-        .map_err(|e| Error::internal(format!("the experiment cannot be written: {e}")))
+    let text = given.file.to_toml();
+    text.map_err(|e| Error::internal(format!("the experiment cannot be written: {e}")))
 }
 
 #[cfg(test)]

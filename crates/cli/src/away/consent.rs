@@ -36,10 +36,9 @@ pub fn confirm_run(store: &Store, row: &ResultRow, flags: ConsentFlags) -> Resul
         return Ok(());
     };
     let experiment = experiment_of(row)?;
-    let cluster = experiment.cluster.as_ref().ok_or_else(|| {
-        let problem = "an experiment that came from a cluster names none";
-        Error::internal(problem)
-    })?;
+    let none = "an experiment that came from a cluster names none";
+    let cluster = experiment.cluster.as_ref();
+    let cluster = cluster.ok_or_else(|| Error::internal(none))?;
     say!("the experiment of this result came from the cluster. It runs:");
     for (what, value) in lines_to_show(&experiment, cluster, row)? {
         say!("  {what:<17} {}", one_line(&value));
@@ -71,17 +70,12 @@ fn lines_to_show(
     row: &ResultRow,
 ) -> Result<Vec<(&'static str, String)>, Error> {
     let or_default = |text: &Option<String>| text.clone().unwrap_or_else(|| "default".to_owned());
+    let namespace = or_default(&cluster.namespace);
+    let context = or_default(&cluster.context);
     let mut all = vec![
         ("image", images::only_image(experiment)?),
         ("loadline's image", cluster.trial_image.clone()),
-        (
-            "namespace",
-            format!(
-                "{} (context {})",
-                or_default(&cluster.namespace),
-                or_default(&cluster.context)
-            ),
-        ),
+        ("namespace", format!("{namespace} (context {context})")),
     ];
     all.extend(account_of_pods(cluster)?);
     let variables = referenced_variables(&row.experiment)?;
@@ -107,10 +101,8 @@ fn account_of_pods(cluster: &ClusterSettings) -> Result<Vec<(&'static str, Strin
     let own = template.pod.get("serviceAccountName");
     let own = own.and_then(|name| name.as_str()).unwrap_or("default");
     let mut all = vec![(account, format!("{own}, as in {name}"))];
-    let images = template
-        .before
-        .iter()
-        .filter_map(|c| c.get("image")?.as_str());
+    let before = template.before.iter();
+    let images = before.filter_map(|c| c.get("image")?.as_str());
     all.extend(images.map(|image| ("init container", image.to_owned())));
     let access = template.production_access();
     all.extend(access.into_iter().map(|what| ("of production", what)));

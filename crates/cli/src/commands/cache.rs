@@ -218,12 +218,9 @@ fn verify_cache(
         };
         print_text(&summary(&built, &there.file_path(&file), &use_it, classes))?;
     }
-    super::show::print_result(
-        &measuring.store,
-        &measuring.result,
-        &arguments.output,
-        &mut AnswerPrinter::default(),
-    )?;
+    let (store, result) = (&measuring.store, &measuring.result);
+    let mut out = AnswerPrinter::default();
+    super::show::print_result(store, result, &arguments.output, &mut out)?;
     match classes {
         Some(classes) if !classes.is_used(built.manifest.kind) => {
             say!("warning: the JVM did not use the cache; the application starts without it");
@@ -266,9 +263,8 @@ fn choose_kind(text: &str, jdk: &InstalledJdk) -> Result<CacheKind, Error> {
 }
 
 fn stem(jar: &Path) -> String {
-    jar.file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    let stem = jar.file_stem();
+    stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Puts the cache of an image in place, with the Dockerfile that puts it into the image. A manifest
@@ -413,24 +409,22 @@ fn summary(
         built.evidence.training.as_secs_f64(),
         made.collector,
     );
+    let references = match made.compressed_oops {
+        true => "compressed",
+        false => "uncompressed",
+    };
+    let headers = match made.compact_headers {
+        true => "compact",
+        false => "ordinary",
+    };
+    let files = match made.class_path.len() {
+        0 => "the class path of the image".to_owned(),
+        1 => "the one file of the class path".to_owned(),
+        n => format!("the {n} files of the class path"),
+    };
     text += &format!(
-        "It fits JDK build {}, {} references, {} object headers, and {}.\n",
-        made.build,
-        if made.compressed_oops {
-            "compressed"
-        } else {
-            "uncompressed"
-        },
-        if made.compact_headers {
-            "compact"
-        } else {
-            "ordinary"
-        },
-        match made.class_path.len() {
-            0 => "the class path of the image".to_owned(),
-            1 => "the one file of the class path".to_owned(),
-            n => format!("the {n} files of the class path"),
-        },
+        "It fits JDK build {}, {references} references, {headers} object headers, and {files}.\n",
+        made.build
     );
     if let Some(shared) = &made.shared {
         text += &limits_and_layers(shared);

@@ -34,18 +34,13 @@ pub fn run(arguments: DoctorArguments, out: &mut AnswerPrinter) -> Result<Comman
     } else {
         checks_text(&checks, &found)
     })?;
-    let broken = checks
-        .iter()
-        .filter(|c| c.status == CheckStatus::Broken)
-        .count();
-    match broken {
-        0 => Ok(CommandOutcome::Done),
-        _ => Err(Error::environment(format!(
-            "{broken} of {} things that trials need do not work here",
-            checks.len()
-        ))
-        .with_hint("the column `what to do` above shows how to fix each")),
+    let is_broken = |c: &&PreflightCheck| c.status == CheckStatus::Broken;
+    let (broken, all) = (checks.iter().filter(is_broken).count(), checks.len());
+    if broken == 0 {
+        return Ok(CommandOutcome::Done);
     }
+    let what = format!("{broken} of {all} things that trials need do not work here");
+    Err(Error::environment(what).with_hint("the column `what to do` above shows how to fix each"))
 }
 
 pub fn in_short() -> String {
@@ -79,19 +74,13 @@ fn check_machine() -> PreflightCheck {
         Ok(host) => {
             let cpu = host.cpu_model.as_deref().unwrap_or("unknown CPU");
             let (memory, cpus) = (host.memory, host.cpus_allowed.cpu_count());
-            let swap = if memory.swap_total.as_bytes() == 0 {
-                "no swap".to_owned()
-            } else {
-                format!("swap {}", memory.swap_total)
+            let swap = match memory.swap_total.as_bytes() {
+                0 => "no swap".to_owned(),
+                _ => format!("swap {}", memory.swap_total),
             };
-            (
-                CheckStatus::Works,
-                format!(
-                    "Linux {}, {cpus} x {cpu}, {:.1} GiB memory, {swap}",
-                    host.kernel,
-                    memory.total.as_gib()
-                ),
-            )
+            let (kernel, gib) = (&host.kernel, memory.total.as_gib());
+            let detail = format!("Linux {kernel}, {cpus} x {cpu}, {gib:.1} GiB memory, {swap}");
+            (CheckStatus::Works, detail)
         }
         Err(error) => (CheckStatus::Broken, error.to_string()),
     };
@@ -233,18 +222,11 @@ fn checks_text(checks: &[PreflightCheck], found: &DetectedJdks) -> String {
             jdk.home.display().to_string(),
         ]);
     }
-    let unusable: Vec<String> = found
-        .unusable
-        .iter()
-        .map(|e| format!("not usable: {e}\n"))
-        .collect();
+    let checks = table.to_terminal(width());
     if found.jdks.is_empty() {
-        return table.to_terminal(width());
+        return checks;
     }
-    format!(
-        "{}\n{}{}",
-        table.to_terminal(width()),
-        jdks.to_terminal(width()),
-        unusable.concat()
-    )
+    let unusable = found.unusable.iter();
+    let unusable: String = unusable.map(|e| format!("not usable: {e}\n")).collect();
+    format!("{checks}\n{}{unusable}", jdks.to_terminal(width()))
 }

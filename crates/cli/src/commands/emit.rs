@@ -304,12 +304,8 @@ fn build_application(
             .with_hint("leave --cache out, or measure with an address: --metrics URL"));
     }
     let pinned = measured.and_then(|image| image.pinned.clone());
-    let named = || {
-        pinned
-            .clone()
-            .or(measured.map(|image| image.reference.clone()))
-    };
-    let image = arguments.image.clone().or_else(named);
+    let reference = measured.map(|image| image.reference.clone());
+    let image = arguments.image.clone().or(pinned).or(reference);
     let is_pinned = image.as_deref().is_some_and(is_pinned);
     if arguments.name.is_some() && slug(&name) != name {
         say!("warning: --name {name}: the files use {}", slug(&name));
@@ -317,6 +313,7 @@ fn build_application(
     if image.as_deref().is_none_or(is_latest) {
         say!("warning: :latest changes over time: give --image NAME:VERSION or a digest");
     }
+    let metrics = experiment.metrics.as_ref();
     Ok(ProductionApplication {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
@@ -334,10 +331,7 @@ fn build_application(
         launcher: !arguments.plain && measured.is_none() && command.liberty.is_none(),
         command,
         cache: asked_for(arguments.cache, view),
-        series: experiment
-            .metrics
-            .as_ref()
-            .map_or_else(BTreeMap::new, |m| m.series.clone()),
+        series: metrics.map_or_else(BTreeMap::new, |m| m.series.clone()),
     })
 }
 
@@ -428,9 +422,7 @@ fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
     let words = ["-jar".to_owned(), jar.display().to_string()];
     if let Ok(application) = Jars::from_arguments(&words, Path::new(".")) {
         command.is_read = true;
-        command
-            .extracted_from
-            .clone_from(&application.extracted_from);
+        command.extracted_from = application.extracted_from.clone();
         for name in files_beside(&jar, &application)? {
             if !command.beside.contains(&name) {
                 command.beside.push(name);
@@ -465,9 +457,8 @@ fn files_beside(jar: &Path, application: &Jars) -> Result<Vec<String>, Error> {
                 .with_hint("an image needs the jar and what it names in one directory"));
         };
         // A directory is copied whole: `lib`, not each of a hundred jars.
-        let name = name
-            .split_once('/')
-            .map_or(name, |(directory, _)| directory);
+        let directory = name.split_once('/');
+        let name = directory.map_or(name, |(directory, _)| directory);
         all.push(name.to_owned());
     }
     let (entry_point, folders) = QUARKUS;
@@ -518,22 +509,17 @@ fn jdk_feature(jvm: &JvmIdentity) -> Result<u32, Error> {
 
 fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error> {
     let places: Vec<PathBuf> = artefacts.iter().map(|a| to.join(a.name)).collect();
-    let there: Vec<String> = places
-        .iter()
-        .filter(|p| p.symlink_metadata().is_ok())
-        .map(|p| p.display().to_string())
-        .collect();
+    let there = places.iter().filter(|p| p.symlink_metadata().is_ok());
+    let there: Vec<String> = there.map(|p| p.display().to_string()).collect();
     if !there.is_empty() && !force {
+        let refusal = format!("files already exist: {}", there.join(", "));
         return Err(
-            Error::usage(format!("files already exist: {}", there.join(", ")))
-                .with_hint("give another directory, or --force to overwrite them"),
+            Error::usage(refusal).with_hint("give another directory, or --force to overwrite them")
         );
     }
     if let Some(folder) = places.iter().find(|p| p.is_dir()) {
-        return Err(
-            Error::environment(format!("{} is a directory", folder.display()))
-                .with_hint("give another directory with --to"),
-        );
+        let refusal = format!("{} is a directory", folder.display());
+        return Err(Error::environment(refusal).with_hint("give another directory with --to"));
     }
     let written = || -> Result<(), PathRefusal> {
         let directory = Directory::open_or_make(to)?;

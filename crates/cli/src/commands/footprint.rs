@@ -124,12 +124,10 @@ fn process_jdk(pid: u32) -> Option<JdkRelease> {
 }
 
 fn is_c1_only(flags: &str) -> bool {
-    let level = flags
-        .split_whitespace()
-        .find_map(|flag| flag.strip_prefix("-XX:TieredStopAtLevel="));
-    level
-        .and_then(|level| level.parse::<u32>().ok())
-        .is_some_and(|level| level < 4)
+    let mut flags = flags.split_whitespace();
+    let level = flags.find_map(|flag| flag.strip_prefix("-XX:TieredStopAtLevel="));
+    let level = level.and_then(|level| level.parse::<u32>().ok());
+    level.is_some_and(|level| level < 4)
 }
 
 fn rows(footprint: &Footprint) -> [(&'static str, Bytes, &'static str); 10] {
@@ -160,10 +158,8 @@ fn footprint_text(seen: &FootprintReading) -> String {
     let line = |name: &str, size: Bytes, what: &str| {
         format!("{name:<14} {:>8.1} MiB  {what}", size.as_mib())
     };
-    let mut lines: Vec<String> = rows(footprint)
-        .iter()
-        .map(|(name, size, what)| line(name, *size, what))
-        .collect();
+    let parts = rows(footprint).map(|(name, size, what)| line(name, size, what));
+    let mut lines = Vec::from(parts);
     lines.push(line("resident", footprint.resident, "all of it"));
     let (classes, threads) = (footprint.classes, footprint.threads);
     lines.push(match footprint.compiler_peak {

@@ -93,25 +93,19 @@ fn gc_text(report: &GcReport) -> String {
 
 /// `G1, JDK 17.0.15+6, 2 CPUs, heap 48 MiB; 12.3 s logged`.
 fn log_summary(report: &GcReport) -> String {
-    let generational = if report.generational {
-        "generational "
-    } else {
-        ""
+    let generational = match report.generational {
+        true => "generational ",
+        false => "",
     };
-    let mut parts = vec![format!(
-        "{generational}{}",
-        report.collector.unwrap_or("collector not named")
-    )];
+    let collector = report.collector.unwrap_or("collector not named");
+    let mut parts = vec![format!("{generational}{collector}")];
     parts.extend(report.jdk.as_ref().map(|jdk| format!("JDK {jdk}")));
     parts.extend(report.machine.cpus_available.map(|cpus| match cpus {
         1 => "1 CPU".to_owned(),
         n => format!("{n} CPUs"),
     }));
-    parts.extend(
-        report
-            .heap_max_bytes
-            .map(|heap| format!("heap up to {}", format_size(heap))),
-    );
+    let heap = report.heap_max_bytes.map(format_size);
+    parts.extend(heap.map(|heap| format!("heap up to {heap}")));
     let mut text = parts.join(", ");
     if report.logged_seconds > 0.0 {
         let _ = write!(text, "; {} logged", format_seconds(report.logged_seconds));
@@ -139,11 +133,8 @@ fn pauses(report: &GcReport) -> String {
     let titles = ["", "count", "total", "p50", "p90", "p99", "max", "cause"];
     let mut rows = vec![titles.map(str::to_owned)];
     rows.push(entry_row("", &all));
-    rows.extend(
-        by_total(&stw.by_kind)
-            .into_iter()
-            .map(|entry| entry_row("  ", entry)),
-    );
+    let kinds = by_total(&stw.by_kind).into_iter();
+    rows.extend(kinds.map(|entry| entry_row("  ", entry)));
     for (title, entries) in [
         ("Stalls (threads that waited for memory)", &report.stalls),
         ("Parts of pauses", &report.phases),
@@ -192,13 +183,10 @@ fn entry_row(indent: &str, entry: &NamedDurations) -> [String; 8] {
 /// Numbers to the right, names to the left. A heading does not widen its column.
 fn aligned_table(rows: &[[String; 8]]) -> String {
     let width = |column: usize| {
-        let cells = rows
-            .iter()
-            .filter(|row| column > 0 || !row[1].is_empty() || row[0].is_empty());
-        cells
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
+        let counts = |row: &&[String; 8]| column > 0 || !row[1].is_empty() || row[0].is_empty();
+        let cells = rows.iter().filter(counts);
+        let lengths = cells.map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..8).map(width).collect();
     let mut out = String::new();
@@ -229,14 +217,9 @@ fn facts(report: &GcReport) -> Vec<(&'static str, String)> {
         facts.push(("Heap, highest", heap.join(", ")));
     }
     if let Some(rate) = report.allocation_bytes_per_second {
-        facts.push((
-            "Allocated",
-            format!(
-                "{}, {}/s",
-                format_size(report.allocated_bytes),
-                format_size(rate as u64)
-            ),
-        ));
+        let all = format_size(report.allocated_bytes);
+        let rate = format_size(rate as u64);
+        facts.push(("Allocated", format!("{all}, {rate}/s")));
     }
     if let Some(cpu) = &report.gc_cpu {
         let text = format!(

@@ -102,19 +102,14 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
                 .with_hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
     }
-    let measured = measured_view(
-        arguments.measured.as_deref(),
-        arguments.measure.state.as_deref(),
-    )?;
+    let state = arguments.measure.state.as_deref();
+    let measured = measured_view(arguments.measured.as_deref(), state)?;
     let mut paper = None;
     if !arguments.manifest.is_empty() {
         let offer = offer(&arguments.prices)?;
         let given = (measured_figures(measured.as_ref()), None);
-        paper = Some(PaperCheck::check_manifests(
-            &arguments.manifest,
-            given,
-            offer,
-        )?);
+        let checked = PaperCheck::check_manifests(&arguments.manifest, given, offer)?;
+        paper = Some(checked);
     }
     // With a command, stdout is the result's where JSON is asked for.
     match &paper {
@@ -153,10 +148,8 @@ pub fn measured_figures(view: Option<&ResultView>) -> MeasuredNeeds {
         return MeasuredNeeds::default();
     };
     let budget = view.recommendation.as_ref().and_then(|r| r.budget.as_ref());
-    let passed = view
-        .trials
-        .iter()
-        .filter(|t| t.verdict == TrialVerdict::Pass);
+    let passed = view.trials.iter();
+    let passed = passed.filter(|t| t.verdict == TrialVerdict::Pass);
     let starts = passed.clone().filter_map(|t| t.evidence.start.ready);
     let memory = passed.filter_map(|t| t.evidence.cgroup.peak_working_set);
     MeasuredNeeds {
@@ -217,19 +210,17 @@ fn run_trials(
     warn_of_heaps(rules, start.memory, measured_figures(measured.as_ref()));
     let given = judged_experiment(plain, &advices, arguments)?;
     if arguments.in_cluster.in_cluster {
-        return away::send_result(
-            given,
-            ResultKind::Run,
-            (&arguments.measure, &arguments.output),
-        );
+        let flags = (&arguments.measure, &arguments.output);
+        return away::send_result(given, ResultKind::Run, flags);
     }
     let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
     let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
     measuring.note_done(None)?;
     if !arguments.output.json {
-        let reference = recommended_size(measured);
-        let table = table::advice_table(&agenda.matrix, &records, &offer, reference.as_ref());
+        let reference = measured.and_then(|view| view.recommendation);
+        let reference = reference.and_then(|r| table::limited_size(&r.configuration));
+        let table = table::advice_table(&agenda.matrix, &records, &offer, reference);
         out.print_answer(&table)?;
     }
     super::show::print_result(&measuring.store, &measuring.result, &arguments.output, out)?;
@@ -275,15 +266,9 @@ fn advised_configuration(
         text: text.clone(),
         provenance: ValueProvenance::User,
     };
+    let options = advice.jvm.iter().map(option);
+    configuration.jvm_options.extend(options);
     configuration
-        .jvm_options
-        .extend(advice.jvm.iter().map(option));
-    configuration
-}
-
-fn recommended_size(measured: Option<ResultView>) -> Option<table::ReferenceSize> {
-    let recommendation = measured?.recommendation?;
-    table::ReferenceSize::from_configuration(&recommendation.configuration)
 }
 
 fn advices(

@@ -134,11 +134,10 @@ pub(super) fn print_summary(
     summary: &LoadSummary,
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
-    if as_json {
-        out.print_answer(&pretty_json(summary)?)?;
-    } else {
-        out.print_answer(&summary.to_string())?;
-    }
+    out.print_answer(&match as_json {
+        true => pretty_json(summary)?,
+        false => summary.to_string(),
+    })?;
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's limit is an answer too, and the
         // summary shows it.
@@ -156,10 +155,8 @@ fn pretty_json(value: &impl serde::Serialize) -> Result<String, Error> {
 }
 
 fn targets(urls: &[String]) -> Result<Vec<LoadTarget>, LoadError> {
-    let targets: Vec<LoadTarget> = urls
-        .iter()
-        .map(|url| url.parse())
-        .collect::<Result<_, _>>()?;
+    let targets = urls.iter().map(|url| url.parse());
+    let targets = targets.collect::<Result<Vec<LoadTarget>, _>>()?;
     let first = &targets[0];
     for (target, url) in targets.iter().zip(urls) {
         let is_same_path = target.path == first.path || target.path == "/";

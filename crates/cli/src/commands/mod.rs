@@ -11,21 +11,16 @@ mod footprint;
 mod gc;
 pub mod help;
 mod init;
-#[cfg(target_os = "linux")]
-mod init_part;
 mod judge;
-mod keeper_part;
 mod lint;
 mod load;
-mod load_part;
 mod merge;
-mod neighbour;
 mod pages;
+mod parts;
 mod plan;
 mod pod_part;
 mod predict;
 mod profile;
-mod proxy_part;
 pub mod resume;
 mod run;
 mod schema;
@@ -34,7 +29,6 @@ mod show;
 mod size;
 mod soak;
 mod store;
-mod trial_part;
 mod verify;
 
 use clap::Subcommand;
@@ -149,7 +143,7 @@ pub enum LoadlineCommand {
     PodGenerator(pod_part::PodGeneratorArguments),
     /// The busy neighbour of a trial; started by loadline itself.
     #[command(hide = true)]
-    Neighbour(neighbour::NeighbourArguments),
+    Neighbour(parts::NeighbourArguments),
 }
 
 pub fn run(command: LoadlineCommand, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
@@ -184,16 +178,16 @@ pub fn run(command: LoadlineCommand, out: &mut AnswerPrinter) -> Result<CommandO
         LoadlineCommand::Predict(arguments) => predict::run(&arguments, out),
         LoadlineCommand::Footprint(arguments) => footprint::run(&arguments),
         #[cfg(target_os = "linux")]
-        LoadlineCommand::InitPart => init_part::run(),
-        LoadlineCommand::LoadPart => load_part::run(),
-        LoadlineCommand::KeeperPart => keeper_part::run(),
-        LoadlineCommand::ProxyPart => proxy_part::run(),
-        LoadlineCommand::TrialPart => trial_part::run(),
+        LoadlineCommand::InitPart => parts::run_init(),
+        LoadlineCommand::LoadPart => parts::run_load(),
+        LoadlineCommand::KeeperPart => parts::run_keeper(),
+        LoadlineCommand::ProxyPart => parts::run_proxy(),
+        LoadlineCommand::TrialPart => parts::run_trial(),
         LoadlineCommand::Completion(arguments) => pages::complete_shell(&arguments),
         LoadlineCommand::Pages(arguments) => pages::run(&arguments),
         LoadlineCommand::PodPart(arguments) => pod_part::run(arguments),
         LoadlineCommand::PodLook(arguments) => pod_part::inspect_image(arguments),
         LoadlineCommand::PodGenerator(arguments) => pod_part::generate(arguments),
-        LoadlineCommand::Neighbour(arguments) => neighbour::run(&arguments),
+        LoadlineCommand::Neighbour(arguments) => parts::keep_busy(&arguments),
     }
 }

@@ -109,17 +109,15 @@ fn beyond_this_machine(experiment: &Experiment) -> Vec<String> {
     let configurations = experiment.configurations();
     let most = configurations.iter().filter_map(|c| c.memory);
     let most = most.chain(experiment.search.max_memory).max();
-    let total = MachineMemory::read(Path::new("/proc"))
-        .ok()
+    let machine = MachineMemory::read(Path::new("/proc")).ok();
+    let total = machine
+        .filter(|_| experiment.cluster.is_none())
         .map(|m| m.total);
-    let total = total.filter(|_| experiment.cluster.is_none());
-    let memory = most
-        .zip(total)
-        .filter(|(most, total)| most > total)
-        .map(|(most, total)| {
-            let total = measured_bytes(total);
-            format!("{most} is more than the {total} of this machine: such a trial is refused")
-        });
+    let beyond = most.zip(total).filter(|(most, total)| most > total);
+    let memory = beyond.map(|(most, total)| {
+        let total = measured_bytes(total);
+        format!("{most} is more than the {total} of this machine: such a trial is refused")
+    });
     cpus.into_iter().chain(memory).collect()
 }
 
@@ -143,10 +141,9 @@ fn agenda_text(agenda: &Agenda) -> String {
         let c = &trial.configuration;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let options: Vec<&str> = c.jvm_options.iter().map(|o| o.text.as_str()).collect();
-        let label = if trial.repeat > 1 {
-            format!("{} #{}", c.label, trial.repeat)
-        } else {
-            c.label.clone()
+        let label = match trial.repeat {
+            repeat if repeat > 1 => format!("{} #{repeat}", c.label),
+            _ => c.label.clone(),
         };
         table.add_row([
             TableCell::from((i + 1).to_string()),
@@ -170,11 +167,8 @@ fn agenda_text(agenda: &Agenda) -> String {
     );
     let left_out = agenda.left_out.iter();
     let left_out = left_out.map(|(label, why)| format!("\nleft out: {label}: {why}"));
-    format!(
-        "{}\n{total}{}",
-        table.to_terminal(width()),
-        left_out.collect::<String>()
-    )
+    let left_out: String = left_out.collect();
+    format!("{}\n{total}{left_out}", table.to_terminal(width()))
 }
 
 /// Trials of a search, as simulated searches need them: crate simulated, `tests/cheapest_truth.rs`.
@@ -186,13 +180,8 @@ fn deployments(
     as_json: bool,
 ) -> Result<String, Error> {
     let variants = bases(experiment);
-    let ground = lattice_on_machine(
-        experiment,
-        pricing,
-        &variants,
-        enough::trial_cpus(experiment),
-        None,
-    );
+    let cpus = enough::trial_cpus(experiment);
+    let ground = lattice_on_machine(experiment, pricing, &variants, cpus, None);
     let parameters = &pricing.parameters;
     let each = trial_length(experiment);
     let guess = each * TRIALS_OF_A_SEARCH * variants.len() as u32;
@@ -232,11 +221,7 @@ fn deployments(
             },
         ),
     ];
-    lines.extend(
-        ground
-            .left_out
-            .iter()
-            .map(|line| format!("left out: {line}")),
-    );
+    let left_out = ground.left_out.iter();
+    lines.extend(left_out.map(|line| format!("left out: {line}")));
     Ok(lines.join("\n"))
 }

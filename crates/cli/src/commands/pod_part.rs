@@ -9,7 +9,7 @@ use clap::Args;
 use loadline_trial::part;
 use loadline_trial::pod::{self, PodPaths};
 
-use super::trial_part::part_refused;
+use super::parts::part_refused;
 use crate::error::{CommandOutcome, Error};
 use crate::say::{one_line_json, print_data};
 use crate::signals::Signals;
@@ -80,9 +80,8 @@ pub fn inspect_image(arguments: PodLookArguments) -> Result<CommandOutcome, Erro
         });
     }
     if arguments.fill {
-        return pod::fill_memory()
-            .map(|()| CommandOutcome::Done)
-            .map_err(Error::from);
+        let filled = pod::fill_memory();
+        return filled.map(|()| CommandOutcome::Done).map_err(Error::from);
     }
     let seen = pod::probe_from_inside()?;
     print_data(&one_line_json(&seen)?)?;

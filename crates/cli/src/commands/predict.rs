@@ -82,29 +82,25 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
         let refusal = refuse(format!(
             "`{word}` is not an option: it does not start with -"
         ));
-        return Err(
-            refusal.with_hint(before.map_or(hint.to_owned(), |b| format!("write {b}={word}")))
-        );
+        let instead = before.map(|before| format!("write {before}={word}"));
+        return Err(refusal.with_hint(instead.unwrap_or(hint.to_owned())));
     }
     if arguments.memory < SMALLEST {
         let bytes = arguments.memory.as_bytes();
         let problem = format!("--memory: no JVM starts in {bytes} bytes");
-        return Err(Error::usage(problem).with_hint(format!(
-            "a number without a unit is bytes: write {}Mi",
-            bytes.max(512)
-        )));
+        let mib = bytes.max(512);
+        return Err(Error::usage(problem)
+            .with_hint(format!("a number without a unit is bytes: write {mib}Mi")));
     }
     let options = JvmOptionSet::from_words(words);
     let (document, text) = match arguments.jdk.vm {
         Vm::HotSpot => of_hotspot(arguments, &options)?,
         Vm::OpenJ9 => of_openj9(arguments, &options)?,
     };
-    let text = if arguments.json {
-        one_line_json(&document)?
-    } else {
-        text
-    };
-    out.print_answer(&text)?;
+    out.print_answer(&match arguments.json {
+        true => one_line_json(&document)?,
+        false => text,
+    })?;
     Ok(CommandOutcome::Done)
 }
 
@@ -133,10 +129,8 @@ fn of_hotspot(
         );
     }
     if let Some((idle, other)) = idle_percentage(jdk, machine.memory, &limited) {
-        say!(
-            "warning: {idle} has no effect in {}: {other} applies there",
-            machine.memory.to_short()
-        );
+        let memory = machine.memory.to_short();
+        say!("warning: {idle} has no effect in {memory}: {other} applies there");
     }
     let heap = prediction.heap;
     let is_chosen = options.is_set("UseCompressedOops") || prediction.collector == CollectorKind::Z;
@@ -152,10 +146,8 @@ fn of_hotspot(
             "note: not checked: {unknown}; `java OPTIONS -version` shows whether a JVM accepts it"
         );
     }
-    Ok((
-        prediction_document(&prediction),
-        prediction_text(&prediction),
-    ))
+    let document = prediction_document(&prediction);
+    Ok((document, prediction_text(&prediction)))
 }
 
 fn of_openj9(
@@ -163,13 +155,10 @@ fn of_openj9(
     options: &JvmOptionSet,
 ) -> Result<(PredictDocument, String), Error> {
     let jdk = arguments.jdk;
-    let host = arguments
-        .node
-        .or(arguments.cpu.map(Cpus::ceil))
-        .or(Some(own_cpus()));
+    let host = arguments.node.or(arguments.cpu.map(Cpus::ceil));
     let machine = MachineSize {
         memory: arguments.memory,
-        cpus: openj9::count_processors(arguments.cpu, host.unwrap_or(1)),
+        cpus: openj9::count_processors(arguments.cpu, host.unwrap_or_else(own_cpus)),
     };
     let prediction = openj9::predict(jdk, machine, options).map_err(|refusal| match refusal {
         openj9::OpenJ9Refusal::LimitUnseen => {
@@ -238,10 +227,8 @@ fn blindness_notes(arguments: &PredictArguments, jdk: JdkRelease, options: &JvmO
             }
             false => "it takes the node's memory and processors (--node-memory, --node)",
         };
-        say!(
-            "warning: {why}: the limit of {} is not seen; {heap}",
-            arguments.memory
-        );
+        let limit = arguments.memory;
+        say!("warning: {why}: the limit of {limit} is not seen; {heap}");
     }
     for place in blind_places(jdk, options) {
         talk!("note: {place}");
@@ -266,15 +253,10 @@ fn with_heap_limit(
 ) -> JvmOptionSet {
     let is_blind = without_container_support(jdk, options).is_some();
     let is_set = options.switch_value(HEAP_LIMIT) == Some(true);
-    let limit = (is_blind && is_set).then(|| {
-        (
-            format!("-XX:MaxRAM={}", arguments.memory.as_bytes()),
-            OptionOrigin::ToolOptions,
-        )
-    });
-    let own = options
-        .option_texts()
-        .map(|(text, origin)| (text.to_owned(), origin));
+    let limit = format!("-XX:MaxRAM={}", arguments.memory.as_bytes());
+    let limit = (is_blind && is_set).then_some((limit, OptionOrigin::ToolOptions));
+    let own = options.option_texts();
+    let own = own.map(|(text, origin)| (text.to_owned(), origin));
     JvmOptionSet::merge(limit.into_iter().chain(own))
 }
 
@@ -298,12 +280,9 @@ fn predicted_machine(
     options: &JvmOptionSet,
 ) -> MachineSize {
     let limited = arguments.cpu.map_or_else(own_cpus, Cpus::ceil).max(1);
-    let node_memory = arguments
-        .node_memory
-        .or_else(own_memory)
-        .unwrap_or(arguments.memory);
+    let node_memory = arguments.node_memory.or_else(own_memory);
     let memory = match without_container_support(jdk, options) {
-        Some(_) => node_memory,
+        Some(_) => node_memory.unwrap_or(arguments.memory),
         None => arguments.memory,
     };
     let container = MeasuredContainer {

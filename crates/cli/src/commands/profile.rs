@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use loadline_analysis::slo::parse_duration;
+use loadline_analysis::text::join_words;
 use loadline_experiment::wire::StubFile;
 use loadline_files::FileKind;
 use loadline_load::har::{is_har, read_har};
@@ -113,10 +114,8 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
     let logs = arguments.logs.iter().map(|path| OpenedLog::open_log(path));
     let mut logs: Vec<_> = logs.collect::<Result<_, _>>()?;
     if let (Some(_), Some(log)) = (intervals, logs.iter().find(|log| !log.can_reread())) {
-        let problem = format!(
-            "--busiest reads logs twice, but {} is not a file",
-            log.path.display()
-        );
+        let path = log.path.display();
+        let problem = format!("--busiest reads logs twice, but {path} is not a file");
         return Err(Error::usage(problem).with_hint("write the log to a file first"));
     }
     if logs.iter().any(|log| is_har(&log.head)) {
@@ -181,10 +180,8 @@ fn replay_recording(
         ));
     };
     if let Some((flag, _)) = of_logs.iter().find(|(_, is_given)| *is_given) {
-        let problem = format!(
-            "{flag} is for access logs, but {} is a HAR file",
-            log.path.display()
-        );
+        let path = log.path.display();
+        let problem = format!("{flag} is for access logs, but {path} is a HAR file");
         return Err(Error::usage(problem).with_hint(format!("leave out {flag}")));
     }
     let origin = log.path.display().to_string();
@@ -214,9 +211,8 @@ fn stub(
 fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let interval = arguments.interval;
     if !(interval.is_finite() && interval > 0.0) {
-        return Err(
-            Error::usage("--interval must be above 0").with_hint("it is in seconds: --interval 60")
-        );
+        let problem = "--interval must be above 0";
+        return Err(Error::usage(problem).with_hint("it is in seconds: --interval 60"));
     }
     let Some(length) = arguments.busiest else {
         return Ok(None);
@@ -224,10 +220,8 @@ fn intervals(arguments: &ProfileArguments) -> Result<Option<usize>, Error> {
     let intervals = length.as_secs_f64() / interval;
     if intervals < 1.0 || intervals.fract() != 0.0 {
         let problem = format!("--busiest must be a multiple of --interval, which is {interval} s");
-        return Err(Error::usage(problem).with_hint(format!(
-            "--busiest {}s",
-            interval * intervals.ceil().max(1.0)
-        )));
+        let longer = interval * intervals.ceil().max(1.0);
+        return Err(Error::usage(problem).with_hint(format!("--busiest {longer}s")));
     }
     Ok(Some(intervals as usize))
 }
@@ -290,35 +284,29 @@ fn read(
     let mut rejected: Option<(PathBuf, RejectedLine)> = None;
     for log in logs.iter_mut() {
         let text = log.text_reader()?;
-        builder
-            .read(text)
-            .map_err(|error| cannot_read(&log.path, &error))?;
+        let found = builder.read(text);
+        found.map_err(|error| cannot_read(&log.path, &error))?;
         let first = builder.rejected_line().filter(|_| rejected.is_none());
         rejected = first
             .map(|line| (log.path.clone(), line.clone()))
             .or(rejected);
     }
-    let names: Vec<_> = logs
-        .iter()
-        .map(|log| log.path.display().to_string())
-        .collect();
+    let names = logs.iter().map(|log| log.path.display());
+    let names = join_words(names, ", ");
     let answers = builder.take_answers();
-    let profile = builder.build_profile(&names.join(", "));
+    let profile = builder.build_profile(&names);
     let place = rejected.map(|(path, line)| {
         let (path, RejectedLine { number, text }) = (path.display(), line);
         format!("{path}, line {number}: {text}")
     });
-    if profile
-        .observed
-        .as_ref()
-        .is_none_or(|seen| seen.requests == 0)
-    {
+    let seen = profile.observed.as_ref();
+    if seen.is_none_or(|seen| seen.requests == 0) {
         let shown = place.map_or(String::new(), |place| format!("; the first is\n  {place}"));
         let problem = format!("no line has this format{shown}");
         return Err(Error::usage(problem).with_hint(HOW));
     }
     if let Some(place) = place {
-        say::report_rejected_line(&place);
+        talk!("not understood: {place}");
     }
     Ok((profile, answers))
 }

@@ -1,9 +1,8 @@
 //! `loadline resume`: a result that was stopped goes on, here or where it was sent.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use loadline_experiment::ClusterSettings;
 use loadline_kubernetes::in_cluster::inside::ControllerPod;
 use loadline_runner::store::{ResultKind, ResultRow, Store};
 
@@ -22,7 +21,7 @@ pub struct ResumeArguments {
     id: String,
     /// Where results are kept
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    pub state: Option<PathBuf>,
     /// Wait while another loadline is measuring, instead of refusing
     #[arg(long)]
     wait: bool,
@@ -35,19 +34,9 @@ pub struct ResumeArguments {
     #[command(flatten)]
     consent: ConsentFlags,
     #[command(flatten)]
-    cluster: ClusterFlags,
+    pub cluster: ClusterFlags,
     #[command(flatten)]
     output: OutputFlags,
-}
-
-impl ResumeArguments {
-    pub fn named_cluster(&self) -> Option<ClusterSettings> {
-        self.cluster.wanted_cluster()
-    }
-
-    pub fn state(&self) -> Option<&Path> {
-        self.state.as_deref()
-    }
 }
 
 pub fn run(

@@ -57,11 +57,8 @@ pub(super) fn measure(
         talk!("{note}");
     }
     if arguments.in_cluster.in_cluster {
-        return away::send_result(
-            given,
-            ResultKind::Run,
-            (&arguments.measure, &arguments.output),
-        );
+        let flags = (&arguments.measure, &arguments.output);
+        return away::send_result(given, ResultKind::Run, flags);
     }
     let measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
     run_matrix(measuring, &arguments.output, out)

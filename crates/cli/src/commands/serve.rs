@@ -3,6 +3,7 @@
 //! Owns the flags, the link that is printed, and the words about stored results; the server is
 //! [`loadline_serve`]'s.
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,10 +74,8 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
         Error::environment(e).with_hint("choose another port: --listen 127.0.0.1:7008")
     })?;
     let address = server.listen_address().unwrap_or(arguments.listen);
-    say!(
-        "serving results of {}; stop with Ctrl-C",
-        directory.display()
-    );
+    let shown = directory.display();
+    say!("serving results of {shown}; stop with Ctrl-C");
     print_data(&format!("http://{address}/{query}"))?;
     let served = server.run(|| signals.has_come());
     served.map_err(Error::environment)?;
@@ -88,13 +87,10 @@ fn token(path: &PathBuf) -> Result<String, Error> {
         let what = format!("cannot read {}: {why}", path.display());
         Error::environment(what).with_hint("make one with: openssl rand -hex 16 > token")
     };
-    let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    std::io::Read::read_to_end(
-        &mut std::io::Read::take(file, LONGEST_TOKEN as u64),
-        &mut bytes,
-    )
-    .map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let read = file.take(LONGEST_TOKEN as u64).read_to_end(&mut bytes);
+    read.map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
@@ -113,10 +109,8 @@ fn describe_time_left(store: &Store, row: &ResultRow) -> Option<String> {
             let all = u64::from(agenda.trial_count());
             let rest = u32::try_from(all.saturating_sub(done)).ok()?;
             let each = mean_length(store, row).unwrap_or(agenda.each);
-            Some(format!(
-                "{so_far} of {all}, about {} left",
-                elapsed(each * rest)
-            ))
+            let left = elapsed(each * rest);
+            Some(format!("{so_far} of {all}, about {left} left"))
         }
         ResultKind::Size => {
             let told = outlook::outlook_from_store(&experiment, Some(store)).outlook;

@@ -149,14 +149,11 @@ pub fn run_size_search(
 /// size raises it: the larger size is tested and soaked like the first.
 fn conclude_memory(measuring: &mut MeasuringSession) -> Result<SearchConclusion, Error> {
     let mut search = size_search_on(&measuring.experiment, &measuring.host.host_machine());
-    let (question, prove) = (
-        measuring.experiment.search.question,
-        measuring.experiment.search.prove,
-    );
+    let search_terms = &measuring.experiment.search;
+    let (question, prove) = (search_terms.question, search_terms.prove);
     // What half of such searches take.
-    let starts = outlook::outlook_from_store(&measuring.experiment, Some(&measuring.store))
-        .outlook
-        .starts;
+    let told = outlook::outlook_from_store(&measuring.experiment, Some(&measuring.store));
+    let starts = told.outlook.starts;
     let mut raises = 0;
     loop {
         let sized = measuring.search(&search, Some(starts))?;
@@ -269,14 +266,13 @@ fn how_it_stands(
         return Ok(CommandOutcome::SloMissed);
     }
     let all = proof.starts + proof.not_measured;
+    let (ran, invalid) = (proof.starts, proof.not_measured);
     let what = match last {
-        Some(TrialVerdict::Invalid(InvalidReason::OutOfTime)) => format!(
-            "the time was over before the size was tested: {} of its fresh starts ran",
-            proof.starts
-        ),
+        Some(TrialVerdict::Invalid(InvalidReason::OutOfTime)) => {
+            format!("the time was over before the size was tested: {ran} of its fresh starts ran")
+        }
         _ => format!(
-            "the proof could not be measured: {} of its {all} fresh starts are invalid",
-            proof.not_measured
+            "the proof could not be measured: {invalid} of its {all} fresh starts are invalid"
         ),
     };
     Err(Error::invalid(what).with_hint(remedy(last)))
@@ -285,11 +281,10 @@ fn how_it_stands(
 /// Nothing feasible is an answer (exit 1); nothing measurable is an error (exit 4).
 fn why_none(searched: &[SearchedBase]) -> Option<Error> {
     let could_not = searched.iter().find_map(|s| match &s.end {
-        SizeEnd::CouldNotMeasure { size, reason } => Some((
-            size,
-            reason,
-            remedy(s.trials.last().map(|trial| trial.verdict)),
-        )),
+        SizeEnd::CouldNotMeasure { size, reason } => {
+            let last = s.trials.last().map(|trial| trial.verdict);
+            Some((size, reason, remedy(last)))
+        }
         SizeEnd::Found(_) | SizeEnd::Infeasible { .. } | SizeEnd::Refused { .. } => None,
     });
     let refused = searched.iter().find_map(|s| match &s.end {

@@ -48,22 +48,15 @@ pub fn run(arguments: SoakArguments, out: &mut AnswerPrinter) -> Result<CommandO
     let experiment = experiment_of(&row)?;
     let name = std::path::Path::new("stored experiment");
     let mut file = ExperimentFile::from_toml(&row.experiment, name)?;
-    file.search.soak = Some(ValueWithOrigin::from_flag(
-        "--for",
-        arguments.length.clone(),
-    ));
+    let length = arguments.length.clone();
+    file.search.soak = Some(ValueWithOrigin::from_flag("--for", length));
     // Its text is checked where all others are: with the flag in its place.
     let here = &row.directory;
     let checked = loadline_experiment::Experiment::from_flags(&file, None, here);
     let length = checked?.search.soak;
     drop(store);
-    let mut given = experiment_over(
-        file,
-        experiment,
-        vec![answer],
-        ValueWithOrigin::from_flag("--for", 1),
-        row.title,
-    )?;
+    let once = ValueWithOrigin::from_flag("--for", 1);
+    let mut given = experiment_over(file, experiment, vec![answer], once, row.title)?;
     given.experiment.search.soak = length;
     let measuring = MeasuringSession::begin_result(given, ResultKind::Soak, &arguments.measure)?;
     measuring.store.set_soaked(&measuring.result, &row.id)?;

@@ -132,10 +132,8 @@ pub fn list_results(
     let mut rows = store.all_results()?;
     let left_out = store.unreadable_results()?;
     if left_out > 0 {
-        say!(
-            "left out: {} from another version of loadline",
-            count_of(left_out, "result")
-        );
+        let results = count_of(left_out, "result");
+        say!("left out: {results} from another version of loadline");
     }
     let (all, now) = (rows.len(), unix_ms());
     rows.retain(|row| arguments.filter.fits(row, now));
@@ -184,12 +182,9 @@ pub fn answer_words(row: &ResultRow) -> String {
             let heap = r.heap_words();
             let heap = heap.map_or_else(String::new, |heap| format!(" with {heap}"));
             let trend = r.live_set_trend.map_or("", |_| ", its live set grows");
-            format!(
-                "{}{heap}, {} of {} starts{trend}",
-                r.recommended_memory(),
-                r.proof.passes,
-                r.proof.starts
-            )
+            let (size, proof) = (r.recommended_memory(), &r.proof);
+            let (passes, starts) = (proof.passes, proof.starts);
+            format!("{size}{heap}, {passes} of {starts} starts{trend}")
         }
         Some(Conclusion::NoAnswer(_)) | None => String::new(),
     }
@@ -240,24 +235,19 @@ pub fn export(arguments: ExportArguments) -> Result<CommandOutcome, Error> {
     if let Some(path) = &arguments.output {
         let known = "write CSV, which a spreadsheet opens: -o FILE.csv";
         refuse_ending(path, &FOREIGN, known)?;
-        refuse_ending(
-            path,
-            &["htm", "html"],
-            "loadline report RESULT -o FILE.html writes one",
-        )?;
+        let html = "loadline report RESULT -o FILE.html writes one";
+        refuse_ending(path, &["htm", "html"], html)?;
     }
     let view = arguments.result.read_view()?;
-    let format = arguments
-        .format
-        .unwrap_or_else(|| form_by_name(arguments.output.as_deref()));
+    let by_name = || form_by_name(arguments.output.as_deref());
+    let format = arguments.format.unwrap_or_else(by_name);
     let text = match format {
         ExportFormat::Markdown if arguments.section.is_some() => {
             report_section(&view, arguments.section.as_deref().unwrap_or_default())?
         }
         _ if arguments.section.is_some() => {
-            return Err(
-                Error::usage("--section is for Markdown only").with_hint("add --format markdown")
-            );
+            let refusal = "--section is for Markdown only";
+            return Err(Error::usage(refusal).with_hint("add --format markdown"));
         }
         ExportFormat::Json => loadline_report::render_json(&view),
         ExportFormat::Csv => loadline_report::render_csv(&view),
@@ -300,19 +290,15 @@ fn refuse_ending(path: &Path, endings: &[&str], hint: &str) -> Result<(), Error>
     let Some(ending) = found else {
         return Ok(());
     };
-    let problem = format!(
-        "--output {}: this command writes no .{ending}",
-        path.display()
-    );
+    let path = path.display();
+    let problem = format!("--output {path}: this command writes no .{ending}");
     Err(Error::usage(problem).with_hint(hint))
 }
 
 /// `x.csv` and `x.csv.gz` are CSV.
 fn form_by_name(path: Option<&Path>) -> ExportFormat {
-    let name = path
-        .and_then(Path::file_name)
-        .map(|name| name.to_string_lossy().to_lowercase());
-    let name = name.unwrap_or_default();
+    let name = path.and_then(Path::file_name);
+    let name = name.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
     match name.trim_end_matches(".gz").rsplit('.').next() {
         Some("csv") => ExportFormat::Csv,
         Some("jsonl" | "ndjson") => ExportFormat::Jsonl,

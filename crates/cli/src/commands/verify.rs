@@ -87,10 +87,8 @@ pub fn run(
     });
     place.check_readable().map_err(Error::from_wrong_input)?;
     // A second measurement of the same experiment, should a size be searched.
-    let again = arguments
-        .tune
-        .then(|| tune::TunePlan::from_experiment(&given, &file))
-        .transpose()?;
+    let plan = || tune::TunePlan::from_experiment(&given, &file);
+    let again = arguments.tune.then(plan).transpose()?;
     let measuring = MeasuringSession::begin_result(given, ResultKind::Verify, &arguments.measure)?;
     let seen = verify_shipped(measuring, &place, shipped, &arguments)?;
     print_statement(&seen, &place, &arguments, out)?;
@@ -98,13 +96,8 @@ pub fn run(
         accept(&seen, &place)?;
     }
     if let Some(plan) = again {
-        tune::tune(
-            plan,
-            &seen.statement,
-            &arguments.measure,
-            &arguments.to,
-            out,
-        )?;
+        let (flags, to) = (&arguments.measure, &arguments.to);
+        tune::tune(plan, &seen.statement, flags, to, out)?;
     }
     seen.outcome()
 }
@@ -155,14 +148,9 @@ fn verify_shipped(
     };
     let verified = measuring.search(&search, None)?;
     measuring.note_done(None)?;
-    let configuration = &search.configuration;
-    let statement = VerifyStatement::new(
-        &measuring.result,
-        size_words(configuration),
-        configuration,
-        &verified,
-        baseline.as_ref(),
-    );
+    let (configuration, before) = (&search.configuration, baseline.as_ref());
+    let (result, size) = (&measuring.result, size_words(configuration));
+    let statement = VerifyStatement::new(result, size, configuration, &verified, before);
     if let Some(path) = &arguments.output.report {
         let row = measuring.store.result_by_prefix(&measuring.result);
         let view = crate::result::stored_view(&measuring.store, &row?)?;
@@ -192,27 +180,20 @@ fn print_statement(
     })?;
     let short = short(&seen.result);
     talk!("answer: {}", statement.sentence);
-    talk!(
-        "trials: {}; {}",
-        next(&format!("show {short}")),
-        next(&format!("report {short} -o report.html"))
-    );
+    let show = next(&format!("show {short}"));
+    let report = next(&format!("report {short} -o report.html"));
+    talk!("trials: {show}; {report}");
     if statement.answer == VerifyAnswer::Worse && !arguments.accept {
         let file = place.file_for_ground(&seen.ground);
-        talk!(
-            "if the change is worth that, loadline verify --accept rewrites {}",
-            file.display()
-        );
+        let file = file.display();
+        talk!("if the change is worth that, loadline verify --accept rewrites {file}");
     }
     Ok(())
 }
 
 fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error> {
-    let is_kept = matches!(
-        seen.statement.answer,
-        VerifyAnswer::Holds | VerifyAnswer::Worse
-    );
-    if !is_kept {
+    let answer = seen.statement.answer;
+    if !matches!(answer, VerifyAnswer::Holds | VerifyAnswer::Worse) {
         say!("not accepted: a baseline must keep the SLO");
         return Ok(());
     }
@@ -235,10 +216,8 @@ fn accept(seen: &VerifyComparison, place: &BaselineLocation) -> Result<(), Error
         Some(_) => "again",
         None => "for the first time",
     };
-    talk!(
-        "accepted {how}: {}; commit it to the repository",
-        file.display()
-    );
+    let file = file.display();
+    talk!("accepted {how}: {file}; commit it to the repository");
     Ok(())
 }
 
@@ -249,12 +228,10 @@ impl VerifyComparison {
             VerifyAnswer::SloMissed | VerifyAnswer::Worse => Ok(CommandOutcome::SloMissed),
             VerifyAnswer::NotMeasured => {
                 let last = self.verified.trials.last().map(|r| &**r);
-                Err(not_measured(last)
-                    .unwrap_or_else(|| Error::invalid(&self.statement.sentence))
-                    .with_hint(remedy_for_invalid(
-                        last.map(|record| record.verdict),
-                        "verify again",
-                    )))
+                let verdict = last.map(|record| record.verdict);
+                let error = not_measured(last);
+                let error = error.unwrap_or_else(|| Error::invalid(&self.statement.sentence));
+                Err(error.with_hint(remedy_for_invalid(verdict, "verify again")))
             }
         }
     }

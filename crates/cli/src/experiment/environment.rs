@@ -21,8 +21,7 @@ pub fn read_environment(
     let mut env = BTreeMap::new();
     for file in &flags.env_file {
         let path = here.join(file);
-        let read = variables::read(&path);
-        let read = read.map_err(Error::from_wrong_input)?;
+        let read = variables::read(&path).map_err(Error::from_wrong_input)?;
         for (name, value) in read {
             let value = match value {
                 None => references::to_variable(&name),
@@ -34,9 +33,9 @@ pub fn read_environment(
     }
     for text in &flags.env {
         let (name, value) = variables::parse_variable(text).ok_or_else(|| {
-            Error::usage(format!("--env `{text}`: that is not a variable")).with_hint(
-                "write --env NAME=VALUE, or --env NAME to pass it from loadline's environment",
-            )
+            let hint =
+                "write --env NAME=VALUE, or --env NAME to pass it from loadline's environment";
+            Error::usage(format!("--env `{text}`: that is not a variable")).with_hint(hint)
         })?;
         let value = match value {
             None => references::to_variable(&name),

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use loadline_experiment::ValueWithOrigin;
 use loadline_experiment::compose::words::split_words;
-use loadline_experiment::wire::ReadyTable;
+use loadline_experiment::wire::{AppTable, ExperimentFile, MetricsTable, ReadyTable};
+use loadline_experiment::{ValueOrigin, ValueWithOrigin};
 use loadline_load::LoadTarget;
 use loadline_load::spec::text::PeakLoad;
 use loadline_sizing::options::words::has_word;
@@ -43,9 +43,8 @@ fn split_command(text: &str) -> Result<CommandWords, String> {
 }
 
 fn split_named(text: &str) -> Result<(String, String), String> {
-    let parts = text
-        .split_once('=')
-        .map(|(name, rest)| (name.trim(), rest.trim()));
+    let parts = text.split_once('=');
+    let parts = parts.map(|(name, rest)| (name.trim(), rest.trim()));
     if let Some((name, "")) = parts {
         return Err(format!("there is nothing after the `=`; write {name}=..."));
     }
@@ -400,6 +399,53 @@ pub struct SearchFlags {
     /// Longest time for all trials, e.g. 20m; then the best size so far is the answer
     #[arg(long, value_name = "TIME", help_heading = SEARCH)]
     pub budget: Option<String>,
+}
+
+/// The flags of a job (a program that ends), laid over a file; whether one is given.
+pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) -> bool {
+    if flags.job {
+        app.ends = Some(true);
+    }
+    if let Some(CommandWords(words)) = &flags.reset {
+        app.reset.clone_from(words);
+    }
+    if !flags.fresh.is_empty() {
+        app.fresh = Some(flags.fresh.clone());
+    }
+    if let Some(to) = &flags.options_to {
+        app.options_to = Some(ValueWithOrigin::from_flag("--options-to", to.clone()));
+    }
+    let has_expected = flags.expect_output.is_some() || flags.expect_file.is_some();
+    if has_expected {
+        let expect = app.expect.get_or_insert_default();
+        expect.output = flags.expect_output.clone().or(expect.output.take());
+        expect.file = flags.expect_file.clone().or(expect.file.take());
+    }
+    let has_files = flags.reset.is_some() || !flags.fresh.is_empty();
+    flags.job || has_files || flags.options_to.is_some() || has_expected
+}
+
+/// The flags of metrics, laid over a file.
+pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
+    let before = file.metrics.clone().unwrap_or_default();
+    let mut table = before.clone();
+    if let Some(url) = &flags.metrics {
+        table.url = Some(ValueWithOrigin::from_flag("--metrics", url.clone()));
+    }
+    for (name, series) in &flags.metric {
+        let series = ValueWithOrigin::from_flag("--metric", series.clone());
+        let earlier = table.series.insert(name.clone(), series);
+        let is_flag = |earlier| matches!(<&ValueOrigin>::from(earlier), ValueOrigin::Flag(_));
+        if earlier.as_ref().is_some_and(is_flag) {
+            say!("warning: --metric {name}= is given more than once: the last one counts");
+        }
+    }
+    for (name, command) in &flags.probe {
+        table.probe.insert(name.clone(), command.0.clone());
+    }
+    let is_changed = table != before;
+    file.metrics = (table != MetricsTable::default()).then_some(table);
+    is_changed
 }
 
 #[cfg(test)]

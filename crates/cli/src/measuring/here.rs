@@ -22,21 +22,15 @@ pub(super) fn enter_namespace() -> Result<(), Error> {
 }
 
 pub(super) fn try_machine(host: &LocalTrialHost) -> Result<(), Error> {
-    let broken: Vec<_> = host
-        .site()
-        .run_preflight()
-        .into_iter()
-        .filter(|c| c.status == CheckStatus::Broken)
-        .collect();
+    let mut broken = host.site().run_preflight();
+    broken.retain(|check| check.status == CheckStatus::Broken);
     let Some(first) = broken.first() else {
         return Ok(());
     };
     let names: Vec<_> = broken.iter().map(|c| c.name).collect();
-    let error = Error::environment(format!(
-        "this machine cannot run trials ({}): {}",
-        names.join(", "),
-        first.detail
-    ));
+    let (names, detail) = (names.join(", "), &first.detail);
+    let problem = format!("this machine cannot run trials ({names}): {detail}");
+    let error = Error::environment(problem);
     let error = match &first.fix {
         Some(fix) => error.with_hint(fix),
         None => error,

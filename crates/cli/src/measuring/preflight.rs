@@ -25,13 +25,12 @@ pub(super) fn preflight(
     // What the load names must be there, too: bodies, credentials.
     let first = Configuration::default();
     experiment.load.phases(&first, None, 0)?;
-    experiment
-        .check_surroundings(places)
-        .map_err(|e| match &e {
-            SurroundingsError::Refused(refusal) => Error::from_refusal(refusal),
-            SurroundingsError::Command(error) => command_refused(error),
-            other => Error::usage(other),
-        })?;
+    let checked = experiment.check_surroundings(places);
+    checked.map_err(|e| match &e {
+        SurroundingsError::Refused(refusal) => Error::from_refusal(refusal),
+        SurroundingsError::Command(error) => command_refused(error),
+        other => Error::usage(other),
+    })?;
     for configuration in &configurations {
         let assembled = assemble(experiment, configuration, jdks, places)?;
         detail!("{}", started_command(configuration, &assembled));
@@ -45,9 +44,7 @@ pub(super) fn preflight(
 /// Said before a cache is trained for nothing: of classes in jars inside a jar it serves none.
 fn nested_jars(experiment: &Experiment, jdks: &DetectedJdks, places: &JdkPlaces) -> Option<String> {
     let all = experiment.configurations();
-    let cached = all
-        .iter()
-        .find(|configuration| configuration.cache.is_some())?;
+    let cached = all.iter().find(|c| c.cache.is_some())?;
     let app = experiment.app_of(cached);
     let assembled = assemble(experiment, cached, jdks, places).ok()?;
     let application = application_of_command(&app, assembled.command_line()).ok()?;

@@ -24,10 +24,8 @@ pub fn keep_state_flag(matches: &ArgMatches) {
 pub fn next_command(words: &str) -> String {
     match STATE.get() {
         Some(state) => {
-            format!(
-                "loadline {words} --state {}",
-                shell_quoted(&state.display().to_string())
-            )
+            let state = shell_quoted(&state.display().to_string());
+            format!("loadline {words} --state {state}")
         }
         None => format!("loadline {words}"),
     }

@@ -55,10 +55,8 @@ impl ProgressDisplay {
         let bar = is_shown.then(|| {
             let bar = self.screen.add(ProgressBar::new_spinner());
             // The template is a constant; a wrong one would be seen in the first run.
-            bar.set_style(
-                ProgressStyle::with_template("{spinner} {wide_msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
+            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
             bar.set_message(format!("{head} {}", TrialPhase::Prepare));
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
@@ -70,8 +68,8 @@ impl ProgressDisplay {
         // `suspend` panics where the terminal is gone.
         let line = colour::paint_for(&stderr(), line);
         if !is_quiet() && self.screen.clear().is_ok() {
-            self.screen
-                .suspend(|| write_stderr(format_args!("{line}\n")));
+            let write = || write_stderr(format_args!("{line}\n"));
+            self.screen.suspend(write);
         }
     }
 
@@ -104,10 +102,8 @@ impl TrialWatcher for ProgressDisplay {
 
     fn slot_waits(&mut self, slot: usize, why: &str) {
         let Some(line) = self.running.get(&slot) else {
-            if self
-                .said_waiting
-                .is_none_or(|said| said.elapsed() > SAY_AGAIN)
-            {
+            let is_old = |said: Instant| said.elapsed() > SAY_AGAIN;
+            if self.said_waiting.is_none_or(is_old) {
                 self.print_line(&format!("waiting: {}", safe(why)));
                 self.said_waiting = Some(Instant::now());
             }
@@ -145,10 +141,9 @@ impl TrialWatcher for ProgressDisplay {
             }
             None => self.left.trial_found(),
         }
-        let note = if slot.is_none() {
-            " (from the store)"
-        } else {
-            ""
+        let note = match slot {
+            Some(_) => "",
+            None => " (from the store)",
         };
         self.print_line(&format!(
             "{:<8} {:<24} {:<20} {}{note}",

@@ -132,13 +132,7 @@ pub fn compare_figures(
     b: Option<&ConfigurationGroup<'_>>,
 ) -> Vec<ComparedFigure> {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let sides = [a, b].map(|group| -> Vec<TrialFigures> {
-        group
-            .into_iter()
-            .flat_map(ConfigurationGroup::evidence_trials)
-            .map(|t| TrialFigures::for_trial(t, quantile))
-            .collect()
-    });
+    let sides = [a, b].map(|group| group.map_or_else(Vec::new, |g| g.figures(quantile)));
     let rows = ROWS.iter().map(|row| compare_figure(row, &sides));
     rows.filter(|f| f.medians.iter().any(Option::is_some))
         .collect()
@@ -155,19 +149,10 @@ fn compare_figure(row: &FigureRow, sides: &[Vec<TrialFigures>; 2]) -> ComparedFi
     let shown = medians.map(|m| m.map_or_else(|| format::NONE.to_owned(), row.show));
     let is_failed = values.iter().flatten().any(|v| v.is_infinite());
     let is_enough = !is_failed && values.iter().all(|v| v.len() >= FEWEST);
-    let starts = values
-        .each_ref()
-        .map(|v| v.iter().map(|x| vec![*x]).collect::<Vec<_>>());
-    let interval = is_enough
-        .then(|| {
-            ratio_interval(
-                &starts[1],
-                &starts[0],
-                Statistic::Median,
-                Bootstrap::default(),
-            )
-        })
-        .flatten();
+    let starts = |values: &Vec<f64>| values.iter().map(|v| vec![*v]).collect::<Vec<_>>();
+    let [before, after] = values.each_ref().map(starts);
+    let ratio = || ratio_interval(&after, &before, Statistic::Median, Bootstrap::default());
+    let interval = is_enough.then(ratio).flatten();
     let change = match interval {
         None if is_failed => FigureChange::InFailures,
         None if is_enough => FigureChange::NotShown,

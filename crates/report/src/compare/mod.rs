@@ -4,7 +4,6 @@
 //! results ran. A change counts only if its interval excludes "no change". Never judges a trial
 //! again; verdicts come from the records.
 
-mod comparison;
 mod figure;
 mod size;
 mod write;
@@ -18,12 +17,35 @@ use crate::content::slo_words;
 use crate::view::ResultView;
 use crate::{format, text};
 
-pub use comparison::{ResultComparison, SharedConfiguration};
 pub use figure::{ComparedFigure, FigureChange};
 pub use size::RecommendedSize;
 pub use write::{
     ExportedComparison, comparison_html, comparison_json, comparison_markdown, comparison_terminal,
 };
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultComparison {
+    pub names: [String; 2],
+    pub sentence: String,
+    /// Whether the second is worse: it breaks the SLO where the first kept it, needs or costs more.
+    pub is_worse: bool,
+    /// Why no comparison is possible: one result measured nothing; `None` if it is possible.
+    pub cannot_say: Option<String>,
+    pub differences: Vec<String>,
+    pub sizes: [Option<RecommendedSize>; 2],
+    pub recommended: Vec<ComparedFigure>,
+    pub shared: Vec<SharedConfiguration>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedConfiguration {
+    pub name: String,
+    pub passes: [(usize, usize); 2],
+    /// The first kept the SLO here, the second did not, and that counts: between two searches only
+    /// at what the second recommends and above, as each search probes its own border.
+    pub is_lost: bool,
+    pub figures: Vec<ComparedFigure>,
+}
 
 pub fn compare(a: &ResultView, b: &ResultView) -> ResultComparison {
     let views = [a, b];
@@ -140,10 +162,8 @@ fn shared_configurations(a: &ResultView, b: &ResultView) -> Vec<SharedConfigurat
             figures: figure::compare_figures(a, Some(&one), Some(two)),
         })
     };
-    groups::group_trials(a)
-        .into_iter()
-        .filter_map(pair)
-        .collect()
+    let ours = groups::group_trials(a).into_iter();
+    ours.filter_map(pair).collect()
 }
 
 fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
@@ -179,11 +199,8 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
         }
     };
     differ("place of the trials", pods(a), pods(b));
-    if let [Some(one), Some(two)] = [a, b].map(|v| {
-        v.recommendation
-            .as_ref()
-            .and_then(|r| r.deployment.as_ref())
-    }) {
+    let deployments = [a, b].map(|v| v.recommendation.as_ref()?.deployment.as_ref());
+    if let [Some(one), Some(two)] = deployments {
         differ("offer", size::offer(one), size::offer(two));
     }
     differ("JDK", a.machine.jdks.join(", "), b.machine.jdks.join(", "));
@@ -203,11 +220,7 @@ fn differences(a: &ResultView, b: &ResultView) -> Vec<String> {
                 "The {which} is not complete: {why}."
             )));
         }
-        let left_out = view
-            .trials
-            .iter()
-            .filter(|t| !t.verdict.is_evidence())
-            .count();
+        let left_out = view.trials.len() - view.evidence_trials().count();
         if left_out > 0 {
             found.push(format!(
                 "{left_out} of {} of the {which} were not valid and are left out.",

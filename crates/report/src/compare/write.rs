@@ -3,29 +3,22 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::comparison::{ResultComparison, SharedConfiguration};
 use super::figure::{ComparedFigure, FigureChange};
 use super::size::RecommendedSize;
+use super::{ResultComparison, SharedConfiguration};
 use crate::content::Section;
 use crate::html::parts;
 use crate::table::{Table, TableCell, Tone};
 use crate::{escape, format, markdown, terminal, text};
 
 pub fn comparison_terminal(comparison: &ResultComparison, width: usize) -> String {
-    terminal::page(
-        &comparison.sentence,
-        &details(comparison),
-        &sections(comparison),
-        width,
-    )
+    let (details, sections) = (details(comparison), sections(comparison));
+    terminal::page(&comparison.sentence, &details, &sections, width)
 }
 
 pub fn comparison_markdown(comparison: &ResultComparison) -> String {
-    markdown::page(
-        &comparison.sentence,
-        &details(comparison),
-        &sections(comparison),
-    )
+    let (details, sections) = (details(comparison), sections(comparison));
+    markdown::page(&comparison.sentence, &details, &sections)
 }
 
 pub fn comparison_html(comparison: &ResultComparison) -> String {
@@ -113,13 +106,8 @@ fn ratio(figure: &ComparedFigure) -> String {
     let Some(ratio) = figure.ratio else {
         return format::NONE.to_owned();
     };
-    let number = format::three_digits;
-    format!(
-        "{} ({} to {})",
-        number(ratio.estimate),
-        number(ratio.low),
-        number(ratio.high)
-    )
+    let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(format::three_digits);
+    format!("{estimate} ({low} to {high})")
 }
 
 fn change_word(figure: &ComparedFigure) -> String {

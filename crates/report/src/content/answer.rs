@@ -40,10 +40,8 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
     add("Live set", claim.describe_trend());
     add("Saving", saving::saving_sentence(view));
     // A run has no load.
-    add(
-        "Measured",
-        Some(measured).filter(|_| !runs::is_of_runs(view)),
-    );
+    let measured = Some(measured).filter(|_| !runs::is_of_runs(view));
+    add("Measured", measured);
     add("Peak", peak::peak_sentence(view, recommendation));
     add("Memory", budget);
     let proof = runs::say_of_runs(proven_how(&claim), view);

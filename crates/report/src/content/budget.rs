@@ -58,14 +58,8 @@ pub fn section(view: &ResultView) -> Option<Section> {
     };
     sum("sum, growth included", format!("{}Mi", shares.total()));
     sum("limit", budget.limit().to_string());
-    sum(
-        "left over",
-        budget
-            .limit()
-            .saturating_sub(budget.total_need())
-            .round_down(MIB)
-            .to_string(),
-    );
+    let left_over = budget.limit().saturating_sub(budget.total_need());
+    sum("left over", left_over.round_down(MIB).to_string());
     let title = format!("What fills the {}?", budget.limit());
     let words = "Measured in a start that was aged with many requests. The heap is as large as it may become, the growth of the other parts is what they are still expected to take.";
     let section = Section::new("budget", title).with_paragraph(words);

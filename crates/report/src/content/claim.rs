@@ -109,11 +109,8 @@ impl<'a> AnswerClaim<'a> {
         let Some(judged) = self.length_of(TrialPhase::Measure) else {
             return runs::say_of_runs(starts, self.view);
         };
-        let warm_up = self
-            .length_of(TrialPhase::WarmUp)
-            .map_or_else(String::new, |length| {
-                format!(" after {} of warm-up", format::elapsed(length))
-            });
+        let warm_up = self.length_of(TrialPhase::WarmUp).map(format::elapsed);
+        let warm_up = warm_up.map_or_else(String::new, |time| format!(" after {time} of warm-up"));
         format!("{starts}, judged for {}{warm_up}", format::elapsed(judged))
     }
 
@@ -209,10 +206,8 @@ impl<'a> AnswerClaim<'a> {
     /// What a search for prices leaves open.
     pub(super) fn describe_unbudgeted(&self) -> Option<String> {
         let answer = self.recommendation;
-        let deployment = answer
-            .deployment
-            .as_ref()
-            .filter(|_| answer.budget.is_none())?;
+        let deployment = answer.deployment.as_ref();
+        let deployment = deployment.filter(|_| answer.budget.is_none())?;
         let heap = match answer.heap_words() {
             Some(_) => "No",
             None => "No heap is fixed, and no",
@@ -242,20 +237,18 @@ impl<'a> AnswerClaim<'a> {
     /// Why fresh starts do not show that it works: `8 of 20 fresh starts missed p99<50ms`.
     pub(crate) fn describe_doubt(&self) -> String {
         let (proof, slo) = (&self.recommendation.proof, slo_words(self.view));
-        let said = |text| runs::say_of_runs(text, self.view);
         if let Some(broken) = proof.broken_together() {
             return broken.percentile_sentence();
         }
-        said(
-            match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
-                (0, _) => format!("no fresh start has shown that it keeps {slo}"),
-                (starts, 0) => format!(
-                    "{} that kept {slo} show too little",
-                    format::count_of(starts as usize, "fresh start")
-                ),
-                (starts, missed) => format!("{missed} of {starts} fresh starts missed {slo}"),
-            },
-        )
+        let text = match (proof.starts, proof.starts.saturating_sub(proof.passes)) {
+            (0, _) => format!("no fresh start has shown that it keeps {slo}"),
+            (starts, 0) => format!(
+                "{} that kept {slo} show too little",
+                format::count_of(starts as usize, "fresh start")
+            ),
+            (starts, missed) => format!("{missed} of {starts} fresh starts missed {slo}"),
+        };
+        runs::say_of_runs(text, self.view)
     }
 
     /// The lines in every emitted file: the claim with its load, its time and its soak.
@@ -303,9 +296,6 @@ pub fn answer_doubts(view: &ResultView) -> Vec<String> {
         format!("the size is not shown to keep the SLO: {proof}")
     });
     let refuted = claim.is_refuted().then(|| claim.describe_soak());
-    untested
-        .into_iter()
-        .chain(refuted)
-        .chain(claim.doubts())
-        .collect()
+    let said = untested.into_iter().chain(refuted);
+    said.chain(claim.doubts()).collect()
 }

@@ -93,10 +93,8 @@ pub(super) fn dependency_sentences(view: &ResultView) -> Vec<String> {
         let said = unanswered_sentence(&stubs_of(name, &all))?;
         Some(format!("Of the stub {name}: {said}"))
     };
-    shared
-        .into_iter()
-        .chain(names.iter().filter_map(of))
-        .collect()
+    let of_stubs = names.iter().filter_map(of);
+    shared.into_iter().chain(of_stubs).collect()
 }
 
 fn stubs_of<'a>(name: &str, all: &[Seen<'a>]) -> Vec<&'a StubEvidence> {

@@ -83,12 +83,8 @@ fn why_not(view: &ResultView, trial: &TrialRecord) -> String {
 
 fn damaged_histograms(view: &ResultView) -> Option<String> {
     let is_damaged = |t: &&TrialRecord| Sli::from_record(t).is_err();
-    let ids: Vec<String> = view
-        .trials
-        .iter()
-        .filter(is_damaged)
-        .map(|t| t.id.clone())
-        .collect();
+    let damaged = view.trials.iter().filter(is_damaged);
+    let ids: Vec<String> = damaged.map(|t| t.id.clone()).collect();
     (!ids.is_empty()).then(|| {
         format!(
             "The latency histogram cannot be read: {}.",

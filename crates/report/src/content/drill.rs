@@ -18,12 +18,7 @@ const STATES: &str = "Whether values recovered from the outage: the largest befo
 
 pub fn drill_section(view: &ResultView) -> Option<Section> {
     let courses: Vec<(&TrialRecord, OutageCourse)> = (view.trials.iter())
-        .filter_map(|trial| {
-            Some((
-                trial,
-                OutageCourse::from_evidence(&trial.evidence, &trial.slo).ok()??,
-            ))
-        })
+        .filter_map(|t| Some((t, OutageCourse::from_evidence(&t.evidence, &t.slo).ok()??)))
         .collect();
     let (first, course) = courses.first()?;
     let each = first.evidence.outages.iter().map(|outage| {
@@ -96,7 +91,6 @@ fn drill_table(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> T
             ("after", &course.after),
         ];
         for (name, part) in parts {
-            let dash = || format::time_or(None);
             let at = |fraction| part.latency.quantile(Quantile::from_fraction(fraction)?);
             let base = course.before.asked_each().filter(|base| *base > 0.0);
             let times = part.asked_each().zip(base).map(|(now, base)| now / base);
@@ -110,15 +104,11 @@ fn drill_table(view: &ResultView, courses: &[(&TrialRecord, OutageCourse)]) -> T
                 number.to_string().into(),
                 name.into(),
                 part.scheduled().to_string().into(),
-                part.error_share()
-                    .map_or_else(dash, format::as_percent)
-                    .into(),
+                format::or_none(part.error_share().map(format::as_percent)).into(),
                 format::time_or(at(0.5)).into(),
                 format::time_or(at(0.99)).into(),
-                part.asked_each()
-                    .map_or_else(dash, |n| format!("{n:.2}"))
-                    .into(),
-                times.map_or_else(dash, |n| format!("{n:.2}x")).into(),
+                format::or_none(part.asked_each().map(|n| format!("{n:.2}"))).into(),
+                format::or_none(times.map(|n| format!("{n:.2}x"))).into(),
                 format::bytes_or(memory_seconds(trial, part).last().and_then(|s| s.anon)).into(),
                 recovered.into(),
             ]);

@@ -14,9 +14,7 @@ pub(super) fn describe_miss<'a>(
 ) -> Option<String> {
     let seconds: Vec<&SecondEvidence> = starts.filter_map(first_second).collect();
     let middle = |of: fn(&SecondEvidence) -> Option<std::time::Duration>| {
-        let all = seconds
-            .iter()
-            .map(|second| SeenLatency::from_quantile(of(second)));
+        let all = seconds.iter().map(|s| SeenLatency::from_quantile(of(s)));
         spread(all).map(|spread| spread.median)
     };
     let (p50, p99) = (middle(|s| s.p50)?, middle(|s| s.p99)?);

@@ -9,6 +9,7 @@ use loadline_analysis::record::{
     ValueProvenance,
 };
 use loadline_analysis::slo::Quantile;
+use loadline_analysis::text::join_words;
 use loadline_sizing::Cpus;
 
 use super::growth::is_tracking;
@@ -24,10 +25,8 @@ pub struct ConfigurationGroup<'a> {
 
 impl ConfigurationGroup<'_> {
     pub fn evidence_trials(&self) -> impl Iterator<Item = &TrialRecord> {
-        self.trials
-            .iter()
-            .copied()
-            .filter(|t| t.verdict.is_evidence())
+        let trials = self.trials.iter().copied();
+        trials.filter(|t| t.verdict.is_evidence())
     }
 
     pub fn has_evidence(&self) -> bool {
@@ -36,19 +35,15 @@ impl ConfigurationGroup<'_> {
 
     /// The figures of its valid trials; `headline` is the quantile that people look at first.
     pub fn figures(&self, headline: Quantile) -> Vec<TrialFigures> {
-        let trials = self.evidence_trials();
-        trials
-            .map(|t| TrialFigures::for_trial(t, headline))
-            .collect()
+        let figures = |t| TrialFigures::for_trial(t, headline);
+        self.evidence_trials().map(figures).collect()
     }
 
     /// Trials that kept the SLO, and valid trials.
     pub fn passes(&self) -> (usize, usize) {
-        let passed = self
-            .evidence_trials()
-            .filter(|t| t.verdict == TrialVerdict::Pass)
-            .count();
-        (passed, self.evidence_trials().count())
+        let passed = self.evidence_trials();
+        let passed = passed.filter(|t| t.verdict == TrialVerdict::Pass);
+        (passed.count(), self.evidence_trials().count())
     }
 
     pub fn first_failure(&self) -> Option<&TrialRecord> {
@@ -83,9 +78,8 @@ pub fn group_of<'a>(
     view: &'a ResultView,
     configuration: &Configuration,
 ) -> Option<ConfigurationGroup<'a>> {
-    group_trials(view)
-        .into_iter()
-        .find(|g| is_same(g.configuration, configuration))
+    let mut groups = group_trials(view).into_iter();
+    groups.find(|g| is_same(g.configuration, configuration))
 }
 
 pub fn is_same(a: &Configuration, b: &Configuration) -> bool {
@@ -154,9 +148,8 @@ pub fn cpu_words(configuration: &Configuration) -> String {
 }
 
 pub fn memory_words(configuration: &Configuration) -> String {
-    configuration
-        .memory
-        .map_or_else(|| "no memory limit".to_owned(), |m| m.to_string())
+    let memory = configuration.memory;
+    memory.map_or_else(|| "no memory limit".to_owned(), |m| m.to_string())
 }
 
 /// The same with the heap that loadline chose: `212Mi -Xmx64m`. A heap set by the user is among the
@@ -228,11 +221,8 @@ impl OptionLabels {
 }
 
 fn label_meaning(configuration: &Configuration, by: LabelScope) -> Vec<String> {
-    let jdk = configuration
-        .jdk
-        .iter()
-        .filter(|_| by >= LabelScope::Jdk)
-        .cloned();
+    let jdk = configuration.jdk.iter();
+    let jdk = jdk.filter(|_| by >= LabelScope::Jdk).cloned();
     let size = (by == LabelScope::Size).then(|| size_words(configuration));
     let before = size.into_iter().chain(jdk);
     before.chain(option_words(configuration)).collect()
@@ -240,10 +230,8 @@ fn label_meaning(configuration: &Configuration, by: LabelScope) -> Vec<String> {
 
 impl ConfigurationNames {
     pub fn for_result(view: &ResultView) -> Self {
-        let mut all = view
-            .trials
-            .iter()
-            .map(|t| parts_besides_memory(&t.configuration));
+        let configurations = view.trials.iter().map(|t| &t.configuration);
+        let mut all = configurations.clone().map(parts_besides_memory);
         let first = all.next().unwrap_or_default();
         let mut shared = first.clone();
         let mut differ = false;
@@ -255,10 +243,7 @@ impl ConfigurationNames {
         Self {
             shared,
             differ: differ || !labels.all.is_empty(),
-            others: view
-                .trials
-                .iter()
-                .any(|t| t.configuration.application.is_some()),
+            others: configurations.clone().any(|c| c.application.is_some()),
             labels,
         }
     }
@@ -279,18 +264,15 @@ impl ConfigurationNames {
         own.retain(|part| !self.shared.contains(part));
         match self.labels.find_label(configuration) {
             Some(label) => {
-                let said = configuration
-                    .jdk
-                    .as_ref()
-                    .filter(|_| self.labels.by >= LabelScope::Jdk);
+                let has_jdk = self.labels.by >= LabelScope::Jdk;
+                let said = configuration.jdk.as_ref().filter(|_| has_jdk);
                 own.retain(|part| Some(part) != said);
                 own.push(label.to_owned());
             }
-            None => own.extend(
-                option_words(configuration)
-                    .into_iter()
-                    .filter(|part| !self.shared.contains(part)),
-            ),
+            None => {
+                own.extend(option_words(configuration));
+                own.retain(|part| !self.shared.contains(part));
+            }
         }
         if own.is_empty() {
             "defaults".to_owned()
@@ -351,10 +333,7 @@ fn own_label(configuration: &Configuration) -> String {
                 .is_some_and(|shares| shares.to_string() == **word)
     };
     let words = configuration.label.split_whitespace();
-    words
-        .filter(|word| !repeats(word))
-        .collect::<Vec<_>>()
-        .join(" ")
+    join_words(words.filter(|word| !repeats(word)), " ")
 }
 
 fn parts_besides_memory(configuration: &Configuration) -> Vec<String> {
@@ -369,43 +348,26 @@ fn limits_besides_memory(configuration: &Configuration) -> Vec<String> {
     parts
 }
 
-fn other_limits(configuration: &Configuration) -> Vec<String> {
-    let mut parts: Vec<String> = configuration.jdk.iter().cloned().collect();
-    if configuration.instances > 1 {
-        parts.push(format!("each of {} instances", configuration.instances));
+fn other_limits(of: &Configuration) -> Vec<String> {
+    let mut parts: Vec<String> = of.jdk.iter().cloned().collect();
+    if of.instances > 1 {
+        parts.push(format!("each of {} instances", of.instances));
     }
-    if let Some(cpuset) = &configuration.cpuset {
-        parts.push(format!("CPUs {cpuset}"));
-    }
-    if let Some(shares) = configuration.cpu_shares {
-        parts.push(format!("{shares} shares"));
-    }
-    if let Some(shm) = configuration.shm {
-        parts.push(format!("/dev/shm {shm}"));
-    }
-    if let Some(rate) = configuration.rate {
-        parts.push(format::as_rate(rate));
-    }
-    if let Some(warm_up) = configuration.warm_up {
-        parts.push(format!("warm-up {}", format::elapsed(warm_up)));
-    }
-    parts.extend(portions(configuration));
-    if let Some(threads) = configuration.neighbour_threads {
-        parts.push(format!("a neighbour with {threads} busy threads"));
-    }
-    parts
-}
-
-/// How the quota is dealt out, where it is not the kernel's default.
-fn portions(configuration: &Configuration) -> Vec<String> {
+    parts.extend(of.cpuset.as_ref().map(|set| format!("CPUs {set}")));
+    parts.extend(of.cpu_shares.map(|shares| format!("{shares} shares")));
+    parts.extend(of.shm.map(|shm| format!("/dev/shm {shm}")));
+    parts.extend(of.rate.map(format::as_rate));
+    let warm_up = of.warm_up.map(format::elapsed);
+    parts.extend(warm_up.map(|time| format!("warm-up {time}")));
+    // How the quota is dealt out, where it is not the kernel's default.
     let millis = |d: std::time::Duration| d.as_secs_f64() * 1e3;
-    let mut parts = Vec::new();
-    if configuration.cpu_period != CPU_PERIOD {
-        parts.push(format!("period {} ms", millis(configuration.cpu_period)));
+    if of.cpu_period != CPU_PERIOD {
+        parts.push(format!("period {} ms", millis(of.cpu_period)));
     }
-    if let Some(burst) = configuration.cpu_burst {
-        parts.push(format!("burst {} ms", millis(burst)));
-    }
+    let burst = of.cpu_burst.map(millis);
+    parts.extend(burst.map(|burst| format!("burst {burst} ms")));
+    let neighbour = of.neighbour_threads;
+    parts.extend(neighbour.map(|n| format!("a neighbour with {n} busy threads")));
     parts
 }
 
@@ -414,11 +376,8 @@ fn portions(configuration: &Configuration) -> Vec<String> {
 pub(crate) fn option_words(configuration: &Configuration) -> Vec<String> {
     let is_user = |o: &&JvmOption| o.provenance == ValueProvenance::User;
     let jvm = configuration.jvm_options.iter().filter(is_user);
-    let mut parts: Vec<String> = configuration
-        .application
-        .iter()
-        .map(application_words)
-        .collect();
+    let application = configuration.application.iter();
+    let mut parts: Vec<String> = application.map(application_words).collect();
     parts.extend(jvm.map(|o| redact::redact_line(&o.text)));
     if let Some(cache) = configuration.cache {
         parts.push(format!("{} cache, {} requests", cache.kind, cache.requests));
@@ -430,17 +389,9 @@ pub(crate) fn option_words(configuration: &Configuration) -> Vec<String> {
     parts
 }
 
-fn application_words(application: &LevelApplication) -> String {
-    let words = application
-        .image
-        .iter()
-        .map(|image| format!("image {image}"));
-    let engine = application
-        .engine
-        .iter()
-        .map(|engine| format!("by {engine}"));
-    let all = words
-        .chain(engine)
-        .chain(redact::redact_command(&application.command));
-    all.collect::<Vec<_>>().join(" ")
+fn application_words(of: &LevelApplication) -> String {
+    let image = of.image.iter().map(|image| format!("image {image}"));
+    let engine = of.engine.iter().map(|engine| format!("by {engine}"));
+    let command = redact::redact_command(&of.command);
+    join_words(image.chain(engine).chain(command), " ")
 }

@@ -29,10 +29,8 @@ const GIVEN_BACK: f64 = 0.2;
 const TRACKED: &str = "The soak ran with native memory tracking, which itself takes memory, about 10Mi and 15Mi in two services of some 190Mi: soak it with so much more to see whether it lasts without.";
 
 pub(crate) fn last_soak(view: &ResultView) -> Option<(&TrialRecord, &SoakEvidence)> {
-    let soaks = view.trials.iter().rev();
-    soaks
-        .filter_map(|t| Some((t, t.evidence.soak.as_ref()?)))
-        .next()
+    let mut soaks = view.trials.iter().rev();
+    soaks.find_map(|t| Some((t, t.evidence.soak.as_ref()?)))
 }
 
 /// Whether it switches on the tracking that old soaks had.
@@ -53,11 +51,9 @@ pub fn growth_of(trial: &TrialRecord) -> Option<SoakGrowth> {
 
 fn ceilings(trial: &TrialRecord) -> Ceilings {
     let instances = u64::from(trial.configuration.instances);
+    let memory = trial.configuration.memory;
     Ceilings {
-        memory: trial
-            .configuration
-            .memory
-            .map(|m| m.mul_ratio(instances, 1)),
+        memory: memory.map(|m| m.mul_ratio(instances, 1)),
         heap: trial.evidence.gc.as_ref().and_then(|gc| gc.heap_max),
     }
 }
@@ -87,20 +83,14 @@ pub(crate) fn growth_sentence(growth: &SoakGrowth) -> String {
             let parts: Vec<String> = growth.growing().map(growing_part).collect();
             format!("Growing: {}.", parts.join("; "))
         }
-        GrowthVerdict::TooShort {
-            needs,
-            is_settling: true,
-        } => format!(
-            "Too short to tell after {length}: it still grows, and less than at first. Soak {} or longer.",
-            self::show_length(needs)
-        ),
-        GrowthVerdict::TooShort {
-            needs,
-            is_settling: false,
-        } => format!(
-            "Too short to tell after {length}: growth that fills the limit within a day can hide in it. Soak {} or longer.",
-            self::show_length(needs)
-        ),
+        GrowthVerdict::TooShort { needs, is_settling } => {
+            let why = match is_settling {
+                true => "it still grows, and less than at first",
+                false => "growth that fills the limit within a day can hide in it",
+            };
+            let needs = show_length(needs);
+            format!("Too short to tell after {length}: {why}. Soak {needs} or longer.")
+        }
     }
 }
 

@@ -56,40 +56,31 @@ impl Headline {
 }
 
 pub fn headline(view: &ResultView) -> Headline {
+    let are_all = |purpose| view.trials.iter().all(|t| t.purpose == purpose);
     let mut headline = match &view.recommendation {
         Some(recommendation) => recommendation_headline(view, recommendation),
         None if view.trials.is_empty() => {
             let sentence = "No trial has finished yet.".to_owned();
             Headline::new(Tone::Muted, "No trial", sentence, Vec::new())
         }
-        None if view.trials.iter().all(|t| t.purpose == TrialPurpose::Soak) => soak_headline(view),
+        None if are_all(TrialPurpose::Soak) => soak_headline(view),
         None if view.evidence_trials().next().is_none() => nothing_measured(view),
-        None if view
-            .trials
-            .iter()
-            .all(|t| t.purpose == TrialPurpose::Matrix) =>
-        {
-            matrix::matrix_headline(view)
-        }
+        None if are_all(TrialPurpose::Matrix) => matrix::matrix_headline(view),
         None if view.incomplete.is_some() => nothing_found(view),
         None => nothing_feasible(view),
     };
     // What makes an answer weaker comes first: a short screen leaves out the last.
-    if let Some(command) = place::load_command_sentence(view) {
-        headline.details.insert(0, command);
-    }
-    if let Some(saved) = saving::saving_sentence(view) {
-        headline.details.insert(0, saved);
-    }
-    if let Some(incomplete) = incomplete_sentence(view) {
-        headline.details.insert(0, incomplete);
-    }
-    headline.details.extend(toxics::toxics_sentence(view));
-    headline
-        .details
-        .extend(dependencies::dependency_sentences(view));
-    headline.details.extend(reported::reported_sentence(view));
-    headline.details.push(place::measured_where(view));
+    let first = [
+        incomplete_sentence(view),
+        saving::saving_sentence(view),
+        place::load_command_sentence(view),
+    ];
+    let details = &mut headline.details;
+    details.splice(0..0, first.into_iter().flatten());
+    details.extend(toxics::toxics_sentence(view));
+    details.extend(dependencies::dependency_sentences(view));
+    details.extend(reported::reported_sentence(view));
+    details.push(place::measured_where(view));
     headline
 }
 
@@ -107,11 +98,8 @@ fn soak_headline(view: &ResultView) -> Headline {
         growth::Grows::Growing => (Tone::Bad, "Growing"),
         growth::Grows::TooShort { .. } => (Tone::Muted, "Too short"),
     };
-    let what = format!(
-        "{} with {}",
-        view.title,
-        groups::size_words(&trial.configuration)
-    );
+    let size = groups::size_words(&trial.configuration);
+    let what = format!("{} with {size}", view.title);
     let under = format!("Under {}.", view.load_of(&trial.configuration));
     if growth::did_not_last(trial) {
         let lasted = growth::show_length(growth.soaked);
@@ -337,13 +325,8 @@ fn deployment_headline(
     details.extend(pooled_sentences(&recommendation.proof));
     details.extend(memory_used(view, recommendation, deployment));
     details.extend(claim.describe_first_second());
-    details.extend(
-        deployment
-            .offer
-            .warning
-            .iter()
-            .map(|w| format!("Warning: {w}.")),
-    );
+    let warnings = deployment.offer.warning.iter();
+    details.extend(warnings.map(|w| format!("Warning: {w}.")));
     details.extend(throttling::throttling_sentence(view, claim.fresh_starts()));
     details.extend(node::node_sentences(view));
     let sentence = match (claim.is_refuted(), recommendation.is_proven()) {
@@ -396,9 +379,8 @@ fn memory_used(
         ));
     }
     let group = groups::group_of(view, &recommendation.configuration)?;
-    let used = group
-        .evidence_trials()
-        .map(|t| t.evidence.cgroup.peak_working_set);
+    let starts = group.evidence_trials();
+    let used = starts.map(|t| t.evidence.cgroup.peak_working_set);
     let used = used.max()??;
     let limit = recommendation.configuration.memory?;
     let share = used.as_bytes() as f64 / limit.as_bytes().max(1) as f64;
@@ -411,10 +393,8 @@ fn memory_used(
 
 /// What fills the size; without a budget what lies between the smallest confirmed memory and the answer.
 fn budget_or_margin(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
-    let (confirmed, size) = (
-        recommendation.confirmed,
-        recommendation.recommended_memory(),
-    );
+    let size = recommendation.recommended_memory();
+    let confirmed = recommendation.confirmed;
     let trials = obstacle::same_but_memory(&view.trials, &recommendation.configuration);
     let missed =
         trials.filter(|t| t.purpose == TrialPurpose::Prove && t.verdict != TrialVerdict::Pass);

@@ -94,10 +94,8 @@ fn sentences(study: &InstanceStudy) -> Vec<String> {
 
 fn scaling_sentences(study: &InstanceStudy, scaling: &ThroughputScaling) -> Vec<String> {
     let most = study.counts.last().map_or(1, |c| c.instances);
-    let best = study
-        .counts
-        .iter()
-        .max_by(|a, b| a.throughput.total_cmp(&b.throughput));
+    let counts = study.counts.iter();
+    let best = counts.max_by(|a, b| a.throughput.total_cmp(&b.throughput));
     let measured = best.map_or(1, |c| c.instances);
     let peak = match scaling.peak {
         Some(peak) => format!(

@@ -5,6 +5,7 @@
 
 use loadline_analysis::price::GIB_PER_CPU;
 use loadline_analysis::recommend::{self, LevelSize};
+use loadline_analysis::text::join_words;
 
 use super::groups;
 use super::section::Section;
@@ -17,9 +18,8 @@ pub fn jdks_section(view: &ResultView) -> Option<Section> {
     let first = all.first()?;
     let (what, title) = match (&first.application, &first.jdk, first.cpu) {
         (Some(_), ..) => ("Application", "Which application needs how much?"),
-        (None, Some(_), _) => ("JDK", "Which JDK needs how much?"),
         (None, None, Some(_)) => ("CPU limit", "How much memory at which CPU limit?"),
-        (None, None, None) => ("JDK", "Which JDK needs how much?"),
+        (None, ..) => ("JDK", "Which JDK needs how much?"),
     };
     let mut table = Table::new()
         .left(what)
@@ -39,11 +39,8 @@ pub fn jdks_section(view: &ResultView) -> Option<Section> {
     if let Some(knee) = knee_sentence(all) {
         words.push_str(&format!(" {knee}"));
     }
-    Some(
-        Section::new("jdks", title)
-            .with_paragraph(words)
-            .with_table(table),
-    )
+    let section = Section::new("jdks", title).with_paragraph(words);
+    Some(section.with_table(table))
 }
 
 pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
@@ -53,15 +50,10 @@ pub(super) fn knee_sentence(all: &[LevelSize]) -> Option<String> {
         "The knee is {limit}: the cheapest of these sizes, if one CPU costs as much as {GIB_PER_CPU} GiB"
     );
     let too_small = all.iter().filter(|of| of.is_infeasible);
-    let too_small: Vec<String> = too_small
-        .filter_map(|of| Some(of.cpu?.to_string()))
-        .collect();
-    Some(match too_small.as_slice() {
-        [] => format!("{knee}."),
-        names => format!(
-            "{knee}; with {} CPU no size that was tried keeps the SLO.",
-            names.join(" or ")
-        ),
+    let too_small = join_words(too_small.filter_map(|of| of.cpu), " or ");
+    Some(match too_small.as_str() {
+        "" => format!("{knee}."),
+        cpus => format!("{knee}; with {cpus} CPU no size that was tried keeps the SLO."),
     })
 }
 
@@ -83,13 +75,8 @@ pub(crate) fn level_name(of: &LevelSize) -> String {
         Some(_) => format!("JDK {jdk}"),
     });
     let cpu = of.cpu.map(|cpu| format!("{cpu} CPU"));
-    let parts: Vec<String> = of
-        .application
-        .clone()
-        .into_iter()
-        .chain(jdk)
-        .chain(cpu)
-        .collect();
+    let parts = of.application.iter().cloned().chain(jdk).chain(cpu);
+    let parts: Vec<String> = parts.collect();
     match parts.is_empty() {
         true => "as given".to_owned(),
         false => text::label(&parts.join(", ")),
@@ -107,14 +94,9 @@ fn level_row(of: &LevelSize) -> [TableCell; 4] {
         true => Tone::Good,
         false => Tone::Bad,
     };
-    let kept = format!(
-        "{} of {} kept the SLO",
-        proof.passes,
-        format::count_of(proof.starts as usize, "start")
-    );
-    let confirmed = of
-        .confirmed
-        .map_or_else(|| "–".to_owned(), |m| m.to_string());
+    let starts = format::count_of(proof.starts as usize, "start");
+    let kept = format!("{} of {starts} kept the SLO", proof.passes);
+    let confirmed = format::or_none(of.confirmed.map(|m| m.to_string()));
     [
         name.into(),
         groups::size_words(configuration).into(),

@@ -14,7 +14,8 @@ use crate::view::ResultView;
 pub fn latency_section(view: &ResultView) -> Option<Section> {
     let mut table = Table::new().wrapping("Configuration").right("Trials");
     for quantile in QUANTILES {
-        table = table.right(format!("p{}", quantile_percent(quantile)));
+        let percent = (quantile * 100.0 * 1e6).round() / 1e6;
+        table = table.right(format!("p{percent}"));
     }
     let names = groups::ConfigurationNames::for_result(view);
     let mut groups = groups::group_trials(view);
@@ -22,10 +23,8 @@ pub fn latency_section(view: &ResultView) -> Option<Section> {
         groups.sort_by_key(|g| std::cmp::Reverse(g.configuration.memory));
     }
     for group in groups {
-        let measured: Vec<Latency> = group
-            .evidence_trials()
-            .filter_map(figures::judged_latency)
-            .collect();
+        let trials = group.evidence_trials();
+        let measured: Vec<Latency> = trials.filter_map(figures::judged_latency).collect();
         if measured.is_empty() {
             continue;
         }
@@ -55,8 +54,4 @@ pub fn latency_section(view: &ResultView) -> Option<Section> {
             ))
             .with_table(table),
     )
-}
-
-fn quantile_percent(quantile: f64) -> f64 {
-    (quantile * 100.0 * 1e6).round() / 1e6
 }

@@ -222,8 +222,6 @@ pub(super) fn what_happened(group: &ConfigurationGroup<'_>) -> String {
 }
 
 fn memory_of(group: &ConfigurationGroup<'_>) -> u64 {
-    group
-        .configuration
-        .memory
-        .map_or(u64::MAX, |m| m.as_bytes())
+    let memory = group.configuration.memory;
+    memory.map_or(u64::MAX, |m| m.as_bytes())
 }

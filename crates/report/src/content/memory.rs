@@ -45,10 +45,8 @@ impl MemoryFill {
     }
 
     pub fn free(&self) -> Bytes {
-        let used = self
-            .anon
-            .saturating_add(self.in_use)
-            .saturating_add(self.droppable);
+        let used = self.anon.saturating_add(self.in_use);
+        let used = used.saturating_add(self.droppable);
         self.limit.saturating_sub(used)
     }
 }
@@ -56,10 +54,8 @@ impl MemoryFill {
 /// The configurations of the section: name and the fullest second of its fullest trial. The
 /// recommended one first, then by size.
 pub fn fills(view: &ResultView) -> Vec<(String, MemoryFill)> {
-    rows(view)
-        .into_iter()
-        .map(|(name, fill, _)| (name, fill))
-        .collect()
+    let rows = rows(view).into_iter();
+    rows.map(|(name, fill, _)| (name, fill)).collect()
 }
 
 fn rows<'a>(view: &'a ResultView) -> Vec<(String, MemoryFill, ConfigurationGroup<'a>)> {
@@ -67,10 +63,10 @@ fn rows<'a>(view: &'a ResultView) -> Vec<(String, MemoryFill, ConfigurationGroup
     let is_chosen = |g: &ConfigurationGroup<'_>| groups::is_chosen(view, g.configuration);
     let mut groups = groups::group_trials(view);
     groups.sort_by_key(|g| (!is_chosen(g), std::cmp::Reverse(g.configuration.memory)));
+    groups.retain(|g| g.configuration.memory.is_some());
     let row = |group: ConfigurationGroup<'a>| {
-        let fills = group
-            .evidence_trials()
-            .filter_map(MemoryFill::fullest_second);
+        let trials = group.evidence_trials();
+        let fills = trials.filter_map(MemoryFill::fullest_second);
         let fill = fills.max_by_key(|f| f.anon.saturating_add(f.in_use).as_bytes())?;
         let mut name = names.cell_name(group.configuration);
         if is_chosen(&group) {
@@ -78,13 +74,7 @@ fn rows<'a>(view: &'a ResultView) -> Vec<(String, MemoryFill, ConfigurationGroup
         }
         Some((name, fill, group))
     };
-    groups
-        .into_iter()
-        .filter(|g| g.configuration.memory.is_some())
-        .map(row)
-        .take(MOST)
-        .flatten()
-        .collect()
+    groups.into_iter().map(row).take(MOST).flatten().collect()
 }
 
 pub fn memory_section(view: &ResultView) -> Option<Section> {
@@ -122,10 +112,6 @@ pub fn memory_section(view: &ResultView) -> Option<Section> {
         ]);
     }
     let words = "The fullest second of each size, as the kernel counts it. Anonymous memory is the heap and all else the JVM wrote to; it cannot be dropped. Files in use are code and jars: when they no longer fit they are read again and again, and the service thrashes long before the kernel kills it. Heap after GC is what the application keeps; heap allowed is what the JVM may grow to.";
-    Some(
-        Section::new("memory", "Where the memory goes")
-            .in_depth()
-            .with_paragraph(words)
-            .with_table(table),
-    )
+    let section = Section::new("memory", "Where the memory goes").in_depth();
+    Some(section.with_paragraph(words).with_table(table))
 }

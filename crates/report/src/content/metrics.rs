@@ -22,11 +22,8 @@ pub(super) fn section(view: &ResultView) -> Option<Section> {
         table.add_row(cells(*number, metric));
     }
     let words = "One sample a second of the measure phase. A missing one (no answer in time, no number) counts as worse than any other.";
-    (!rows.is_empty()).then(|| {
-        Section::new("metrics", "What did the metrics show?")
-            .with_paragraph(words)
-            .with_table(table)
-    })
+    let section = Section::new("metrics", "What did the metrics show?");
+    (!rows.is_empty()).then(|| section.with_paragraph(words).with_table(table))
 }
 
 fn cells(number: usize, metric: &MetricEvidence) -> Vec<TableCell> {

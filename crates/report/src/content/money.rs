@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loadline_analysis::deployment::{Deployment, FrontPoint, PricedSize, WhyNot};
 use loadline_analysis::interval::median;
-use loadline_analysis::record::{TrialPurpose, TrialVerdict};
+use loadline_analysis::record::{TrialPurpose, TrialRecord, TrialVerdict};
 use loadline_analysis::sli::Sli;
 
 use super::section::Section;
@@ -70,10 +70,8 @@ fn proven_deployment(view: &ResultView, deployment: &Deployment) -> MeasuredDepl
             && t.verdict == TrialVerdict::Pass
             && Some(&t.configuration) == chosen
     });
-    let p99: Vec<f64> = proofs
-        .filter_map(|t| Sli::from_record(t).ok()?.p99)
-        .map(|p99| p99.as_secs_f64())
-        .collect();
+    let seconds = |t: &TrialRecord| Some(Sli::from_record(t).ok()?.p99?.as_secs_f64());
+    let p99: Vec<f64> = proofs.filter_map(seconds).collect();
     MeasuredDeployment {
         name: priced_name(&deployment.chosen),
         per_month: deployment.chosen.cost.per_month,
@@ -105,16 +103,12 @@ pub fn money_section(view: &ResultView) -> Option<Section> {
         .with_paragraph(next)
         .with_list(why_not.collect());
     if deployment.front.len() > 1 {
-        section = section
-            .with_paragraph(
-                "Nothing measured is better than these in price, p99 and start time at once:",
-            )
-            .with_table(front(deployment));
+        let words = "Nothing measured is better than these in price, p99 and start time at once:";
+        section = section.with_paragraph(words).with_table(front(deployment));
     }
     if !deployment.compared.is_empty() {
-        section = section
-            .with_paragraph(COMPARED)
-            .with_table(compared_options_table(deployment));
+        let table = compared_options_table(deployment);
+        section = section.with_paragraph(COMPARED).with_table(table);
     }
     if !deployment.left_out.is_empty() {
         section = section.with_paragraph("Not looked at:");

@@ -35,10 +35,8 @@ pub fn node_sentences(view: &ResultView) -> Vec<String> {
     let Some(node) = &view.node else {
         return Vec::new();
     };
-    let on = format!(
-        "On a host with {}",
-        format::count_of(node.cpus as usize, "CPU")
-    );
+    let cpus = format::count_of(node.cpus as usize, "CPU");
+    let on = format!("On a host with {cpus}");
     let moved = match asked_node(view) {
         Some((_, Ok(moved))) => moved,
         Some((_, Err(why))) => return vec![format!("{on} the JVM would not start: {why}.")],
@@ -78,33 +76,22 @@ fn differences(view: &ResultView, moved: &HostChange, on: &str) -> String {
         return format!("{on} the JVM chooses the same: {why}, so it sees {processors}.");
     }
     let mut changes = Vec::new();
-    let mut changed = |there: String, here: String, what: &str| {
+    let mut changed = |there: &dyn ToString, here: &dyn ToString, what: &str| {
+        let (there, here) = (there.to_string(), here.to_string());
         if there != here {
             changes.push(format!("{there}{what} instead of {here}"));
         }
     };
-    changed(there.collector.to_string(), here.collector.to_string(), "");
+    changed(&there.collector, &here.collector, "");
     let threads = |e: &loadline_sizing::hotspot::HotSpotErgonomics| {
         format!("{} + {}", e.gc_threads.parallel, e.gc_threads.concurrent)
     };
-    changed(threads(there), threads(here), " collector threads");
+    changed(&threads(there), &threads(here), " collector threads");
     let compilers = (there.compilers.count, here.compilers.count);
-    changed(
-        compilers.0.to_string(),
-        compilers.1.to_string(),
-        " compiler threads",
-    );
+    changed(&compilers.0, &compilers.1, " compiler threads");
     let pools = (there.common_pool, here.common_pool);
-    changed(
-        pools.0.to_string(),
-        pools.1.to_string(),
-        " threads of the common pool",
-    );
-    changed(
-        there.heap.max.to_string(),
-        here.heap.max.to_string(),
-        " of heap",
-    );
+    changed(&pools.0, &pools.1, " threads of the common pool");
+    changed(&there.heap.max, &here.heap.max, " of heap");
     let more = moved.more_gc_native();
     let native = match more > Bytes::from_mib(1) {
         true => format!(
@@ -145,13 +132,8 @@ fn asked_node(
     let group = groups::group_of(view, configuration)?;
     let trials = || group.trials.iter().copied();
     let jdk = |t: &TrialRecord| {
-        t.evidence
-            .gc
-            .as_ref()?
-            .jdk
-            .as_ref()?
-            .parse::<JavaVersion>()
-            .ok()
+        let gc = t.evidence.gc.as_ref()?;
+        gc.jdk.as_ref()?.parse::<JavaVersion>().ok()
     };
     let jdk = JdkRelease::for_hotspot(trials().find_map(jdk)?);
     let cpus = trials().find_map(|t| t.evidence.cgroup.cpus);
@@ -165,10 +147,8 @@ fn asked_node(
     // As in trials: the configuration's stand before those of the command.
     let own = configuration.jvm_options.iter();
     let own = own.map(|o| (o.text.clone(), OptionOrigin::CommandLine));
-    let given = node
-        .options
-        .option_texts()
-        .map(|(text, from)| (text.to_owned(), from));
+    let given = node.options.option_texts();
+    let given = given.map(|(text, from)| (text.to_owned(), from));
     let options = JvmOptionSet::merge(own.chain(given));
     Some((node, predict_move(jdk, &container, &options, node.cpus)))
 }

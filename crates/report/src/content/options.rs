@@ -31,10 +31,8 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
     let options = configuration.jvm_options.iter();
     let options = options.map(|o| (redact::redact_line(&o.text), o.provenance));
     let arguments = redact::redact_command(&configuration.args).into_iter();
-    let variables = configuration
-        .env
-        .iter()
-        .map(|(name, value)| redact::redact_variable(name, value));
+    let variables = configuration.env.iter();
+    let variables = variables.map(|(name, value)| redact::redact_variable(name, value));
     let given = arguments.chain(variables);
     let given = given.map(|given| (given, ValueProvenance::User));
     for (option, provenance) in options.chain(given) {
@@ -85,16 +83,11 @@ pub fn trial_numbers(view: &ResultView, ids: &[String]) -> String {
             _ => ranges.push((number, number)),
         }
     }
-    let shown: Vec<String> = ranges
-        .iter()
-        .map(|(a, b)| {
-            if a == b {
-                a.to_string()
-            } else {
-                format!("{a}-{b}")
-            }
-        })
-        .collect();
+    let shown = ranges.iter().map(|(a, b)| match a == b {
+        true => a.to_string(),
+        false => format!("{a}-{b}"),
+    });
+    let shown: Vec<String> = shown.collect();
     match shown.as_slice() {
         [] => "no trial of this result".to_owned(),
         [one] if !one.contains('-') => format!("trial {one}"),

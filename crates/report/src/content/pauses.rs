@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use loadline_analysis::attribution::{Attribution, PauseClass};
 use loadline_analysis::explain::{Explanation, class_words};
-use loadline_analysis::record::TrialRecord;
+use loadline_analysis::record::{CgroupEvidence, TrialRecord};
 use loadline_analysis::span::TimeSpan;
+use loadline_analysis::text::join_words;
 
 use super::groups::{ConfigurationGroup, ConfigurationNames, group_trials};
 use super::section::Section;
@@ -20,13 +21,11 @@ use crate::view::ResultView;
 pub fn pauses_section(view: &ResultView) -> Option<Section> {
     let (worst, explanation) = worst_pauses(view)?;
     let number = view.trial_number(&worst.id)?;
-    let told = format!(
-        "The trial that paused most is number {number}: {}",
-        explanation.pause_sentence()
-    );
+    let sentence = explanation.pause_sentence();
+    let told = format!("The trial that paused most is number {number}: {sentence}");
     let mut section = Section::new("pauses", "Why did it pause?")
         .with_table(configurations(view))
-        .with_paragraph(legend())
+        .with_paragraph(LEGEND)
         .with_paragraph(told)
         .with_table(longest_pauses(&explanation));
     if let Some(sampler) = worst.evidence.pauses.as_ref().map(|p| &p.sampler) {
@@ -43,17 +42,13 @@ pub fn pauses_section(view: &ResultView) -> Option<Section> {
     Some(section)
 }
 
-fn legend() -> &'static str {
-    "Pauses over 50 ms in the measured phase, as the application saw them if it records them, else from the GC log and the cgroup. Each row is the median of its trials, the longest pause the longest of all. Throttled time is a sum over CPUs: it may exceed wall time."
-}
+const LEGEND: &str = "Pauses over 50 ms in the measured phase, as the application saw them if it records them, else from the GC log and the cgroup. Each row is the median of its trials, the longest pause the longest of all. Throttled time is a sum over CPUs: it may exceed wall time.";
 
 pub(crate) fn worst_pauses(view: &ResultView) -> Option<(&TrialRecord, Explanation)> {
-    let explained = view
-        .evidence_trials()
-        .filter_map(|t| Some((t, Explanation::for_trial(t)?)));
-    explained
-        .filter(|(_, e)| !e.pauses.is_empty())
-        .max_by_key(|(_, e)| e.total_ns())
+    let explained = view.evidence_trials();
+    let explained = explained.filter_map(|t| Some((t, Explanation::for_trial(t)?)));
+    let paused = explained.filter(|(_, e)| !e.pauses.is_empty());
+    paused.max_by_key(|(_, e)| e.total_ns())
 }
 
 fn configurations(view: &ResultView) -> Table {
@@ -75,10 +70,9 @@ fn configurations(view: &ResultView) -> Table {
 }
 
 fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableCell>> {
-    let explained: Vec<(&TrialRecord, Explanation)> = group
-        .evidence_trials()
-        .filter_map(|t| Some((t, Explanation::for_trial(t)?)))
-        .collect();
+    let explained = group.evidence_trials();
+    let explained = explained.filter_map(|t| Some((t, Explanation::for_trial(t)?)));
+    let explained: Vec<(&TrialRecord, Explanation)> = explained.collect();
     let longest = explained.iter().flat_map(|(_, e)| &e.pauses);
     let longest = longest.map(|p| p.pause.length_ns()).max().unwrap_or(0);
     let share =
@@ -86,17 +80,15 @@ fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableC
     // An application without a JVM has no collections.
     let has_jvm = group.evidence_trials().any(|t| t.evidence.gc.is_some());
     let of_gc = |class| share(class).filter(|_| has_jvm);
-    let cgroup =
-        |get: fn(&TrialRecord) -> Option<f64>| median(explained.iter().filter_map(|(t, _)| get(t)));
+    let cgroups = || explained.iter().map(|(t, _)| &t.evidence.cgroup);
+    let cgroup = |get: fn(&CgroupEvidence) -> Option<f64>| median(cgroups().filter_map(get));
     let or_none = |text| TableCell::from(format::or_none(text));
-    let rate = median(
-        explained
-            .iter()
-            .filter_map(|(t, e)| operation_rate(t, e.window)),
-    );
+    let rates = |(t, e): &(&TrialRecord, Explanation)| operation_rate(t, e.window);
+    let rate = median(explained.iter().filter_map(rates));
     let pauses = median(explained.iter().map(|(_, e)| e.pauses.len() as f64))?;
     let seconds =
         |s: Option<f64>| or_none(s.map(|s| format::measured_time(Duration::from_secs_f64(s))));
+    let periods = cgroup(|c| Some(c.measure_nr_throttled? as f64));
     Some(vec![
         name.into(),
         or_none(rate.map(|r| format::three_digits(r.round()))),
@@ -105,18 +97,10 @@ fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableC
         or_none(of_gc(PauseClass::Gc)),
         or_none(of_gc(PauseClass::GcThrottled)),
         or_none(share(PauseClass::MutatorThrottled)),
-        seconds(cgroup(|t| {
-            Some(t.evidence.cgroup.measure_cpu?.as_secs_f64())
-        })),
-        or_none(cgroup(periods).map(format::three_digits)),
-        seconds(cgroup(|t| {
-            Some(t.evidence.cgroup.measure_throttled?.as_secs_f64())
-        })),
+        seconds(cgroup(|c| Some(c.measure_cpu?.as_secs_f64()))),
+        or_none(periods.map(format::three_digits)),
+        seconds(cgroup(|c| Some(c.measure_throttled?.as_secs_f64()))),
     ])
-}
-
-fn periods(trial: &TrialRecord) -> Option<f64> {
-    trial.evidence.cgroup.measure_nr_throttled.map(|n| n as f64)
 }
 
 fn operation_rate(trial: &TrialRecord, window: TimeSpan) -> Option<f64> {
@@ -146,17 +130,10 @@ fn longest_pauses(explanation: &Explanation) -> Table {
 }
 
 fn parts(pause: &Attribution) -> String {
-    let parts = PauseClass::ALL
-        .iter()
-        .filter(|class| pause.class_ns(**class) >= 500_000);
-    let parts = parts.map(|class| {
-        format!(
-            "{} {}",
-            show_nanos(pause.class_ns(*class)),
-            class_words(*class)
-        )
-    });
-    parts.collect::<Vec<_>>().join(", ")
+    let parts = PauseClass::ALL.map(|class| (class, pause.class_ns(class)));
+    let parts = parts.into_iter().filter(|(_, ns)| *ns >= 500_000);
+    let parts = parts.map(|(class, ns)| format!("{} {}", show_nanos(ns), class_words(class)));
+    join_words(parts, ", ")
 }
 
 fn show_nanos(nanos: u64) -> String {

@@ -40,11 +40,8 @@ pub fn peak_section(view: &ResultView) -> Option<Section> {
         "A burst behind the judged load. Its latencies count {}; a request that failed counts as slower than every other. Median over the trials, the extremes in brackets.",
         view.latency_origin()
     );
-    (!table.has_no_rows()).then(|| {
-        Section::new("peak", "What does the peak show?")
-            .with_paragraph(about)
-            .with_table(table)
-    })
+    let section = Section::new("peak", "What does the peak show?");
+    (!table.has_no_rows()).then(|| section.with_paragraph(about).with_table(table))
 }
 
 /// `At 200/s for 10s: p99 41ms, 0 of 6000 requests failed.`, and what broke first at the next
@@ -82,9 +79,8 @@ fn peak_load(trial: &TrialRecord) -> Option<MeasuredLoad> {
 }
 
 fn peak_latencies(peaks: &[MeasuredLoad], fraction: f64) -> impl Iterator<Item = SeenLatency> {
-    peaks
-        .iter()
-        .filter_map(move |peak| figures::latency_at(&peak.latency, fraction))
+    let at = move |peak: &MeasuredLoad| figures::latency_at(&peak.latency, fraction);
+    peaks.iter().filter_map(at)
 }
 
 fn latency_cell(seen: impl Iterator<Item = SeenLatency>) -> TableCell {

@@ -25,12 +25,9 @@ pub(super) fn proven_how(claim: &AnswerClaim<'_>) -> String {
     if let Some(sentence) = by_distance(claim) {
         return sentence;
     }
-    let bound = proof.failure_upper_bound;
-    let narrower = match bound > 1.0 / NARROWER.1 as f64 && proof.passes == proof.starts {
-        true => format!(
-            "; --prove {} narrows that to 1 in {}",
-            NARROWER.0, NARROWER.1
-        ),
+    let (bound, (starts, one_in)) = (proof.failure_upper_bound, NARROWER);
+    let narrower = match bound > 1.0 / one_in as f64 && proof.passes == proof.starts {
+        true => format!("; --prove {starts} narrows that to 1 in {one_in}"),
         false => String::new(),
     };
     let blind = match proof.blind_misses {
@@ -86,8 +83,6 @@ fn share_at_least(share: f64) -> String {
 }
 
 pub(super) fn pooled_sentences(proof: &Proof) -> impl Iterator<Item = String> {
-    proof
-        .pooled
-        .iter()
-        .map(|pooled| with_full_stop(&pooled.percentile_sentence()))
+    let pooled = proof.pooled.iter();
+    pooled.map(|pooled| with_full_stop(&pooled.percentile_sentence()))
 }

@@ -19,10 +19,8 @@ const SHOWN: usize = 20;
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 pub fn requests_section(view: &ResultView) -> Option<Section> {
-    let recommended = view
-        .recommendation
-        .as_ref()
-        .and_then(|r| groups::group_of(view, &r.configuration));
+    let recommended = view.recommendation.as_ref();
+    let recommended = recommended.and_then(|r| groups::group_of(view, &r.configuration));
     let groups = recommended.map_or_else(|| groups::group_trials(view), |group| vec![group]);
     let names = groups::ConfigurationNames::for_result(view);
     let mut table = Table::new();
@@ -54,16 +52,11 @@ pub fn requests_section(view: &ResultView) -> Option<Section> {
         view.latency_origin()
     );
     if left_out > 0 {
-        words += &format!(
-            " The {SHOWN} that were sent most; {} left out.",
-            format::count_of(left_out, "other")
-        );
+        let others = format::count_of(left_out, "other");
+        words += &format!(" The {SHOWN} that were sent most; {others} left out.");
     }
-    Some(
-        Section::new("requests", "Each request")
-            .with_paragraph(words)
-            .with_table(table),
-    )
+    let section = Section::new("requests", "Each request");
+    Some(section.with_paragraph(words).with_table(table))
 }
 
 struct RequestFigures {
@@ -72,19 +65,12 @@ struct RequestFigures {
     trials: Vec<(MeasuredRequest, f64)>,
 }
 
-impl RequestFigures {
-    fn sent_count(&self) -> u64 {
-        self.trials.iter().map(|(request, _)| request.sent()).sum()
-    }
-}
-
 fn requests_of_group(group: &ConfigurationGroup<'_>) -> Vec<RequestFigures> {
     let mut requests: Vec<RequestFigures> = Vec::new();
     for measured in group.evidence_trials().filter_map(measured_requests) {
         let seconds = measured.duration.as_secs_f64();
         for request in measured.by_request {
-            let known = requests.iter_mut().find(|r| r.name == request.name);
-            match known {
+            match requests.iter_mut().find(|r| r.name == request.name) {
                 Some(known) => known.trials.push((request, seconds)),
                 None => requests.push(RequestFigures {
                     name: request.name.clone(),
@@ -93,16 +79,16 @@ fn requests_of_group(group: &ConfigurationGroup<'_>) -> Vec<RequestFigures> {
             }
         }
     }
-    requests.sort_by_key(|request| std::cmp::Reverse(request.sent_count()));
+    let sent = |(request, _): &(MeasuredRequest, f64)| request.sent();
+    requests.sort_by_key(|r| std::cmp::Reverse(r.trials.iter().map(sent).sum::<u64>()));
     requests
 }
 
 /// `None` when nothing was measured, the trial was ended early or the record is damaged.
 fn measured_requests(trial: &TrialRecord) -> Option<MeasuredLoad> {
     let is_whole = trial.evidence.ended_early.is_none();
-    MeasuredLoad::from_evidence(&trial.evidence)
-        .ok()?
-        .filter(|_| is_whole)
+    let load = MeasuredLoad::from_evidence(&trial.evidence).ok()?;
+    load.filter(|_| is_whole)
 }
 
 fn cells(request: &RequestFigures) -> Vec<TableCell> {

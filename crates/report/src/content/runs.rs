@@ -75,12 +75,10 @@ fn time_sentence(view: &ResultView, runs: &[&TrialRecord]) -> Option<String> {
         1 => "1 started minute".to_owned(),
         more => format!("{more} started minutes"),
     };
-    let largest = view
-        .trials
-        .iter()
-        .filter(|t| t.evidence.start.ready.is_some());
-    let largest = largest.max_by_key(|t| t.configuration.memory);
-    let beside = largest.and_then(|t| Some((t.configuration.memory?, t.evidence.start.ready?)));
+    let ready = view.trials.iter();
+    let ready = ready.filter_map(|t| Some((t.configuration.memory, t.evidence.start.ready?)));
+    let largest = ready.max_by_key(|(memory, _)| *memory);
+    let beside = largest.and_then(|(memory, time)| Some((memory?, time)));
     let beside = beside.map_or_else(String::new, |(memory, time)| {
         format!("; with {memory} it took {}", format::measured_time(time))
     });
@@ -95,10 +93,9 @@ fn time_sentence(view: &ResultView, runs: &[&TrialRecord]) -> Option<String> {
 fn price_sentence(recommendation: &Recommendation) -> Option<String> {
     let (cheapest, others) = recommendation.run_prices.split_first()?;
     let usd = |price: &RunPrice| format::three_digits(price.usd);
-    let others: String = others
-        .iter()
-        .map(|price| format!("; in {} it costs ${}", price.billed, usd(price)))
-        .collect();
+    let others = others.iter();
+    let others = others.map(|price| format!("; in {} it costs ${}", price.billed, usd(price)));
+    let others: String = others.collect();
     Some(format!(
         "A run costs ${} on {} in {}: {} of {}, price of {}{others}.",
         usd(cheapest),
@@ -114,12 +111,10 @@ fn price_sentence(recommendation: &Recommendation) -> Option<String> {
 fn heaps_sentence(view: &ResultView, recommendation: &Recommendation) -> Option<String> {
     let limit = recommendation.configuration.memory?;
     let group = groups::group_of(view, &recommendation.configuration)?;
-    let runs = group
-        .evidence_trials()
-        .filter_map(|t| t.evidence.run.as_ref());
-    let (heaps, run) = runs
-        .filter_map(|run| Some((run.heaps_together()?, run)))
-        .max_by_key(|(heaps, _)| *heaps)?;
+    let trials = group.evidence_trials();
+    let runs = trials.filter_map(|t| t.evidence.run.as_ref());
+    let heaps = runs.filter_map(|run| Some((run.heaps_together()?, run)));
+    let (heaps, run) = heaps.max_by_key(|(heaps, _)| *heaps)?;
     (run.jvms.len() > 1 && heaps > limit).then(|| {
         format!(
             "Over-committed: the JVMs that were alive together may take {heaps} of heap, and the limit is {limit}. Give each its own heap: MAVEN_OPTS for Maven itself, argLine for its test JVMs, org.gradle.jvmargs for Gradle."
@@ -148,18 +143,11 @@ fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
         let chosen = groups::is_chosen(view, group.configuration);
         let (verdict, tone) = matrix::group_verdict(group);
         let (passed, of) = group.passes();
-        let trials = || {
-            group
-                .evidence_trials()
-                .filter(|t| t.evidence.start.ready.is_some())
-        };
-        let share = trials()
-            .filter_map(|t| sli::gc_cpu_share(&t.evidence))
-            .fold(None, largest);
-        let peak = group
-            .evidence_trials()
-            .filter_map(|t| t.evidence.cgroup.peak_memory)
-            .max();
+        let evidence = || group.evidence_trials();
+        let trials = || evidence().filter(|t| t.evidence.start.ready.is_some());
+        let share = trials().filter_map(|t| sli::gc_cpu_share(&t.evidence));
+        let share = share.reduce(f64::max);
+        let peak = evidence().filter_map(|t| t.evidence.cgroup.peak_memory);
         let heap = named_heap(group.configuration).map(|heap| heap.to_string());
         table.add_row([
             groups::memory_words(group.configuration).into(),
@@ -174,8 +162,8 @@ fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
             format!("{passed} of {of}").into(),
             format::time_or(median_time(trials())).into(),
             format::time_or(median_cpu(trials())).into(),
-            TableCell::from(share.map_or_else(|| format::NONE.into(), format::as_percent)),
-            format::bytes_or(peak).into(),
+            format::or_none(share.map(format::as_percent)).into(),
+            format::bytes_or(peak.max()).into(),
             matrix::what_happened(group).into(),
         ]);
         if chosen {
@@ -183,10 +171,6 @@ fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
         }
     }
     table
-}
-
-fn largest(most: Option<f64>, share: f64) -> Option<f64> {
-    Some(most.map_or(share, |most| most.max(share)))
 }
 
 fn jvm_table(view: &ResultView) -> Option<Table> {
@@ -246,10 +230,7 @@ fn jvm_row(jvm: &JvmProcess, configuration: &Configuration) -> [TableCell; 9] {
     let bytes = |bytes: Option<Bytes>| TableCell::from(format::bytes_or(bytes));
     [
         jvm.main.clone().into(),
-        jvm.parent
-            .clone()
-            .unwrap_or_else(|| format::NONE.into())
-            .into(),
+        format::or_none(jvm.parent.clone()).into(),
         format::measured_time(jvm.from).into(),
         format::measured_time(jvm.until).into(),
         bytes(jvm.heap_max),

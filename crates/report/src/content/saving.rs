@@ -15,46 +15,37 @@ pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
     if let Some((today, needed)) = cpu {
         let (today, needed) = (today.as_f64(), needed.as_f64());
         let words = |part: f64| {
-            format!(
-                "{} CPU ({})",
-                format::three_digits(part),
-                share_of_today(part, today)
-            )
+            let cpus = format::three_digits(part);
+            format!("{cpus} CPU ({})", share_of_today(part, today))
         };
         put_difference(&mut saved, &mut lacking, today - needed, words);
     }
-    let (before, needed) = (
-        today.memory.as_bytes() as f64,
-        recommendation.recommended_memory().as_bytes() as f64,
-    );
+    let before = today.memory.as_bytes() as f64;
+    let needed = recommendation.recommended_memory().as_bytes() as f64;
     let words = |part: f64| {
         let bytes = format::measured_bytes(Bytes::from_bytes(part as u64));
         format!("{bytes} of memory ({})", share_of_today(part, before))
     };
     put_difference(&mut saved, &mut lacking, before - needed, words);
-    let would = if recommendation.is_proven() {
-        ""
-    } else {
-        ", once it is tested"
+    let would = match recommendation.is_proven() {
+        true => "",
+        false => ", once it is tested",
     };
-    let said = match (saved.as_slice(), lacking.as_slice()) {
-        ([], []) => "that is this size".to_owned(),
-        (saved, []) => format!("this saves {}{would}", saved.join(" and ")),
-        ([], lacking) => format!("that lacks {}", lacking.join(" and ")),
-        (saved, lacking) => format!(
-            "this saves {}{would}, and adds {}",
-            saved.join(" and "),
-            lacking.join(" and ")
-        ),
+    let (saves, lacks) = (saved.join(" and "), lacking.join(" and "));
+    let said = match (saved.is_empty(), lacking.is_empty()) {
+        (true, true) => "that is this size".to_owned(),
+        (false, true) => format!("this saves {saves}{would}"),
+        (true, false) => format!("that lacks {lacks}"),
+        (false, false) => format!("this saves {saves}{would}, and adds {lacks}"),
     };
     let each = match recommendation.deployment {
         Some(_) => " a replica",
         None => "",
     };
+    let size = limit_words(today.cpu, today.memory);
     Some(format!(
-        "Today {} ships with {}{each}: {said}.",
-        view.title,
-        limit_words(today.cpu, today.memory)
+        "Today {} ships with {size}{each}: {said}.",
+        view.title
     ))
 }
 

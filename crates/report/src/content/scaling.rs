@@ -117,7 +117,7 @@ pub fn scaling_section(view: &ResultView) -> Option<Section> {
         let memory = size.memory.map(|m| m.to_string());
         row.extend([
             TableCell::from(size.cpu.to_string()),
-            memory.unwrap_or_else(|| format::NONE.to_owned()).into(),
+            format::or_none(memory).into(),
             rate(size.carried).into(),
             rate(size.too_high).into(),
             rate(size.carried.map(|c| c / size.cpu.as_f64())).into(),
@@ -125,10 +125,6 @@ pub fn scaling_section(view: &ResultView) -> Option<Section> {
         table.add_row(row);
     }
     let words = "One replica alone. Carried is the highest rate that kept the SLO, too high is the lowest rate above it that did not: what the size can carry lies between. If carried per CPU falls with the size, more and smaller replicas carry more for the same CPUs; if it falls with ever smaller sizes, each replica has fixed costs: its heap, its collector, its compiler.";
-    Some(
-        Section::new("scaling", "How much does each size carry?")
-            .in_depth()
-            .with_paragraph(words)
-            .with_table(table),
-    )
+    let section = Section::new("scaling", "How much does each size carry?").in_depth();
+    Some(section.with_paragraph(words).with_table(table))
 }

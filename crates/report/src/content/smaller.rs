@@ -27,13 +27,11 @@ pub fn smaller_section(view: &ResultView) -> Option<Section> {
     let is_squeezed = next.is_none() && recommendation.next_smaller.is_some();
     let squeezed = is_squeezed.then(|| headline::next_smaller(view, recommendation));
     let squeezed = squeezed.flatten().map(SectionBlock::Paragraph);
-    let section = Section::new("slo", title)
-        .with_all(squeezed)
-        .with_paragraph(
-            "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.")
-        .with_table(objectives(&group, next.as_ref()))
-        .with_table(comparison(view, &group, next.as_ref()));
-    Some(section)
+    let words = "Median over the trials, the extremes in brackets. An objective is met when the worst trial met it.";
+    let section = Section::new("slo", title).with_all(squeezed);
+    let section = section.with_paragraph(words);
+    let section = section.with_table(objectives(&group, next.as_ref()));
+    Some(section.with_table(comparison(view, &group, next.as_ref())))
 }
 
 pub fn next_smaller<'a>(
@@ -53,9 +51,8 @@ pub fn smaller_cpu(view: &ResultView, recommendation: &Recommendation) -> Vec<St
     let limit = |of: &Configuration| of.cpu.filter(|_| of.cpu_request == own.cpu_request);
     let sure = too_little(view, own, Configuration::sure_cpu);
     let limit = own.cpu_request.and_then(|_| too_little(view, own, limit));
-    sure.into_iter()
-        .chain(limit.map(|text| format!("A limit of {text}")))
-        .collect()
+    let limit = limit.map(|text| format!("A limit of {text}"));
+    sure.into_iter().chain(limit).collect()
 }
 
 fn too_little(
@@ -71,20 +68,14 @@ fn too_little(
             && amount(other).is_some_and(|cpu| Some(cpu) < amount(own))
             && other.memory >= own.memory
     };
-    let trial = view
-        .trials
-        .iter()
-        .filter(is_smaller)
-        .max_by_key(|trial| amount(&trial.configuration))?;
+    let smaller = view.trials.iter().filter(is_smaller);
+    let trial = smaller.max_by_key(|trial| amount(&trial.configuration))?;
     let number = view.trial_number(&trial.id)?;
     let throttled = Sli::from_record(trial).ok();
     let throttled = throttled.and_then(|sli| sli.throttled_periods_share);
-    let throttled = throttled.filter(|share| *share > 0.0).map(|share| {
-        format!(
-            ", throttled in {} of its periods",
-            format::as_percent(share)
-        )
-    });
+    let throttled = throttled.filter(|share| *share > 0.0);
+    let throttled = throttled.map(format::as_percent);
+    let throttled = throttled.map(|share| format!(", throttled in {share} of its periods"));
     Some(format!(
         "{} CPU is too little (trial {number}): {}{}",
         amount(&trial.configuration)?,
@@ -99,9 +90,8 @@ fn objectives(group: &ConfigurationGroup<'_>, next: Option<&ConfigurationGroup<'
         .right(groups::memory_words(group.configuration))
         .left("Met");
     if let Some(next) = next {
-        table = table
-            .right(groups::memory_words(next.configuration))
-            .left("Met");
+        let memory = groups::memory_words(next.configuration);
+        table = table.right(memory).left("Met");
     }
     let Some(first) = group.evidence_trials().find(|t| !t.objectives.is_empty()) else {
         return table;
@@ -122,10 +112,7 @@ fn objective(group: &ConfigurationGroup<'_>, wanted: &ObjectiveResult) -> [Table
     let is_it = |o: &&ObjectiveResult| o.objective_text() == wanted.objective_text();
     let result = |t: &TrialRecord| t.objectives.iter().find(is_it).cloned();
     let trials: Vec<_> = group.evidence_trials().map(result).collect();
-    let met = trials
-        .iter()
-        .filter(|r| r.as_ref().is_some_and(|r| r.met))
-        .count();
+    let met = trials.iter().flatten().filter(|r| r.met).count();
     let measured = trials.iter().flatten().filter_map(|r| r.measured);
     let measured = spread(measured.filter(|m| m.is_finite()));
     let measured = measured.map(|m| m.show(|value| objective.show_measured(value)));
@@ -158,10 +145,9 @@ fn comparison(
     next: Option<&ConfigurationGroup<'_>>,
 ) -> Table {
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let groups: Vec<(String, Vec<TrialFigures>)> = std::iter::once(group)
-        .chain(next)
-        .map(|g| (groups::memory_words(g.configuration), g.figures(quantile)))
-        .collect();
+    let groups = std::iter::once(group).chain(next);
+    let groups = groups.map(|g| (groups::memory_words(g.configuration), g.figures(quantile)));
+    let groups: Vec<(String, Vec<TrialFigures>)> = groups.collect();
     let mut table = Table::new().left("Figure");
     for (name, _) in &groups {
         table = table.right(name.clone());

@@ -34,13 +34,9 @@ pub fn start_cpu_sentence(view: &ResultView, answer: &Configuration) -> Option<S
         Some(start) => format!("{start} CPU is the least that halves the start, and is shipped"),
         None => "none halves the start, so none is shipped".to_owned(),
     };
-    (!tried.is_empty()).then(|| {
-        format!(
-            "It starts in {}; {}: {end}.",
-            format::measured_seconds(before),
-            tried.join(", ")
-        )
-    })
+    let (before, tried) = (format::measured_seconds(before), tried.join(", "));
+    let sentence = || format!("It starts in {before}; {tried}: {end}.");
+    (!tried.is_empty()).then(sentence)
 }
 
 fn tried_words(start: Cpus, time: f64, kept: usize, of: usize) -> String {

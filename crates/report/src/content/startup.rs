@@ -108,10 +108,9 @@ fn families<'g, 'r>(
 ) -> Vec<Family<'g, 'r>> {
     let mut families: Vec<Family<'g, 'r>> = Vec::new();
     for group in groups {
-        let known = families
-            .iter_mut()
-            .find(|family| is_same(family[0].configuration, group.configuration));
-        match known {
+        let configuration = group.configuration;
+        let mut known = families.iter_mut();
+        match known.find(|family| is_same(family[0].configuration, configuration)) {
             Some(family) => family.push(group),
             None => families.push(vec![group]),
         }
@@ -132,10 +131,8 @@ fn is_same_but_cpu(one: &Configuration, other: &Configuration) -> bool {
 /// The reference: the JVM's default, else no sharing at all.
 fn reference<'g, 'r>(family: &Family<'g, 'r>) -> Option<&'g ConfigurationStarts<'r>> {
     let of = |wanted| {
-        let is_it = |group: &&&ConfigurationStarts<'_>| {
-            ClassSharing::for_configuration(group.configuration) == wanted
-        };
-        family.iter().find(is_it).copied()
+        let mut family = family.iter().copied();
+        family.find(|group| ClassSharing::for_configuration(group.configuration) == wanted)
     };
     of(ClassSharing::Default).or_else(|| of(ClassSharing::Off))
 }
@@ -150,27 +147,22 @@ fn with_caches(section: Section, family: &Family<'_, '_>, names: &ConfigurationN
         .right("Memory at ready | Memory, relative | PSS | Archive");
     let mut sentences = Vec::new();
     for compared in compare(family, reference) {
-        let ComparedStarts {
-            group,
-            is_reference,
-            start,
-            memory,
-        } = compared;
+        let (start, memory) = (compared.start, compared.memory);
+        let (group, is_reference) = (compared.group, compared.is_reference);
+        let archived = group.median(archived_share).map(format::as_percent);
         table.add_row([
             sharing(group.configuration).into(),
             group.trials.len().to_string().into(),
             seconds_cell(group.median(ready_seconds)),
             relative(start, is_reference),
             seconds_cell(group.median(start_cpu_seconds)),
-            percent_cell(group.median(archived_share)),
+            format::or_none(archived).into(),
             mebibytes(group.median(footprint)),
             relative(memory, is_reference),
             mebibytes(group.median(pss)),
             mebibytes(group.median(archive)),
         ]);
-        if let Some(sentence) = start.and_then(|s| in_words(group, reference, s, memory)) {
-            sentences.push(sentence);
-        }
+        sentences.extend(start.and_then(|s| in_words(group, reference, s, memory)));
     }
     let family_name = names.variant(reference.configuration);
     let relative_to = match ClassSharing::for_configuration(reference.configuration) {
@@ -254,12 +246,9 @@ fn in_words(
         change(start.ratio.estimate),
         range(start.ratio),
     );
-    if let Some(memory) = memory {
-        words += &format!(
-            " Memory at ready {} ({}).",
-            change(memory.ratio.estimate),
-            range(memory.ratio)
-        );
+    if let Some(PairedComparison { ratio, .. }) = memory {
+        let change = change(ratio.estimate);
+        words += &format!(" Memory at ready {change} ({}).", range(ratio));
     }
     if let Some(size) = group.median(archive) {
         words += &format!(" The file has {}.", size_of(size));
@@ -269,10 +258,9 @@ fn in_words(
 
 fn change(ratio: f64) -> String {
     let share = format::as_percent((ratio - 1.0).abs());
-    if ratio < 1.0 {
-        format!("{share} less")
-    } else {
-        format!("{share} more")
+    match ratio < 1.0 {
+        true => format!("{share} less"),
+        false => format!("{share} more"),
     }
 }
 
@@ -284,24 +272,20 @@ fn range(ratio: ConfidenceInterval) -> String {
 fn relative(paired: Option<PairedComparison>, is_reference: bool) -> TableCell {
     match (paired, is_reference) {
         (_, true) => "1".into(),
-        (Some(paired), false) => {
-            let ConfidenceInterval {
-                estimate,
-                low,
-                high,
-            } = paired.ratio;
-            format!("{estimate:.2} ({low:.2} to {high:.2})").into()
-        }
+        (Some(paired), false) => ratio_words(paired.ratio).into(),
         (None, false) => format::NONE.into(),
     }
 }
 
-fn seconds_cell(value: Option<f64>) -> TableCell {
-    format::or_none(value.map(format::measured_seconds)).into()
+pub fn ratio_words(ratio: ConfidenceInterval) -> String {
+    format!(
+        "{:.2} ({:.2} to {:.2})",
+        ratio.estimate, ratio.low, ratio.high
+    )
 }
 
-fn percent_cell(value: Option<f64>) -> TableCell {
-    format::or_none(value.map(format::as_percent)).into()
+fn seconds_cell(value: Option<f64>) -> TableCell {
+    format::or_none(value.map(format::measured_seconds)).into()
 }
 
 fn size_of(bytes: f64) -> String {
@@ -321,16 +305,16 @@ fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
         .right("Throttled until ready")
         .left("startupProbe | readinessProbe");
     for limit in &study.limits {
-        let group = family
-            .iter()
-            .find(|group| group.configuration.cpu == Some(limit.limit));
+        let mut groups = family.iter();
+        let group = groups.find(|group| group.configuration.cpu == Some(limit.limit));
         let error = limit.error().map(|e| format!("{:+.1} %", e * 100.0));
         let between = limit.is_between(&study.limits);
-        let probes = suggest_probes(
-            group
-                .and_then(|g| g.largest(ready_seconds))
-                .unwrap_or(limit.measured),
-        );
+        let slowest = group.and_then(|g| g.largest(ready_seconds));
+        let probes = suggest_probes(slowest.unwrap_or(limit.measured));
+        let probe = |period: u64, failures: u64| {
+            let timeout = probes.timeout;
+            format!("periodSeconds {period}, failureThreshold {failures}, timeoutSeconds {timeout}")
+        };
         table.add_row([
             limit.limit.to_string().into(),
             format::measured_seconds(limit.measured).into(),
@@ -343,16 +327,8 @@ fn with_limits(section: Section, family: &Family<'_, '_>) -> Section {
             .into(),
             seconds_cell(group.and_then(|g| g.median(start_cpu_seconds))),
             seconds_cell(group.and_then(|g| g.median(throttled_share))),
-            format!(
-                "periodSeconds {}, failureThreshold {}, timeoutSeconds {}",
-                probes.startup_period, probes.startup_failures, probes.timeout
-            )
-            .into(),
-            format!(
-                "periodSeconds {}, failureThreshold {}, timeoutSeconds {}",
-                probes.readiness_period, probes.readiness_failures, probes.timeout
-            )
-            .into(),
+            probe(probes.startup_period, probes.startup_failures).into(),
+            probe(probes.readiness_period, probes.readiness_failures).into(),
         ]);
     }
     section
@@ -368,13 +344,10 @@ fn throttled_share(record: &TrialRecord) -> Option<f64> {
 
 fn model_in_words(study: &CpuStudy, family: &Family<'_, '_>) -> String {
     let model = study.model;
-    let worst = study
-        .limits
-        .iter()
-        .filter(|limit| limit.is_between(&study.limits))
-        .filter_map(|limit| limit.error())
-        .map(f64::abs)
-        .reduce(f64::max);
+    let between = study.limits.iter();
+    let between = between.filter(|limit| limit.is_between(&study.limits));
+    let errors = between.filter_map(|limit| limit.error());
+    let worst = errors.map(f64::abs).reduce(f64::max);
     let mut words = format!(
         "Start time over the CPU limit, {}: t = {:.2} s + {:.2} s / CPUs.",
         sharing(family[0].configuration),
@@ -382,10 +355,9 @@ fn model_in_words(study: &CpuStudy, family: &Family<'_, '_>) -> String {
         model.cpu,
     );
     if let Some(worst) = worst {
-        words += &format!(
-            " A limit between others, left out of the fit, is predicted within {}.",
-            format::as_percent(worst)
-        );
+        let worst = format::as_percent(worst);
+        words +=
+            &format!(" A limit between others, left out of the fit, is predicted within {worst}.");
     }
     words += &format!(
         " The startupProbe gives a start {} times the slowest that was seen at that limit.",

@@ -2,7 +2,8 @@
 //!
 //! Owns the words and the table; the proxy counts. Results without toxics have no such section.
 
-use loadline_analysis::record::{LinkEvidence, ProxyEvidence, TrialPhase, TrialRecord};
+use loadline_analysis::record::{LinkEvidence, TrialPhase, TrialRecord};
+use loadline_analysis::text::join_words;
 
 use super::section::Section;
 use crate::figures::unique;
@@ -16,23 +17,19 @@ pub fn toxics_section(view: &ResultView) -> Option<Section> {
     let names = link_names(view);
     names.first()?;
     let words = "loadline's own proxy stood between the application and these dependencies, at their own addresses. Counters are those of the measured phase, all trials together; a round trip is a turn of the application to the dependency, a connection that was refused counts as none.";
-    let mut section = Section::new("toxics", "What was wrong on the way")
-        .with_paragraph(words)
-        .with_table(toxics_table(view, &names));
-    section = section.with_paragraph(proxy_overhead(view));
-    Some(section)
+    let section = Section::new("toxics", "What was wrong on the way").with_paragraph(words);
+    let section = section.with_table(toxics_table(view, &names));
+    Some(section.with_paragraph(proxy_overhead(view)))
 }
 
 /// The headline's sentence: `Between it and db: latency 20ms downstream.`
 pub(super) fn toxics_sentence(view: &ResultView) -> Option<String> {
-    let each: Vec<String> = link_names(view)
-        .iter()
-        .filter_map(|name| {
-            let (_, link) = links(view, name).next()?;
-            Some(format!("{name} ({})", link.toxics.join("; ")))
-        })
-        .collect();
-    let all = each.join(" and ");
+    let names = link_names(view).into_iter();
+    let each = names.filter_map(|name| {
+        let (_, link) = links(view, name).next()?;
+        Some(format!("{name} ({})", link.toxics.join("; ")))
+    });
+    let all = join_words(each, " and ");
     (!all.is_empty()).then(|| format!("On the way to {all}, as the experiment sets it."))
 }
 
@@ -81,23 +78,20 @@ fn toxics_table(view: &ResultView, names: &[&str]) -> Table {
 }
 
 fn request_count(trial: &TrialRecord) -> u64 {
-    let measured = trial
-        .evidence
-        .load
-        .iter()
-        .filter(|l| l.phase == TrialPhase::Measure);
+    let loads = trial.evidence.load.iter();
+    let measured = loads.filter(|l| l.phase == TrialPhase::Measure);
     measured.map(|load| load.scheduled).sum()
 }
 
 pub(super) fn proxy_overhead(view: &ResultView) -> String {
-    let all: Vec<&ProxyEvidence> = (view.trials.iter())
-        .filter_map(|trial| trial.evidence.proxy.as_ref())
-        .collect();
-    let busy = all
-        .iter()
-        .filter_map(|p| loadline_analysis::proxy::busy_share(p));
+    let all = || {
+        view.trials
+            .iter()
+            .filter_map(|trial| trial.evidence.proxy.as_ref())
+    };
+    let busy = all().filter_map(loadline_analysis::proxy::busy_share);
     let busy = busy.fold(0.0, f64::max);
-    let lag = all.iter().map(|p| p.lag_p99).max();
+    let lag = all().map(|p| p.lag_p99).max();
     format!(
         "The proxy used {} of one CPU at most, and was {} late (p99, the largest of all trials).",
         format::as_percent(busy),

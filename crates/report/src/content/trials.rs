@@ -15,15 +15,10 @@ pub fn trials_section(view: &ResultView) -> Option<Section> {
     if table.has_no_rows() {
         return None;
     }
-    Some(
-        Section::new(
-            "trials",
-            format!("All {}", format::count_of(view.trials.len(), "trial")),
-        )
-        .folded()
-        .with_table(table)
-        .with_all(early_end_note(view).map(SectionBlock::Paragraph)),
-    )
+    let all = format::count_of(view.trials.len(), "trial");
+    let section = Section::new("trials", format!("All {all}")).folded();
+    let section = section.with_table(table);
+    Some(section.with_all(early_end_note(view).map(SectionBlock::Paragraph)))
 }
 
 fn early_end_note(view: &ResultView) -> Option<String> {
@@ -31,10 +26,10 @@ fn early_end_note(view: &ResultView) -> Option<String> {
         let early = trial.evidence.ended_early.as_ref()?;
         let measured = MeasuredLoad::from_evidence(&trial.evidence).ok().flatten();
         Some(match measured {
-            Some(measured) => format!(
-                "trial {number} after {} of load",
-                format::measured_time(measured.duration)
-            ),
+            Some(measured) => {
+                let length = format::measured_time(measured.duration);
+                format!("trial {number} after {length} of load")
+            }
             None => format!("trial {number} in its {} phase", early.phase),
         })
     };

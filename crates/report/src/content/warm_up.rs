@@ -87,9 +87,8 @@ pub struct WarmUpCurve {
 pub fn curves(view: &ResultView, most: usize) -> Vec<WarmUpCurve> {
     let names = ConfigurationNames::for_result(view);
     let curve = |(group, loaded): (ConfigurationGroup<'_>, Vec<LoadSeconds<'_>>)| {
-        let seconds = loaded
-            .iter()
-            .map(|l| [l.warm_up.as_slice(), l.measured.as_slice()].concat());
+        let loads = loaded.iter();
+        let seconds = loads.map(|l| [l.warm_up.as_slice(), l.measured.as_slice()].concat());
         let seconds: Vec<Vec<&SecondEvidence>> = seconds.collect();
         // As long as every trial lasted: the end of one alone would be a step.
         let length = seconds.iter().map(Vec::len).min().unwrap_or(0);
@@ -127,12 +126,10 @@ pub fn warm_up_section(view: &ResultView) -> Option<Section> {
     for (group, loaded) in groups_with_load(view) {
         let first = loaded.iter().filter_map(|l| l.warm_up.first().copied());
         let last = loaded.iter().filter_map(|l| l.warm_up.last().copied());
-        let starts = group
-            .evidence_trials()
-            .filter_map(|t| t.evidence.start.ready);
-        let judged = loaded
-            .iter()
-            .map(|l| SeenLatency::from_quantile(median(l.measured.iter().copied())));
+        let starts = group.evidence_trials();
+        let starts = starts.filter_map(|t| t.evidence.start.ready);
+        let judged = loaded.iter().map(|l| median(l.measured.iter().copied()));
+        let judged = judged.map(SeenLatency::from_quantile);
         let judged = spread(judged).and_then(|s| s.median.known_time());
         table.add_row([
             names.cell_name(group.configuration).into(),
@@ -147,19 +144,14 @@ pub fn warm_up_section(view: &ResultView) -> Option<Section> {
         return None;
     }
     let words = "Medians over the trials. A JVM that has just started interprets its code and compiles it while it serves: the first seconds are the slowest. The warm-up is sent and recorded but not judged. Steady means that CPU time per request stays within 5 %; it takes at least 30 s of load to say so.";
-    Some(
-        Section::new("warm-up", "How long until it is fast")
-            .in_depth()
-            .with_paragraph(words)
-            .with_table(table),
-    )
+    let section = Section::new("warm-up", "How long until it is fast").in_depth();
+    Some(section.with_paragraph(words).with_table(table))
 }
 
 /// The median p50 of some seconds of load; `None` when it lies where nothing was answered.
 fn median<'a>(seconds: impl Iterator<Item = &'a SecondEvidence>) -> Option<Duration> {
-    spread(seconds.map(|s| SeenLatency::from_quantile(s.p50)))?
-        .median
-        .known_time()
+    let seen = spread(seconds.map(|s| SeenLatency::from_quantile(s.p50)))?;
+    seen.median.known_time()
 }
 
 fn steadiness(loaded: &[LoadSeconds<'_>]) -> String {
@@ -173,13 +165,8 @@ fn steadiness(loaded: &[LoadSeconds<'_>]) -> String {
         SteadyState::From(_) | SteadyState::TooShort => None,
     });
     match (spread(from), never) {
-        (Some(seen), None) => {
-            if seen.high == 0 {
-                "from the first second".to_owned()
-            } else {
-                format!("after {} of load", seen.show(|s| format!("{s} s")))
-            }
-        }
+        (Some(seen), None) if seen.high == 0 => "from the first second".to_owned(),
+        (Some(seen), None) => format!("after {} of load", seen.show(|s| format!("{s} s"))),
         (_, Some(seconds)) => format!("not within {seconds} s of load"),
         (None, None) => "too short to tell".to_owned(),
     }

@@ -79,9 +79,9 @@ impl AlertBounds {
                 "anonymous memory in its budget, growth included",
             )),
             (None, Some(set)) => Some(("container_memory_working_set_bytes", set, "working set")),
-            (None, None) => self
-                .anon
-                .map(|anon| ("container_memory_rss", anon, "anonymous memory")),
+            (None, None) => {
+                (self.anon).map(|anon| ("container_memory_rss", anon, "anonymous memory"))
+            }
         };
         let memory = memory.map(|(name, most, what)| AlertRule {
             name: "LoadlineMemory",
@@ -108,10 +108,8 @@ impl AlertBounds {
             advice: "More stays alive than was measured: a leak, a cache, or another load. The heap was chosen for less.",
             is_budgeted: false,
         });
-        [faults, memory, throttled, heap]
-            .into_iter()
-            .flatten()
-            .collect()
+        let all = [faults, memory, throttled, heap];
+        all.into_iter().flatten().collect()
     }
 }
 
@@ -140,21 +138,17 @@ impl AlertRule {
                 "shows more than any start that kept the SLO",
             ),
         };
+        let summary = format!("{{{{ $labels.pod }}}} {beyond} ({seen})");
+        let annotations = [
+            yaml_entry("summary", summary),
+            yaml_entry("description", self.advice),
+        ];
         yaml_map([
             yaml_entry("alert", self.name),
             yaml_entry("expr", format!("{query} > {bound}")).because(format!("{ground}: {seen}")),
             yaml_entry("for", "10m"),
             yaml_entry("labels", [yaml_entry("severity", "warning")]),
-            yaml_entry(
-                "annotations",
-                [
-                    yaml_entry(
-                        "summary",
-                        format!("{{{{ $labels.pod }}}} {beyond} ({seen})"),
-                    ),
-                    yaml_entry("description", self.advice),
-                ],
-            ),
+            yaml_entry("annotations", annotations),
         ])
     }
 }
@@ -173,7 +167,6 @@ pub fn alerts(facts: &EmitFacts<'_>) -> String {
         &facts.slug,
         [yaml_entry("groups", yaml_list([group]))],
     );
-    facts.commented(
-        "For the Prometheus Operator. Without it, what stands under spec is a rule file.",
-    ) + &document.to_document()
+    let note = "For the Prometheus Operator. Without it, what stands under spec is a rule file.";
+    facts.commented(note) + &document.to_document()
 }

@@ -30,19 +30,14 @@ impl BaseImage {
     /// version (`25.0.3+9-LTS`), `feature` its feature release.
     pub fn nearest(vendor: &str, version: &str, feature: u32) -> Self {
         let build = (vendor == "temurin").then(|| tag(version)).flatten();
+        let semeru = format!("ibm-semeru-runtimes:open-{feature}-jre");
         let (name, likeness) = match (vendor, build) {
             (_, Some(build)) => (format!("eclipse-temurin:{build}-jre"), Likeness::Build),
             ("temurin", None) => (format!("eclipse-temurin:{feature}-jre"), Likeness::Vendor),
             ("corretto", _) => (format!("amazoncorretto:{feature}"), Likeness::Vendor),
-            ("semeru", _) => (
-                format!("ibm-semeru-runtimes:open-{feature}-jre"),
-                Likeness::Vendor,
-            ),
+            ("semeru", _) => (semeru, Likeness::Vendor),
             // Of a bare one there are no images; IBM builds its own from it.
-            (OPENJ9, _) => (
-                format!("ibm-semeru-runtimes:open-{feature}-jre"),
-                Likeness::Feature,
-            ),
+            (OPENJ9, _) => (semeru, Likeness::Feature),
             _ => (format!("eclipse-temurin:{feature}-jre"), Likeness::Feature),
         };
         Self {
@@ -77,10 +72,8 @@ impl BaseImage {
                 "the base image was given; whether it has this build was not looked at"
             }
         };
-        text::one_line(&format!(
-            "Measured on JDK {}: {what}.{digest}",
-            self.measured
-        ))
+        let measured = &self.measured;
+        text::one_line(&format!("Measured on JDK {measured}: {what}.{digest}"))
     }
 }
 

@@ -63,7 +63,6 @@ fn anonymous_need(budget: &Budget) -> Bytes {
     let is_anonymous =
         |line: &&BudgetLine| !matches!(line.part, MemoryPart::Kernel | MemoryPart::Files);
     let lines = budget.lines().iter().filter(is_anonymous);
-    lines.fold(Bytes::default(), |sum, line| {
-        sum.saturating_add(line.need())
-    })
+    let needs = lines.map(BudgetLine::need);
+    needs.fold(Bytes::default(), Bytes::saturating_add)
 }

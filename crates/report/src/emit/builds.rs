@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use loadline_analysis::offer::RunPrice;
 use loadline_analysis::record::{Configuration, JvmProcess};
+use loadline_analysis::text::join_words;
 use loadline_sizing::Bytes;
 use loadline_sizing::options::words::{TOOL_OPTIONS, join_environment};
 
@@ -79,12 +80,8 @@ pub(super) fn tool_files(run: &ShippedRun<'_>) -> Vec<NamedText> {
         RunTool::Spark => vec![spark(run)],
         RunTool::OtherBuild => Vec::new(),
     };
-    let build = (tool != RunTool::Spark).then(|| {
-        (
-            "github-job.yaml",
-            format!("{}{}", run.header, github_job(run).to_document()),
-        )
-    });
+    let job = || format!("{}{}", run.header, github_job(run).to_document());
+    let build = (tool != RunTool::Spark).then(|| ("github-job.yaml", job()));
     settings.into_iter().chain([build]).flatten().collect()
 }
 
@@ -112,9 +109,8 @@ fn maven_forks(run: &ShippedRun<'_>) -> Option<NamedText> {
 
 fn gradle(run: &ShippedRun<'_>) -> Option<NamedText> {
     let heap = |name: &str| run.largest_heap(|main| main.ends_with(name));
-    let is_own = run
-        .variable()
-        .is_some_and(|(name, _)| name == "GRADLE_OPTS");
+    let is_own = run.variable();
+    let is_own = is_own.is_some_and(|(name, _)| name == "GRADLE_OPTS");
     let daemon = match is_own {
         true => Some(run.options.join(" ")),
         false => heap("GradleDaemon").map(|heap| format!("-Xmx{}", heap.to_jvm_size())),
@@ -124,10 +120,9 @@ fn gradle(run: &ShippedRun<'_>) -> Option<NamedText> {
         ("org.gradle.jvmargs", daemon),
         ("kotlin.daemon.jvmargs", kotlin),
     ];
-    let lines: String = lines
-        .into_iter()
-        .filter_map(|(key, value)| Some(format!("{key}={}\n", value?)))
-        .collect();
+    let lines = lines.into_iter();
+    let lines = lines.filter_map(|(key, value)| Some(format!("{key}={}\n", value?)));
+    let lines: String = lines.collect();
     (!lines.is_empty()).then(|| ("gradle.properties", format!("{}{lines}", run.header)))
 }
 
@@ -149,27 +144,18 @@ fn spark(run: &ShippedRun<'_>) -> Option<NamedText> {
 
 fn github_job(run: &ShippedRun<'_>) -> Yaml {
     let minutes = run.deadline.0.as_secs().div_ceil(60).max(1);
-    let words: Vec<String> = run
-        .shape
-        .command
-        .iter()
-        .map(|word| shell_quoted(word))
-        .collect();
-    let mut step = vec![yaml_entry("run", words.join(" "))];
-    step.extend(
-        run.variable()
-            .map(|(name, value)| yaml_entry("env", [yaml_entry(name, value)])),
-    );
+    let words = run.shape.command.iter().map(|word| shell_quoted(word));
+    let mut step = vec![yaml_entry("run", join_words(words, " "))];
+    let variable = run.variable();
+    step.extend(variable.map(|(name, value)| yaml_entry("env", [yaml_entry(name, value)])));
+    let steps = [
+        yaml_map([yaml_entry("uses", "actions/checkout@v4")]),
+        yaml_map(step),
+    ];
     let job = yaml_map([
         yaml_entry("runs-on", "ubuntu-latest").because(runner(run)),
         yaml_entry("timeout-minutes", minutes).because(run.deadline.1.clone()),
-        yaml_entry(
-            "steps",
-            yaml_list([
-                yaml_map([yaml_entry("uses", "actions/checkout@v4")]),
-                yaml_map(step),
-            ]),
-        ),
+        yaml_entry("steps", yaml_list(steps)),
     ]);
     yaml_map([yaml_entry("jobs", [yaml_entry(run.slug.as_str(), job)])])
 }
@@ -179,16 +165,13 @@ fn runner(run: &ShippedRun<'_>) -> String {
     let Configuration { cpu, memory, .. } = run.configuration;
     let cpu = cpu.map(|cpu| format!("{cpu} CPU"));
     let memory = memory.map(|memory| memory.to_string());
-    let needs: Vec<String> = cpu.into_iter().chain(memory).collect();
+    let needs = join_words(cpu.into_iter().chain(memory), " and ");
     let prices = run.prices.iter().map(|price| {
         let usd = format::three_digits(price.usd);
         format!("; {} on {}: ${usd} a run", price.billed, price.offer)
     });
-    format!(
-        "the smallest class with {} besides its own system{}",
-        needs.join(" and "),
-        prices.collect::<String>()
-    )
+    let prices: String = prices.collect();
+    format!("the smallest class with {needs} besides its own system{prices}")
 }
 
 impl ShippedRun<'_> {

@@ -6,6 +6,7 @@
 //! times of the jars.
 
 use loadline_analysis::record::{ImageIdentity, StartCache};
+use loadline_analysis::text::join_words;
 use loadline_sizing::JavaVersion;
 use loadline_sizing::cache::{CacheKind, workaround};
 
@@ -48,8 +49,7 @@ pub fn cache_stage(
     let file = format!("app.{}", kind.extension());
     let mut command = vec!["java".to_owned()];
     command.extend(options.iter().cloned());
-    let needed: Vec<String> = workaround(kind, jdk)
-        .iter()
+    let needed: Vec<String> = (workaround(kind, jdk).iter())
         .map(|o| (*o).to_owned())
         .collect();
     command.extend(needed.iter().cloned());
@@ -57,16 +57,14 @@ pub fn cache_stage(
     command.extend(["-jar", jar].map(str::to_owned));
     command.extend(arguments.iter().cloned());
     let script = training_script(&command, ready, requests, &format!("/tmp/{file}"));
+    let using = format!("{using}/app/{file}");
     CacheStage {
         stage: format!(
             "FROM app AS cache\n# One start of the application: ready, {requests} requests, SIGTERM; the JVM writes the cache when it ends.\n{}\n",
             run(&script)
         ),
         copy: format!("COPY --from=cache --chmod=0444 /tmp/{file} /app/{file}\n"),
-        options: needed
-            .into_iter()
-            .chain([format!("{using}/app/{file}")])
-            .collect(),
+        options: needed.into_iter().chain([using]).collect(),
     }
 }
 
@@ -116,13 +114,10 @@ pub fn training_script(
     requests: u64,
     file: &str,
 ) -> String {
-    let command: Vec<String> = command.iter().map(|word| bash_quoted(word)).collect();
+    let command = join_words(command.iter().map(|word| bash_quoted(word)), " ");
     let file = bash_quoted(file);
-    format!(
-        "{}; {}; [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}",
-        ask_function(ready),
-        start_script(&command.join(" "), requests),
-    )
+    let (ask, start) = (ask_function(ready), start_script(&command, requests));
+    format!("{ask}; {start}; [ -s {file} ] || {{ echo 'the JVM wrote no cache'; exit 1; }}")
 }
 
 fn ask_function(ready: &ReadinessCheck) -> String {

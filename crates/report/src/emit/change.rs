@@ -4,6 +4,7 @@
 //! recommended configuration, and the startup probe. Probes, variables and limits that were not
 //! measured stay; every remaining difference from the measurement is named.
 
+use loadline_analysis::text::join_words;
 use loadline_sizing::options::words;
 use serde_json::{Value, json};
 
@@ -50,9 +51,8 @@ pub fn needed_variables<'a>(set: &[VariableChange], container: &'a Value) -> Vec
     }
     let needed = all.iter().zip(found).filter(|(_, is_needed)| *is_needed);
     let needed = needed.map(|((name, _), _)| *name);
-    needed
-        .filter(|name| set.iter().all(|s| s.name != *name))
-        .collect()
+    let is_unset = |name: &&str| set.iter().all(|s| s.name != *name);
+    needed.filter(is_unset).collect()
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,18 +84,16 @@ pub fn container_change(
         rest: facts.outside_heap(),
     };
     let (replaced, notes) = replace_in_place(container, &options, room)?;
+    let own = replaced.iter().map(|(name, value)| VariableChange {
+        name: name.clone(),
+        value: value.clone(),
+        was_reference: is_reference(container, name),
+        because: "JVM options as in the trials".to_owned(),
+    });
     let mut change = ContainerChange {
-        variables: Vec::new(),
+        variables: own.collect(),
         notes,
     };
-    for (name, value) in &replaced {
-        change.variables.push(VariableChange {
-            name: name.clone(),
-            value: value.clone(),
-            was_reference: is_reference(container, name),
-            because: "JVM options as in the trials".to_owned(),
-        });
-    }
     change.notes.extend(foreign_parts(container));
     change.notes.extend(facts.shm.map(|shm| format!(
         "the /dev/shm of the trials had {shm}; what the pod has there stays: give it an emptyDir with medium Memory and that sizeLimit."
@@ -174,8 +172,7 @@ fn is_reference(container: &Value, name: &str) -> bool {
 fn reasons(facts: &EmitFacts<'_>) -> String {
     let reasons = facts.options.iter();
     let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
-    let reasons = reasons.collect::<Vec<_>>().join("; ");
-    text::one_line(&format!("part of the size: {reasons}"))
+    text::one_line(&format!("part of the size: {}", join_words(reasons, "; ")))
 }
 
 /// What in the container is beyond what can be looked at, or differs from the trials.
@@ -192,12 +189,8 @@ pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
         true => "is removed: the CPU request was measured without a limit.",
         false => "stays; the trials had none.",
     };
-    facts.cpu.is_none().then(|| {
-        format!(
-            "the CPU limit {} {end}",
-            text::label(cpu.as_str().unwrap_or(&cpu.to_string()))
-        )
-    })
+    let cpu = text::label(cpu.as_str().unwrap_or(&cpu.to_string()));
+    (facts.cpu.is_none()).then(|| format!("the CPU limit {cpu} {end}"))
 }
 
 pub fn changed_container(
@@ -212,11 +205,8 @@ pub fn changed_container(
             changed["resources"][kind][name] = size.clone().into();
         }
     }
-    let mut env = container
-        .get("env")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let env = container.get("env").and_then(Value::as_array);
+    let mut env = env.cloned().unwrap_or_default();
     for set in &change.variables {
         env.retain(|own| own["name"] != set.name.as_str());
         env.push(json!({"name": set.name, "value": set.value}));
@@ -241,10 +231,8 @@ pub fn probes(facts: &EmitFacts<'_>, container: &Value, reach: bool) -> Vec<Yaml
     let asked = || ready.map(measured_handler);
     let others = [own("readinessProbe"), own("livenessProbe")];
     let startup = startup(facts, own("startupProbe"), || {
-        others
-            .iter()
-            .find_map(|probe| handler(probe))
-            .or_else(asked)
+        let mut others = others.iter();
+        others.find_map(|probe| handler(probe)).or_else(asked)
     });
     let startup = startup.map(|probe| yaml_entry("startupProbe", probe));
     let readiness = asked().filter(|_| !own("readinessProbe").is_object());
@@ -300,10 +288,8 @@ pub(super) fn measured_handler(ready: &ReadinessCheck) -> YamlEntry {
 
 /// How a probe of the container asks; never with a secret.
 fn handler(probe: &Value) -> Option<YamlEntry> {
-    let found = HANDLERS
-        .iter()
-        .find_map(|name| Some((*name, probe.get(*name)?)));
-    let (name, value) = found?;
+    let mut names = HANDLERS.iter();
+    let (name, value) = names.find_map(|name| Some((*name, probe.get(*name)?)))?;
     let shown = value.to_string();
     let is_open = redact::redact_line(&shown) == shown;
     is_open.then(|| yaml_entry(name, value))

@@ -95,9 +95,7 @@ impl StartCommand {
             jar,
             arguments: rest[2..].to_vec(),
             beside,
-            is_read: false,
-            extracted_from: None,
-            liberty: None,
+            ..Self::default()
         })
     }
 
@@ -137,9 +135,8 @@ struct JavaAgent {
 /// Reads the option of an agent; `None` for other options, and for an agent outside the jar's
 /// directory.
 fn parse_agent(option: &str, jar: &str) -> Option<JavaAgent> {
-    let (prefix, rest) = AGENTS
-        .iter()
-        .find_map(|prefix| Some((prefix, option.strip_prefix(prefix)?)))?;
+    let mut agents = AGENTS.iter();
+    let (prefix, rest) = agents.find_map(|agent| Some((agent, option.strip_prefix(agent)?)))?;
     let end = rest.find('=').unwrap_or(rest.len());
     let (path, own) = rest.split_at(end);
     let here = |c: &Component<'_>| *c != Component::CurDir;

@@ -28,23 +28,16 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
     if let Some(request) = &facts.cpu_request {
         let cpus = yaml_entry("cpus", format!("{}", request.value.as_f64()));
         let reservations = yaml_map([yaml_entry("reservations", [cpus])]);
-        service.push(
-            yaml_entry("deploy", [yaml_entry("resources", reservations)])
-                .because(&*request.because),
-        );
+        let deploy = yaml_entry("deploy", [yaml_entry("resources", reservations)]);
+        service.push(deploy.because(&*request.because));
         let shares = u64::from(request.value.as_millis()) * 1024 / 1000;
         service.push(
             yaml_entry("cpu_shares", shares.max(2))
                 .because("the weight that Kubernetes gives this request; Docker on one machine reads no reservation of CPU"),
         );
     }
-    service.push(
-        yaml_entry(
-            "stop_grace_period",
-            format!("{}s", facts.grace.value.as_secs()),
-        )
-        .because(&*facts.grace.because),
-    );
+    let grace = format!("{}s", facts.grace.value.as_secs());
+    service.push(yaml_entry("stop_grace_period", grace).because(&*facts.grace.because));
     if !facts.variables.is_empty() {
         let variables = facts.variables.iter().map(|v| match &v.value {
             // Compose substitutes variables: a dollar sign is written twice.
@@ -67,17 +60,10 @@ pub fn compose(facts: &EmitFacts<'_>) -> String {
         yaml_entry("restart", "unless-stopped"),
     ]);
     let part = replica_note(facts);
-    let header: String = facts
-        .origin
-        .iter()
-        .chain(&part)
-        .chain(&facts.left_out)
-        .map(|line| format!("# {line}\n"))
-        .collect();
-    let document = yaml_map([yaml_entry(
-        "services",
-        [yaml_entry(facts.slug.clone(), yaml_map(service))],
-    )]);
+    let notes = facts.origin.iter().chain(&part).chain(&facts.left_out);
+    let header: String = notes.map(|line| format!("# {line}\n")).collect();
+    let services = [yaml_entry(facts.slug.clone(), yaml_map(service))];
+    let document = yaml_map([yaml_entry("services", services)]);
     header + &document.with_short_comments().to_document()
 }
 

@@ -4,6 +4,7 @@
 //! JSON (exec) form only, so that no shell sits between the runtime and the JVM (signals reach
 //! process 1). Source: Dockerfile reference, "Shell and exec form".
 
+use loadline_analysis::text::join_words;
 use loadline_sizing::JavaVersion;
 
 use super::base_image::Likeness;
@@ -38,63 +39,49 @@ pub fn dockerfile(facts: &EmitFacts<'_>) -> String {
     let shm = facts
         .shm
         .map(|shm| format!(" --shm-size={}", shm.to_jvm_size()));
-    let size = match &facts.cpu {
-        Some(cpu) => format!(
-            "--memory={} --cpus={}",
-            docker_bytes(facts),
-            cpu.value.as_f64()
-        ),
-        None => format!("--memory={}", docker_bytes(facts)),
-    };
-    out.push_str(&format!(
-        "# Run it with the size that was measured: docker run {size}{}\n",
-        shm.unwrap_or_default()
-    ));
-    out.push_str(&format!(
-        "# {}\n",
-        application.base_image.likeness_sentence()
-    ));
-    out.push_str(&format!("ARG BASE={base}\n\n"));
-    out.push_str(&match &application.command.liberty {
+    let shm = shm.unwrap_or_default();
+    let cpu = facts
+        .cpu
+        .as_ref()
+        .map(|cpu| format!(" --cpus={}", cpu.value.as_f64()));
+    let cpu = cpu.unwrap_or_default();
+    let memory = facts.memory.value.to_jvm_size();
+    out += &format!(
+        "# Run it with the size that was measured: docker run --memory={memory}{cpu}{shm}\n"
+    );
+    out += &format!("# {}\n", application.base_image.likeness_sentence());
+    out += &format!("ARG BASE={base}\n\n");
+    out += &match &application.command.liberty {
         Some(server) => liberty::dockerfile_lines(facts, server),
         None => application_image(facts),
-    });
-    for variable in &facts.variables {
-        if variable.value.is_none() {
-            out.push_str(&format!(
-                "# {} is a secret, or no single line: give it at run time, never in the image.\n",
-                variable.name
-            ));
-        }
+    };
+    for secret in facts.variables.iter().filter(|v| v.value.is_none()) {
+        out += &format!(
+            "# {} is a secret, or no single line: give it at run time, never in the image.\n",
+            secret.name
+        );
     }
     out.push_str(&format!("# Never root.\nUSER {UID}:{UID}\n"));
     if let Some(port) = application.port {
         out.push_str(&format!("EXPOSE {port}\n"));
     }
-    let command: Vec<String> = container_command(facts)
-        .iter()
-        .map(|part| json_string(part))
-        .collect();
-    out.push_str(&format!("ENTRYPOINT [{}]\n", command.join(", ")));
+    let command = container_command(facts);
+    let command = join_words(command.iter().map(|part| json_string(part)), ", ");
+    out += &format!("ENTRYPOINT [{command}]\n");
     out
 }
 
 fn application_image(facts: &EmitFacts<'_>) -> String {
     let application = facts.application;
-    let mut out = String::new();
     // What every stage needs. A stage that makes a start-up cache stands between the two.
-    out.push_str("FROM ${BASE} AS app\nWORKDIR /app\n");
+    let mut out = "FROM ${BASE} AS app\nWORKDIR /app\n".to_owned();
     if uses_file(facts) {
         out.push_str("COPY --chmod=0444 jvm.options /app/jvm.options\n");
     }
     // Files named in the jar's manifest keep their relative place.
     for name in &application.command.beside {
-        let place = format!("/app/{name}");
-        out.push_str(&format!(
-            "COPY [{}, {}]\n",
-            json_string(name),
-            json_string(&place)
-        ));
+        let (name, place) = (json_string(name), json_string(&format!("/app/{name}")));
+        out += &format!("COPY [{name}, {place}]\n");
     }
     if let Some(jar) = &application.command.extracted_from {
         let jar = text::one_line(jar);
@@ -105,14 +92,13 @@ fn application_image(facts: &EmitFacts<'_>) -> String {
     if !application.command.is_read {
         out.push_str(UNREAD);
     }
-    out.push_str(&format!(
-        "COPY --chmod=0444 [{}, {}]\n",
-        json_string(application.command.jar_name()),
-        json_string(&application.command.jar_path())
-    ));
+    let command = &application.command;
+    let name = json_string(command.jar_name());
+    let place = json_string(&command.jar_path());
+    out += &format!("COPY --chmod=0444 [{name}, {place}]\n");
     for variable in &facts.variables {
         if let Some(value) = &variable.value {
-            out.push_str(&format!("ENV {}={}\n", variable.name, env(value)));
+            out += &format!("ENV {}={}\n", variable.name, env(value));
         }
     }
     out.push('\n');
@@ -171,15 +157,9 @@ fn cache(facts: &EmitFacts<'_>) -> Option<CacheStage> {
 fn image_jdk(facts: &EmitFacts<'_>) -> JavaVersion {
     let application = facts.application;
     let first = JavaVersion::from_feature(application.jdk);
-    match application.base_image.likeness {
-        Likeness::Build => facts
-            .seen
-            .jdk
-            .as_deref()
-            .and_then(|jdk| jdk.parse().ok())
-            .unwrap_or(first),
-        _ => first,
-    }
+    let measured = facts.seen.jdk.as_deref().and_then(|jdk| jdk.parse().ok());
+    let is_named = application.base_image.likeness == Likeness::Build;
+    measured.filter(|_| is_named).unwrap_or(first)
 }
 
 /// Whether the options come from a file: JDK 8 lacks argument files.
@@ -187,9 +167,4 @@ pub fn uses_file(facts: &EmitFacts<'_>) -> bool {
     let application = facts.application;
     let is_read = application.jdk >= 9 || application.command.liberty.is_some();
     is_read && !facts.options.is_empty()
-}
-
-/// The memory limit as Docker writes it: `212m`.
-fn docker_bytes(facts: &EmitFacts<'_>) -> String {
-    facts.memory.value.to_jvm_size()
 }

@@ -49,27 +49,19 @@ pub fn dashboard(facts: &EmitFacts<'_>) -> String {
 fn rule_panel(rule: &AlertRule, limit: &str) -> Value {
     let mut queries = vec![rule.query.as_str()];
     queries.extend((rule.title == MEMORY_PANEL).then_some(limit));
-    panel(
-        rule.title,
-        rule.unit,
-        &queries,
-        Some((rule.bound, &rule.seen)),
-    )
+    let bound = Some((rule.bound, rule.seen.as_str()));
+    panel(rule.title, rule.unit, &queries, bound)
 }
 
 fn panel(title: &str, unit: &str, queries: &[&str], bound: Option<(f64, &str)>) -> Value {
     let source = json!({"type": "prometheus", "uid": "${datasource}"});
-    let targets: Vec<Value> = queries
-        .iter()
-        .zip(["A", "B"])
-        .map(|(query, id)| json!({"refId": id, "expr": query, "datasource": source}))
-        .collect();
-    let line = bound.map(|(bound, _)| bound);
-    let steps: Vec<Value> = [(None, "green")]
-        .into_iter()
-        .chain(line.map(|line| (Some(line), "red")))
-        .map(|(value, color)| json!({"value": value, "color": color}))
-        .collect();
+    let target =
+        |(query, id): (&&str, &str)| json!({"refId": id, "expr": query, "datasource": source});
+    let targets: Vec<Value> = queries.iter().zip(["A", "B"]).map(target).collect();
+    let line = bound.map(|(bound, _)| (Some(bound), "red"));
+    let steps = std::iter::once((None, "green")).chain(line);
+    let steps = steps.map(|(value, color)| json!({"value": value, "color": color}));
+    let steps: Vec<Value> = steps.collect();
     json!({
         "type": "timeseries",
         "title": title,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use loadline_analysis::text::join_words;
+
 use super::facts::EmitFacts;
 use super::kubernetes;
 use super::yaml::Yaml;
@@ -11,12 +13,8 @@ use crate::table::{Table, TableCell, Tone};
 pub fn evidence(facts: &EmitFacts<'_>) -> String {
     let documents = kubernetes::documents(facts);
     let mut reasons: Vec<(&str, &str)> = documents.iter().flat_map(Yaml::reasons).collect();
-    reasons.extend(
-        facts
-            .options
-            .iter()
-            .map(|o| (o.value.as_str(), o.because.as_str())),
-    );
+    let options = facts.options.iter();
+    reasons.extend(options.map(|o| (o.value.as_str(), o.because.as_str())));
     let mut table = Table::new().left("value").wrapping("because");
     let mut told = BTreeSet::new();
     for (name, why) in reasons {
@@ -25,11 +23,6 @@ pub fn evidence(facts: &EmitFacts<'_>) -> String {
         }
     }
     let claim = facts.origin.iter().map(|line| escape_markdown(line));
-    let claim: Vec<String> = claim.collect();
-    format!(
-        "# Evidence for {}\n\n{}\n\n{}",
-        facts.slug,
-        claim.join("\n\n"),
-        table.to_markdown()
-    )
+    let (claim, table) = (join_words(claim, "\n\n"), table.to_markdown());
+    format!("# Evidence for {}\n\n{claim}\n\n{table}", facts.slug)
 }

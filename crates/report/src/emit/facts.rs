@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadline_analysis::budget::Budget;
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{TrialPhase, TrialRecord};
+use loadline_analysis::record::{PhaseSpan, TrialPhase, TrialRecord};
 use loadline_analysis::sli::Sli;
 use loadline_analysis::startup::{self, ProbeSettings};
 use loadline_sizing::hotspot::MachineSize;
@@ -88,17 +88,18 @@ impl<'a> EmitFacts<'a> {
         purposes: &[EmitPurpose],
     ) -> Result<Self, EmitError> {
         let Some(recommendation) = &view.recommendation else {
-            return Err(EmitError::NoRecommendation {
-                result: text::one_line(&view.id),
-            });
+            let result = text::one_line(&view.id);
+            return Err(EmitError::NoRecommendation { result });
         };
-        for option in &recommendation.configuration.jvm_options {
+        let configuration = &recommendation.configuration;
+        for option in &configuration.jvm_options {
             names_no_file(&option.text)?;
         }
-        let group = groups::group_of(view, &recommendation.configuration);
+        let group = groups::group_of(view, configuration);
         let trials = group.map(|g| g.trials).unwrap_or_default();
         let options = given::backed_options(view, recommendation, application);
         refuse_over_commitment(recommendation, &options, &trials)?;
+        let is_built = |p: &EmitPurpose| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose);
         let slowest_start = slowest_start(&trials);
         let triggers = metric_triggers(&view.slo, application, &trials, slowest_start.value);
         Ok(Self {
@@ -110,15 +111,14 @@ impl<'a> EmitFacts<'a> {
                 value: recommendation.recommended_memory(),
                 because: memory_reason(view, recommendation),
             },
-            cpu: recommendation.configuration.cpu.map(|value| BackedValue {
+            cpu: configuration.cpu.map(|value| BackedValue {
                 value,
                 because: cpu_reason(recommendation),
             }),
             cpu_request: cpu_request(recommendation, &trials),
-            is_without_limit: recommendation.configuration.cpu_request.is_some()
-                && recommendation.configuration.cpu.is_none(),
-            start_cpu: recommendation.configuration.start_cpu,
-            shm: recommendation.configuration.shm,
+            is_without_limit: configuration.cpu_request.is_some() && configuration.cpu.is_none(),
+            start_cpu: configuration.start_cpu,
+            shm: configuration.shm,
             options,
             rest: recommendation.budget.as_ref().map(Budget::rest_need),
             arguments: given::arguments(recommendation, application),
@@ -130,9 +130,7 @@ impl<'a> EmitFacts<'a> {
             slowest_start,
             deployment: recommendation.deployment.as_ref(),
             grace: grace(&trials),
-            has_image: purposes
-                .iter()
-                .any(|p| matches!(p, EmitPurpose::Docker | EmitPurpose::Compose)),
+            has_image: purposes.iter().any(is_built),
             has_keda: purposes.contains(&EmitPurpose::Keda),
             alerts: AlertBounds::for_answer(view, recommendation),
             triggers,
@@ -166,8 +164,8 @@ impl EmitFacts<'_> {
     pub fn outside_heap(&self) -> Option<Bytes> {
         let options = JvmOptionSet::from_words(self.options.iter().map(|o| o.value.clone()));
         let heap = options.size_value("MaxHeapSize");
-        self.rest
-            .or(heap.map(|heap| self.memory.value.saturating_sub(heap)))
+        let left = heap.map(|heap| self.memory.value.saturating_sub(heap));
+        self.rest.or(left)
     }
 }
 
@@ -180,18 +178,12 @@ fn refuse_over_commitment(
         return Ok(());
     };
     let given = JvmOptionSet::from_words(options.iter().map(|o| o.value.clone()));
-    let seen = trials
-        .iter()
-        .filter_map(|t| t.evidence.gc.as_ref()?.heap_max);
-    let heap = given
-        .size_value("MaxHeapSize")
-        .or(seen.max())
-        .unwrap_or_else(|| budget.heap_need());
-    let overrun = HeapOverrun::find_overrun(
-        heap,
-        budget.rest_need(),
-        recommendation.recommended_memory(),
-    );
+    let seen = trials.iter();
+    let seen = seen.filter_map(|t| t.evidence.gc.as_ref()?.heap_max);
+    let heap = given.size_value("MaxHeapSize").or(seen.max());
+    let heap = heap.unwrap_or_else(|| budget.heap_need());
+    let limit = recommendation.recommended_memory();
+    let overrun = HeapOverrun::find_overrun(heap, budget.rest_need(), limit);
     overrun.map_or(Ok(()), |overrun| Err(EmitError::OverCommitted(overrun)))
 }
 
@@ -229,25 +221,18 @@ fn origin(view: &ResultView, recommendation: &Recommendation) -> Vec<String> {
 
 fn memory_reason(view: &ResultView, recommendation: &Recommendation) -> String {
     if let Some(offer) = as_sold(recommendation) {
-        return format!(
-            "a size that {offer} sells; {}",
-            recommendation.proof.proof_sentence()
-        );
+        let proof = recommendation.proof.proof_sentence();
+        return format!("a size that {offer} sells; {proof}");
     }
-    let budget = budget::describe_budget(recommendation);
-    let filled = budget.map_or_else(
-        || {
-            format!(
-                "{} kept the SLO in every confirmation",
-                recommendation.confirmed
-            )
-        },
-        |budget| budget.trim_end_matches('.').to_owned(),
-    );
-    let mut because = format!(
-        "{filled}; {}",
-        trial_numbers(view, &recommendation.evidence)
-    );
+    let filled = match budget::describe_budget(recommendation) {
+        Some(budget) => budget.trim_end_matches('.').to_owned(),
+        None => format!(
+            "{} kept the SLO in every confirmation",
+            recommendation.confirmed
+        ),
+    };
+    let trials = trial_numbers(view, &recommendation.evidence);
+    let mut because = format!("{filled}; {trials}");
     if let Some(next) = &recommendation.next_smaller {
         because.push_str(&format!("; {}", next.smaller_sentence()));
     }
@@ -264,13 +249,9 @@ fn cpu_request(
 ) -> Option<BackedValue<Cpus>> {
     let configuration = &recommendation.configuration;
     if let Some(value) = configuration.cpu_request {
-        return Some(BackedValue {
-            value,
-            because: format!(
-                "a neighbour took all other CPU in every trial; {}",
-                recommendation.proof.proof_sentence()
-            ),
-        });
+        let proof = recommendation.proof.proof_sentence();
+        let because = format!("a neighbour took all other CPU in every trial; {proof}");
+        return Some(BackedValue { value, because });
     }
     if configuration.cpu.is_some() {
         return None;
@@ -307,12 +288,12 @@ fn logged_facts(trials: &[&TrialRecord]) -> LoggedFacts {
     LoggedFacts {
         jdk: logs().find_map(|gc| gc.jdk.clone()),
         collector: logs().map(|gc| gc.collector.clone()).next(),
-        live_heap: heap.map(|heap| BackedValue {
-            value: heap.high,
-            because: format!(
-                "largest heap in use after a collection, of {}",
-                format::count_of(heap.n, "trial")
-            ),
+        live_heap: heap.map(|heap| {
+            let trials = format::count_of(heap.n, "trial");
+            BackedValue {
+                value: heap.high,
+                because: format!("largest heap in use after a collection, of {trials}"),
+            }
         }),
     }
 }
@@ -320,21 +301,17 @@ fn logged_facts(trials: &[&TrialRecord]) -> LoggedFacts {
 fn slowest_start(trials: &[&TrialRecord]) -> BackedValue<Duration> {
     let slowest = spread(trials.iter().filter_map(|t| t.evidence.start.ready));
     let Some(seen) = slowest else {
+        let seconds = UNKNOWN_START.as_secs();
         return BackedValue {
             value: UNKNOWN_START,
-            because: format!(
-                "{} s, as no start was measured at this size",
-                UNKNOWN_START.as_secs()
-            ),
+            because: format!("{seconds} s, as no start was measured at this size"),
         };
     };
+    let starts = format::count_of(seen.n, "measured start");
+    let slowest = format::measured_time(seen.high);
     BackedValue {
         value: seen.high,
-        because: format!(
-            "the slowest of {} ({})",
-            format::count_of(seen.n, "measured start"),
-            format::measured_time(seen.high)
-        ),
+        because: format!("the slowest of {starts} ({slowest})"),
     }
 }
 
@@ -347,12 +324,10 @@ fn probes(start: &BackedValue<Duration>) -> BackedValue<ProbeSettings> {
 
 fn grace(trials: &[&TrialRecord]) -> BackedValue<Duration> {
     let stop = |t: &&TrialRecord| {
-        let phase = t
-            .evidence
-            .phases
-            .iter()
-            .find(|p| p.phase == TrialPhase::Stop)?;
-        Some(Duration::from_nanos(phase.end.saturating_sub(phase.start)))
+        let mut phases = t.evidence.phases.iter();
+        phases
+            .find(|p| p.phase == TrialPhase::Stop)
+            .map(PhaseSpan::length)
     };
     match spread(trials.iter().filter_map(stop)) {
         Some(seen) => BackedValue {

@@ -58,10 +58,9 @@ impl TextFit {
             Self::WithoutValue => "its value is left out",
             Self::NoLine => "it has control characters or more than 2000 characters",
         };
-        Some(text::one_line(&format!(
-            "Left out, give it at run time: {what} {}, because {why}.",
-            text::label(shown)
-        )))
+        let shown = text::label(shown);
+        let words = format!("Left out, give it at run time: {what} {shown}, because {why}.");
+        Some(text::one_line(&words))
     }
 }
 
@@ -83,15 +82,13 @@ pub fn backed_options(
     let pins = node::pins(view);
     let pinned = pins.options.iter();
     let pinned = pinned.map(|o| (o, format!("calculated: {}", pins.because)));
-    chosen
-        .chain(given)
-        .chain(pinned)
-        .filter(|(text, _)| TextFit::for_text(text) == TextFit::Fits)
-        .map(|(text, because)| BackedValue {
-            value: text.clone(),
-            because,
-        })
-        .collect()
+    let all = chosen.chain(given).chain(pinned);
+    let all = all.filter(|(text, _)| TextFit::for_text(text) == TextFit::Fits);
+    let backed = all.map(|(text, because)| BackedValue {
+        value: text.clone(),
+        because,
+    });
+    backed.collect()
 }
 
 struct CommandArgument {
@@ -113,10 +110,9 @@ fn all_arguments(
     let pairs = given.into_iter().zip(shown);
     let mut all: Vec<CommandArgument> = pairs
         .map(|(given, shown)| CommandArgument {
-            fit: if given == shown {
-                TextFit::for_text(&given)
-            } else {
-                TextFit::Secret
+            fit: match given == shown {
+                true => TextFit::for_text(&given),
+                false => TextFit::Secret,
             },
             given,
             shown,
@@ -137,11 +133,9 @@ pub fn arguments(
     recommendation: &Recommendation,
     application: &ProductionApplication,
 ) -> Vec<String> {
-    all_arguments(recommendation, application)
-        .into_iter()
-        .filter(|argument| argument.fit == TextFit::Fits)
-        .map(|argument| argument.given)
-        .collect()
+    let all = all_arguments(recommendation, application).into_iter();
+    let fit = all.filter(|argument| argument.fit == TextFit::Fits);
+    fit.map(|argument| argument.given).collect()
 }
 
 fn merged_environment(
@@ -162,17 +156,15 @@ pub fn variables(
     if let Some(arenas) = node::pins(view).arenas {
         all.entry(ARENAS.to_owned()).or_insert(arenas.to_string());
     }
-    all.into_iter()
-        .filter(|(name, _)| is_variable_name(name))
-        .map(|(name, value)| {
-            let is_open =
-                !redact::is_secret_name(&name) && TextFit::for_text(&value) == TextFit::Fits;
-            EnvironmentVariable {
-                value: is_open.then_some(value),
-                name,
-            }
-        })
-        .collect()
+    let all = all.into_iter().filter(|(name, _)| is_variable_name(name));
+    let variable = |(name, value): (String, String)| {
+        let is_open = !redact::is_secret_name(&name) && TextFit::for_text(&value) == TextFit::Fits;
+        EnvironmentVariable {
+            value: is_open.then_some(value),
+            name,
+        }
+    };
+    all.map(variable).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,9 +201,8 @@ pub fn left_out(
     let options = options
         .filter_map(|o| TextFit::for_text(o).left_out("the option", &redact::redact_line(o)));
     let arguments = all_arguments(recommendation, application);
-    let arguments = arguments
-        .iter()
-        .filter_map(|a| a.fit.left_out("the argument", &a.shown));
+    let arguments = arguments.iter();
+    let arguments = arguments.filter_map(|a| a.fit.left_out("the argument", &a.shown));
     let environment = merged_environment(recommendation, application);
     let names = environment.keys().filter(|name| !is_variable_name(name));
     let names = names.map(|name| {

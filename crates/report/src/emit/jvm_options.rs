@@ -16,11 +16,8 @@ pub fn argument_file(facts: &EmitFacts<'_>) -> String {
         out.push_str("# No options: the JVM chooses from the limits of its container.\n");
     }
     for option in &facts.options {
-        out.push_str(&format!(
-            "# {}\n{}\n",
-            option.because,
-            argument(&option.value)
-        ));
+        let (why, argument) = (&option.because, argument(&option.value));
+        out += &format!("# {why}\n{argument}\n");
     }
     out
 }

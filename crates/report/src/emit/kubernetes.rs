@@ -5,6 +5,7 @@
 //! Security Standard "restricted". No downward API: the launcher reads its limits from its cgroup.
 //! The test checks every document against the schema of the Kubernetes API.
 
+use loadline_analysis::text::join_words;
 use serde_json::Value;
 
 use super::application::{ImagePinning, ReadinessCheck};
@@ -50,21 +51,18 @@ fn deployment(facts: &EmitFacts<'_>) -> Yaml {
     ];
     // With an autoscaler the number is its business; set here it would be reset at every apply.
     if facts.application.scaling.is_none() {
-        let replicas = u64::from(facts.application.replicas);
-        let replicas = yaml_entry("replicas", replicas).because(&*facts.replicas);
-        spec.insert(0, replicas);
+        let replicas = yaml_entry("replicas", u64::from(facts.application.replicas));
+        spec.insert(0, replicas.because(&*facts.replicas));
     }
+    let metadata = [
+        yaml_entry("name", facts.slug.clone()),
+        yaml_entry("labels", labels(&facts.slug)),
+        yaml_entry("annotations", annotations(&facts.result, facts)),
+    ];
     yaml_map([
         yaml_entry("apiVersion", "apps/v1"),
         yaml_entry("kind", "Deployment"),
-        yaml_entry(
-            "metadata",
-            [
-                yaml_entry("name", facts.slug.clone()),
-                yaml_entry("labels", labels(&facts.slug)),
-                yaml_entry("annotations", annotations(&facts.result, facts)),
-            ],
-        ),
+        yaml_entry("metadata", metadata),
         yaml_entry("spec", yaml_map(spec)),
     ])
 }
@@ -88,13 +86,8 @@ fn pod(facts: &EmitFacts<'_>) -> Yaml {
         yaml_entry("containers", yaml_list([container_spec(facts)])),
         yaml_entry("volumes", yaml_list([temporary].into_iter().chain(shm))),
     ];
-    let scaling = facts.application.scaling;
-    if facts
-        .application
-        .replicas
-        .max(scaling.map_or(1, |s| s.max_replicas))
-        > 1
-    {
+    let most = facts.application.scaling.map_or(1, |s| s.max_replicas);
+    if facts.application.replicas.max(most) > 1 {
         entries.push(scaling::spread(facts));
     }
     yaml_map(entries)
@@ -126,18 +119,14 @@ fn pod_security(facts: &EmitFacts<'_>) -> Yaml {
 fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
     let application = facts.application;
     let port = |name: &str, port: u16| {
-        yaml_map([
-            yaml_entry("name", name),
-            yaml_entry("containerPort", u64::from(port)),
-        ])
+        let number = yaml_entry("containerPort", u64::from(port));
+        yaml_map([yaml_entry("name", name), number])
     };
     let asked = application.ready.as_ref().map(ReadinessCheck::asked_port);
     let asked = asked.filter(|asked| application.port != Some(*asked));
+    let asked = asked.map(|asked| port("ready", asked));
     let ports = application.port.map(|own| port("http", own));
-    let ports: Vec<Yaml> = ports
-        .into_iter()
-        .chain(asked.map(|asked| port("ready", asked)))
-        .collect();
+    let ports: Vec<Yaml> = ports.into_iter().chain(asked).collect();
     let mut entries = vec![yaml_entry("name", facts.slug.clone()), image_entry(facts)];
     if !ports.is_empty() {
         entries.push(yaml_entry("ports", yaml_list(ports)));
@@ -157,17 +146,12 @@ fn container_spec(facts: &EmitFacts<'_>) -> Yaml {
     if application.measured_image.is_none() {
         entries.push(yaml_entry("securityContext", container_security()));
     }
-    let mount = yaml_map([yaml_entry("name", "tmp"), yaml_entry("mountPath", "/tmp")]);
-    let shm = facts.shm.map(|_| {
-        yaml_map([
-            yaml_entry("name", "shm"),
-            yaml_entry("mountPath", "/dev/shm"),
-        ])
-    });
-    entries.push(yaml_entry(
-        "volumeMounts",
-        yaml_list([mount].into_iter().chain(shm)),
-    ));
+    let mount = |name: &str, path: &str| {
+        yaml_map([yaml_entry("name", name), yaml_entry("mountPath", path)])
+    };
+    let shm = facts.shm.map(|_| mount("shm", "/dev/shm"));
+    let mounts = [mount("tmp", "/tmp")].into_iter().chain(shm);
+    entries.push(yaml_entry("volumeMounts", yaml_list(mounts)));
     yaml_map(entries)
 }
 
@@ -224,12 +208,9 @@ fn variables(facts: &EmitFacts<'_>) -> Vec<Yaml> {
     all.extend(options.map(|options| {
         let reasons = facts.options.iter();
         let reasons = reasons.map(|o| format!("{} ({})", o.value, o.because));
-        let reasons = reasons.collect::<Vec<_>>().join("; ");
-        yaml_map([
-            yaml_entry("name", TOOL_OPTIONS),
-            yaml_entry("value", literal(&options))
-                .because(text::one_line(&format!("part of the size: {reasons}"))),
-        ])
+        let reasons = format!("part of the size: {}", join_words(reasons, "; "));
+        let value = yaml_entry("value", literal(&options)).because(text::one_line(&reasons));
+        yaml_map([yaml_entry("name", TOOL_OPTIONS), value])
     }));
     all
 }
@@ -265,26 +246,17 @@ pub(super) fn resources(facts: &EmitFacts<'_>, own: &Value) -> Yaml {
 }
 
 fn variable_entry(facts: &EmitFacts<'_>, variable: &EnvironmentVariable) -> Yaml {
-    match &variable.value {
-        Some(value) => yaml_map([
-            yaml_entry("name", variable.name.clone()),
-            yaml_entry("value", literal(value)),
-        ]),
-        None => yaml_map([
-            yaml_entry("name", variable.name.clone()),
-            yaml_entry(
-                "valueFrom",
-                [yaml_entry(
-                    "secretKeyRef",
-                    [
-                        yaml_entry("name", secret_name(&facts.slug))
-                            .because("make this Secret; its value is not in any loadline file"),
-                        yaml_entry("key", variable.name.clone()),
-                    ],
-                )],
-            ),
-        ]),
-    }
+    let name = yaml_entry("name", variable.name.clone());
+    let value = match &variable.value {
+        Some(value) => yaml_entry("value", literal(value)),
+        None => {
+            let secret = yaml_entry("name", secret_name(&facts.slug))
+                .because("make this Secret; its value is not in any loadline file");
+            let key = yaml_entry("key", variable.name.clone());
+            yaml_entry("valueFrom", [yaml_entry("secretKeyRef", [secret, key])])
+        }
+    };
+    yaml_map([name, value])
 }
 
 /// A value of a variable. Kubernetes expands `$(NAME)`; a doubled dollar sign stays one.
@@ -341,15 +313,11 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
     let why = format!("{patience} s: {}", facts.probes.because);
     let slow = failures(probes.startup_failures).because(why);
     let unready = failures(probes.readiness_failures);
+    let dead = failures(6).because(patient);
     vec![
         probe("startupProbe", ready(), startup, slow),
         probe("readinessProbe", ready(), readiness, unready),
-        probe(
-            "livenessProbe",
-            alive,
-            (10, 5),
-            failures(6).because(patient),
-        ),
+        probe("livenessProbe", alive, (10, 5), dead),
     ]
 }
 
@@ -359,13 +327,9 @@ fn service(facts: &EmitFacts<'_>, port: u16) -> Yaml {
         yaml_entry("port", u64::from(port)),
         yaml_entry("targetPort", "http"),
     ]);
-    named_object(
-        "v1",
-        "Service",
-        &facts.slug,
-        [
-            yaml_entry("selector", labels(&facts.slug)),
-            yaml_entry("ports", yaml_list([port])),
-        ],
-    )
+    let spec = [
+        yaml_entry("selector", labels(&facts.slug)),
+        yaml_entry("ports", yaml_list([port])),
+    ];
+    named_object("v1", "Service", &facts.slug, spec)
 }

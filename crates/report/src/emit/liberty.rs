@@ -37,9 +37,8 @@ pub fn server_xml(facts: &EmitFacts<'_>) -> String {
     // A comment of XML has no two hyphens in a row; of more the first round leaves pairs behind.
     let lines = facts.origin.iter().chain(&facts.left_out);
     let apart = |line: &String| line.replace("--", "- -").replace("--", "- -");
-    let lines: String = lines
-        .map(|line| format!("<!-- {} -->\n", apart(line)))
-        .collect();
+    let lines = lines.map(|line| format!("<!-- {} -->\n", apart(line)));
+    let lines: String = lines.collect();
     let port = facts.application.port.unwrap_or(HTTP_PORT);
     format!(
         "{lines}<server>\n    <!-- The port that was measured, for the whole network: where nothing says so, Liberty listens on\n         localhost, and neither a probe nor a Service reaches it. -->\n    <httpEndpoint id=\"defaultHttpEndpoint\" host=\"*\" httpPort=\"{port}\"/>\n</server>\n"
@@ -56,10 +55,8 @@ pub fn dockerfile_lines(facts: &EmitFacts<'_>, server: &str) -> String {
     );
     let mut copy = |name: &str| {
         let to = json_string(&format!("{overrides}/{name}"));
-        out.push_str(&format!(
-            "COPY --chmod=0444 [{}, {to}]\n",
-            json_string(name)
-        ));
+        let name = json_string(name);
+        out += &format!("COPY --chmod=0444 [{name}, {to}]\n");
     };
     copy("loadline.xml");
     if !facts.options.is_empty() {
@@ -82,15 +79,10 @@ pub fn dockerfile_lines(facts: &EmitFacts<'_>, server: &str) -> String {
 }
 
 pub fn entry_point(facts: &EmitFacts<'_>, server: &str) -> Vec<String> {
-    let script = [
-        format!("{HOME}/bin/server"),
-        "run".to_owned(),
-        server.to_owned(),
-    ];
-    script
-        .into_iter()
-        .chain(facts.arguments.iter().cloned())
-        .collect()
+    let script = format!("{HOME}/bin/server");
+    let mut words = vec![script, "run".to_owned(), server.to_owned()];
+    words.extend_from_slice(&facts.arguments);
+    words
 }
 
 /// Liveness of a server with mpHealth: next to its readiness path.

@@ -78,9 +78,9 @@ pub fn merge_options(
                     notes.push(not_measured(&word, TOOL_OPTIONS));
                 }
                 if word.contains("$(") {
+                    let word = redacted_option(&word);
                     notes.push(format!(
-                        "{} stays; what it stands for was not looked at.",
-                        redacted_option(&word)
+                        "{word} stays; what it stands for was not looked at."
                     ));
                 }
                 kept.push(raw.to_owned());
@@ -118,11 +118,8 @@ pub fn replace_in_place(
             let text = item.as_str().unwrap_or_default();
             let words = changed_words(text, measured, room);
             if let Some((old, new)) = words.into_iter().find(|(_, new)| new.is_some()) {
-                return Err(wrong_place_error(
-                    &format!("{place}[{at}]"),
-                    old,
-                    new.flatten(),
-                ));
+                let place = format!("{place}[{at}]");
+                return Err(wrong_place_error(&place, old, new.flatten()));
             }
             notes.extend(unmeasured_options(text, measured, place));
         }
@@ -131,9 +128,8 @@ pub fn replace_in_place(
         let text = value.as_str().unwrap_or_default();
         let mut value = String::new();
         let own = words::find_jvm_options(text).into_iter();
-        let mut said: Vec<&str> = own
-            .filter(|own| measured.iter().any(|m| m == own))
-            .collect();
+        let own = own.filter(|own| measured.iter().any(|m| m == own));
+        let mut said: Vec<&str> = own.collect();
         let mut at = 0;
         for (old, new) in changed_words(text, measured, room) {
             let Some(new) = new else { continue };
@@ -183,10 +179,8 @@ fn changed_words<'t, 'm>(
         let changed = new.is_some() || room.overrun(word).is_some();
         (word, (changed && !same).then_some(new))
     };
-    words::find_jvm_options(text)
-        .into_iter()
-        .map(change)
-        .collect()
+    let words = words::find_jvm_options(text).into_iter();
+    words.map(change).collect()
 }
 
 fn unmeasured_options(text: &str, measured: &[String], place: &str) -> Vec<String> {
@@ -211,9 +205,9 @@ fn wrong_place_error(place: &str, old: &str, new: Option<&String>) -> EmitError 
 }
 
 fn taken_out(option: &str) -> String {
+    let option = redacted_option(option);
     format!(
-        "{} is taken out: it does not fit into the measured size, and the trials did not have it.",
-        redacted_option(option)
+        "{option} is taken out: it does not fit into the measured size, and the trials did not have it."
     )
 }
 
@@ -227,10 +221,8 @@ pub fn variables(container: &Value) -> impl Iterator<Item = (&str, &Value)> {
 }
 
 fn not_measured(option: &str, place: &str) -> String {
-    format!(
-        "{} in {place} stays, and was not measured: the size may not hold with it.",
-        redacted_option(option)
-    )
+    let option = redacted_option(option);
+    format!("{option} in {place} stays, and was not measured: the size may not hold with it.")
 }
 
 fn redacted_option(option: &str) -> String {

@@ -73,11 +73,8 @@ pub fn emit(
         return Err(EmitError::NoTrigger);
     }
     let mut artefacts = Vec::new();
-    let in_order = EmitPurpose::ALL.into_iter().chain([
-        EmitPurpose::Alerts,
-        EmitPurpose::Grafana,
-        EmitPurpose::Keda,
-    ]);
+    let others = [EmitPurpose::Alerts, EmitPurpose::Grafana, EmitPurpose::Keda];
+    let in_order = EmitPurpose::ALL.into_iter().chain(others);
     for purpose in in_order.filter(|p| purposes.contains(p)) {
         for artefact in files_for(purpose, &facts) {
             if !artefacts.contains(&artefact) {
@@ -98,12 +95,9 @@ pub fn emit(
 fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
     let artefact = |name, text| Artefact { name, text };
     let is_liberty = facts.application.command.liberty.is_some();
-    let argument_file = || {
-        let text = match is_liberty {
-            true => liberty::jvm_options(facts),
-            false => jvm_options::argument_file(facts),
-        };
-        artefact("jvm.options", text)
+    let argument_file = || match is_liberty {
+        true => artefact("jvm.options", liberty::jvm_options(facts)),
+        false => artefact("jvm.options", jvm_options::argument_file(facts)),
     };
     let profile = || artefact("loadline.profile", profile::profile(facts));
     let image = || {
@@ -122,11 +116,8 @@ fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
     match purpose {
         EmitPurpose::Options => {
             let variables = jvm_options::environment_file(facts);
-            vec![
-                argument_file(),
-                artefact("java-tool-options.env", variables),
-                profile(),
-            ]
+            let variables = artefact("java-tool-options.env", variables);
+            vec![argument_file(), variables, profile()]
         }
         EmitPurpose::Docker => image(),
         EmitPurpose::Compose => {

@@ -33,10 +33,8 @@ pub(super) fn labels(slug: &str) -> Yaml {
 }
 
 pub(super) fn metadata(slug: &str) -> YamlEntry {
-    yaml_entry(
-        "metadata",
-        [yaml_entry("name", slug), yaml_entry("labels", labels(slug))],
-    )
+    let fields = [yaml_entry("name", slug), yaml_entry("labels", labels(slug))];
+    yaml_entry("metadata", fields)
 }
 
 /// An object with the name and the labels of the service.

@@ -7,13 +7,13 @@
 //! Kustomize, "Components" (kustomize.config.k8s.io/v1alpha1).
 
 use loadline_analysis::lint::{IMAGE_OPTIONS, OUTSIDE_HEAP};
+use loadline_analysis::text::join_words;
 use loadline_sizing::Bytes;
 use serde_json::Value;
 
 use super::application::ImagePinning;
 use super::change::{
-    ContainerChange, VariableChange, changed_container, container_change, kept_limits,
-    needed_variables, probes,
+    VariableChange, changed_container, container_change, kept_limits, needed_variables, probes,
 };
 use super::error::EmitError;
 use super::evidence::evidence;
@@ -37,10 +37,9 @@ const EVIDENCE: &str = "loadline/evidence";
 pub(super) fn annotations(id: &str, facts: &EmitFacts<'_>) -> Yaml {
     let rest = facts.outside_heap();
     let rest = rest.map(|rest| yaml_entry(OUTSIDE_HEAP, rest.to_string()));
-    let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
-    let options = options.join(" ");
-    let in_image = (facts.has_image && !options.is_empty())
-        .then(|| yaml_entry(IMAGE_OPTIONS, options.clone()));
+    let options = join_words(facts.options.iter().map(|o| &o.value), " ");
+    let in_image = facts.has_image && !options.is_empty();
+    let in_image = in_image.then(|| yaml_entry(IMAGE_OPTIONS, options.clone()));
     let options = match options.is_empty() {
         true => options,
         false => format!(" JVM options: {options}"),
@@ -71,45 +70,32 @@ pub fn patch(
     let facts = EmitFacts::from_result(view, application, &[EmitPurpose::Kubernetes])?;
     let change = container_change(view, &facts, &workload.container)?;
     let changed = changed_container(&facts, &workload.container, &change);
-    let ContainerChange {
-        variables: set,
-        notes,
-    } = change;
-    let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
+    let mut notes = facts.left_out.clone();
+    notes.extend(change.notes);
     notes.extend(differences(&facts, &workload.container));
-    notes.extend(start_cpu::left_to_do(
-        &facts,
-        "the patch lets the CPU change without a restart",
-    ));
-    let mut container = vec![yaml_entry(
-        "name",
-        workload.container_name().unwrap_or_default(),
-    )];
-    container.extend(measured_image(&facts, &workload.container, &mut notes));
+    let resized = "the patch lets the CPU change without a restart";
+    notes.extend(start_cpu::left_to_do(&facts, resized));
+    let (own, set) = (&workload.container, change.variables);
+    let name = workload.container_name().unwrap_or_default();
+    let mut container = vec![yaml_entry("name", name)];
+    container.extend(measured_image(&facts, own, &mut notes));
     container.push(yaml_entry(
         "resources",
-        resources(&facts, &workload.container["resources"]),
+        resources(&facts, &own["resources"]),
     ));
-    container.extend(start_cpu::resize_policy(&facts, &workload.container));
+    container.extend(start_cpu::resize_policy(&facts, own));
     if !set.is_empty() {
-        container.push(yaml_entry(
-            "env",
-            patched_environment(&set, &workload.container),
-        ));
+        container.push(yaml_entry("env", patched_environment(&set, own)));
     }
-    let reach = reaches_port(&workload.container, application.reached_port());
-    container.extend(probes(&facts, &workload.container, reach));
-    let text = comments(&facts, &notes)
-        + &patch_document(view, &facts, workload, yaml_map(container))
-            .with_short_comments()
-            .to_document();
+    let reach = reaches_port(own, application.reached_port());
+    container.extend(probes(&facts, own, reach));
+    let document = patch_document(view, &facts, workload, yaml_map(container));
+    let text = comments(&facts, &notes) + &document.with_short_comments().to_document();
+    let patches = yaml_list([yaml_map([yaml_entry("path", "patch.yaml")])]);
     let component = yaml_map([
         yaml_entry("apiVersion", "kustomize.config.k8s.io/v1alpha1"),
         yaml_entry("kind", "Component"),
-        yaml_entry(
-            "patches",
-            yaml_list([yaml_map([yaml_entry("path", "patch.yaml")])]),
-        ),
+        yaml_entry("patches", patches),
     ]);
     let artefact = |name, text| Artefact { name, text };
     let component =
@@ -145,9 +131,8 @@ fn patched_environment(set: &[VariableChange], container: &Value) -> Yaml {
 
 pub(super) fn comments(facts: &EmitFacts<'_>, notes: &[String]) -> String {
     let lines = facts.origin.iter().chain(notes);
-    lines
-        .map(|line| format!("# {}\n", text::one_line(line)))
-        .collect()
+    let lines = lines.map(|line| format!("# {}\n", text::one_line(line)));
+    lines.collect()
 }
 
 fn patch_document(
@@ -157,12 +142,8 @@ fn patch_document(
     container: Yaml,
 ) -> Yaml {
     let mut metadata = vec![yaml_entry("name", workload.name.clone())];
-    metadata.extend(
-        workload
-            .namespace
-            .clone()
-            .map(|n| yaml_entry("namespace", n)),
-    );
+    let namespace = workload.namespace.clone();
+    metadata.extend(namespace.map(|n| yaml_entry("namespace", n)));
     metadata.push(yaml_entry("annotations", annotations(&view.id, facts)));
     let pod = yaml_map([yaml_entry("containers", yaml_list([container]))]);
     yaml_map([
@@ -183,10 +164,10 @@ fn measured_image(
     let image = &facts.application.image;
     match pinned {
         ImagePinning::Yes if own == Some(image) => None,
-        ImagePinning::Yes => Some(
-            yaml_entry("image", image.clone())
-                .because("the image that was measured, by its digest"),
-        ),
+        ImagePinning::Yes => {
+            let image = yaml_entry("image", image.clone());
+            Some(image.because("the image that was measured, by its digest"))
+        }
         ImagePinning::No => {
             notes.push(format!(
                 "the image stays {}: {} was measured, which no cluster can pull by its digest before it is pushed.",
@@ -219,10 +200,9 @@ fn differences(facts: &EmitFacts<'_>, container: &Value) -> Vec<String> {
     let application = facts.application;
     let mut all = Vec::new();
     if application.measured_image.is_none() {
-        let jdk = facts.seen.jdk.as_deref().unwrap_or("a JDK of this machine");
+        let jdk = text::label(facts.seen.jdk.as_deref().unwrap_or("a JDK of this machine"));
         all.push(format!(
-            "the image stays; the trials started the jar without one, on JDK {}.",
-            text::label(jdk)
+            "the image stays; the trials started the jar without one, on JDK {jdk}."
         ));
     }
     all.extend(kept_limits(facts, &container["resources"]));
@@ -233,11 +213,8 @@ fn differences(facts: &EmitFacts<'_>, container: &Value) -> Vec<String> {
         ));
     }
     let own = container.get("args").and_then(Value::as_array);
-    let own: Vec<&str> = own
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let own = own.into_iter().flatten().filter_map(Value::as_str);
+    let own: Vec<&str> = own.collect();
     if !facts.arguments.iter().all(|a| own.contains(&a.as_str())) {
         all.push(format!(
             "the application's arguments in the trials were {}; those of the manifest stay.",

@@ -13,16 +13,12 @@ const C1_ONLY: &str = "-XX:TieredStopAtLevel=1";
 pub fn profile(facts: &EmitFacts<'_>) -> String {
     let seen = &facts.seen;
     let collector = seen.collector.as_deref();
+    let is_it = |kind: &CollectorKind| Some(kind.to_string().as_str()) == collector;
+    let is_c1_only = facts.options.iter().any(|o| o.value == C1_ONLY);
     let profile = AppProfile {
         jdk: seen.jdk.as_deref().and_then(|jdk| jdk.parse().ok()),
-        collector: CollectorKind::ALL
-            .into_iter()
-            .find(|c| Some(c.to_string().as_str()) == collector),
-        is_c1_only: facts
-            .options
-            .iter()
-            .any(|o| o.value == C1_ONLY)
-            .then_some(true),
+        collector: CollectorKind::ALL.into_iter().find(is_it),
+        is_c1_only: is_c1_only.then_some(true),
         rest: facts.rest,
         live_heap: seen.live_heap.as_ref().map(|heap| heap.value),
         options: facts.options.iter().map(|o| o.value.clone()).collect(),

@@ -33,26 +33,23 @@ const KILLED: u64 = 137;
 /// Errors: [`EmitError::NoRecommendation`].
 pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>, EmitError> {
     let Some(recommendation) = &view.recommendation else {
-        return Err(EmitError::NoRecommendation {
-            result: text::one_line(&view.id),
-        });
+        let result = text::one_line(&view.id);
+        return Err(EmitError::NoRecommendation { result });
     };
     let configuration = &recommendation.configuration;
     let options = configuration.jvm_options.iter().map(|o| o.text.as_str());
     let lines = crate::content::claim::AnswerClaim::new(view, recommendation).emitted_lines();
-    let jvms = trials_of_answer(view, configuration)
-        .filter_map(|t| t.evidence.run.as_ref())
-        .flat_map(|run| &run.jvms);
+    let lines = lines
+        .iter()
+        .map(|line| format!("# {}\n", text::one_line(line)));
+    let runs = trials_of_answer(view, configuration).filter_map(|t| t.evidence.run.as_ref());
     let run = ShippedRun {
         shape,
         slug: slug(shape.name),
-        header: lines
-            .iter()
-            .map(|line| format!("# {}\n", text::one_line(line)))
-            .collect(),
+        header: lines.collect(),
         configuration,
         options: options.filter(|o| !o.contains(redact::REDACTED)).collect(),
-        jvms: jvms.collect(),
+        jvms: runs.flat_map(|run| &run.jvms).collect(),
         prices: &recommendation.run_prices,
         deadline: deadline(view, configuration),
     };
@@ -86,7 +83,7 @@ impl ShippedRun<'_> {
 fn job(run: &ShippedRun<'_>) -> Yaml {
     let killed = yaml_map([
         yaml_entry("operator", "In"),
-        yaml_entry("values", yaml_list([Yaml::Number(KILLED)])),
+        yaml_entry("values", yaml_list([KILLED])),
     ]);
     let rule = yaml_map([
         yaml_entry("action", "FailJob"),
@@ -94,15 +91,13 @@ fn job(run: &ShippedRun<'_>) -> Yaml {
     ]);
     let labelled = || yaml_entry("metadata", [yaml_entry("labels", labels(&run.slug))]);
     let template = yaml_map([labelled(), yaml_entry("spec", pod(run))]);
+    let rules = yaml_entry("rules", yaml_list([rule]));
+    let rules = rules.because("killed for memory: the same size fails again");
     let (deadline, why) = &run.deadline;
     let spec = yaml_map([
         yaml_entry("backoffLimit", 1_u64),
         yaml_entry("activeDeadlineSeconds", deadline.as_secs().max(1)).because(why),
-        yaml_entry(
-            "podFailurePolicy",
-            [yaml_entry("rules", yaml_list([rule]))
-                .because("killed for memory: the same size fails again")],
-        ),
+        yaml_entry("podFailurePolicy", [rules]),
         yaml_entry("template", template),
     ]);
     let (kind, spec) = match run.shape.schedule {
@@ -155,17 +150,11 @@ fn pod(run: &ShippedRun<'_>) -> Yaml {
 }
 
 fn resources(configuration: &Configuration) -> Yaml {
-    let mut all: Vec<YamlEntry> = Vec::new();
-    all.extend(
-        configuration
-            .memory
-            .map(|memory| yaml_entry("memory", memory.to_string())),
-    );
-    all.extend(
-        configuration
-            .cpu
-            .map(|cpu| yaml_entry("cpu", cpu.to_string())),
-    );
+    let memory = configuration.memory.iter();
+    let memory = memory.map(|memory| yaml_entry("memory", memory.to_string()));
+    let cpu = configuration.cpu.iter();
+    let cpu = cpu.map(|cpu| yaml_entry("cpu", cpu.to_string()));
+    let all: Vec<YamlEntry> = memory.chain(cpu).collect();
     yaml_map([
         yaml_entry("requests", yaml_map(all.clone())),
         yaml_entry("limits", yaml_map(all)),
@@ -181,25 +170,18 @@ fn trials_of_answer<'a>(
 }
 
 fn deadline(view: &ResultView, configuration: &Configuration) -> (Duration, String) {
-    let bound = view
-        .slo
-        .run_objectives()
-        .find_map(|objective| match objective {
-            RunObjective::Time { bound } => Some(bound),
-            _ => None,
-        });
-    let longest = trials_of_answer(view, configuration)
-        .filter_map(|t| t.evidence.start.ready)
-        .max()
-        .unwrap_or_default();
-    match bound {
-        Some(bound) => (bound, "the bound of its SLO".to_owned()),
-        None => (
-            longest * PATIENCE,
-            format!(
-                "{PATIENCE} times its longest run, {}",
-                format::measured_time(longest)
-            ),
-        ),
+    let mut objectives = view.slo.run_objectives();
+    let bound = objectives.find_map(|objective| match objective {
+        RunObjective::Time { bound } => Some(bound),
+        _ => None,
+    });
+    if let Some(bound) = bound {
+        return (bound, "the bound of its SLO".to_owned());
     }
+    let times = trials_of_answer(view, configuration);
+    let times = times.filter_map(|t| t.evidence.start.ready);
+    let longest = times.max().unwrap_or_default();
+    let why = format::measured_time(longest);
+    let why = format!("{PATIENCE} times its longest run, {why}");
+    (longest * PATIENCE, why)
 }

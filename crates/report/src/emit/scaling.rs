@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use loadline_analysis::deployment::Deployment;
 use loadline_analysis::record::TrialRecord;
 use loadline_analysis::slo::{Objective, RequestObjective, Slo};
 
@@ -34,35 +33,25 @@ const RATE_SERIES: &str =
 pub fn autoscaler(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> Option<Yaml> {
     let (target, why) = target(facts, scaling)?;
     let reference = deployment_reference(&facts.slug);
-    let metric = yaml_map([
-        yaml_entry("type", "Pods"),
-        yaml_entry(
-            "pods",
-            [
-                yaml_entry("metric", [yaml_entry("name", METRIC)])
-                    .because("an adapter must serve it, such as prometheus-adapter"),
-                yaml_entry(
-                    "target",
-                    [
-                        yaml_entry("type", "AverageValue"),
-                        yaml_entry("averageValue", quantity(target)).because(why),
-                    ],
-                ),
-            ],
-        ),
-    ]);
-    Some(named_object(
-        "autoscaling/v2",
-        "HorizontalPodAutoscaler",
-        &facts.slug,
-        [
-            yaml_entry("scaleTargetRef", reference),
-            yaml_entry("minReplicas", u64::from(facts.application.replicas))
-                .because(&*facts.replicas),
-            yaml_entry("maxReplicas", u64::from(scaling.max_replicas)).because("as asked for"),
-            yaml_entry("metrics", yaml_list([metric])),
-        ],
-    ))
+    let compared = [
+        yaml_entry("type", "AverageValue"),
+        yaml_entry("averageValue", quantity(target)).because(why),
+    ];
+    let pods = [
+        yaml_entry("metric", [yaml_entry("name", METRIC)])
+            .because("an adapter must serve it, such as prometheus-adapter"),
+        yaml_entry("target", compared),
+    ];
+    let metric = yaml_map([yaml_entry("type", "Pods"), yaml_entry("pods", pods)]);
+    let replicas = u64::from(facts.application.replicas);
+    let spec = [
+        yaml_entry("scaleTargetRef", reference),
+        yaml_entry("minReplicas", replicas).because(&*facts.replicas),
+        yaml_entry("maxReplicas", u64::from(scaling.max_replicas)).because("as asked for"),
+        yaml_entry("metrics", yaml_list([metric])),
+    ];
+    let kind = "HorizontalPodAutoscaler";
+    Some(named_object("autoscaling/v2", kind, &facts.slug, spec))
 }
 
 /// The same target for KEDA, which makes its own autoscaler.
@@ -83,39 +72,30 @@ pub fn scaled_object(facts: &EmitFacts<'_>, scaling: AutoscalerNeeds) -> String 
             "as asked for; a consumer of Kafka beyond the number of partitions stays idle",
         ),
     };
-    let document = named_object(
-        "keda.sh/v1alpha1",
-        "ScaledObject",
-        &facts.slug,
-        [
-            yaml_entry("scaleTargetRef", [yaml_entry("name", facts.slug.clone())]),
-            yaml_entry("minReplicaCount", u64::from(facts.application.replicas))
-                .because(&*facts.replicas),
-            yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas)).because(most),
-            yaml_entry("triggers", yaml_list(triggers)),
-        ],
-    );
+    let replicas = u64::from(facts.application.replicas);
+    let spec = [
+        yaml_entry("scaleTargetRef", [yaml_entry("name", facts.slug.clone())]),
+        yaml_entry("minReplicaCount", replicas).because(&*facts.replicas),
+        yaml_entry("maxReplicaCount", u64::from(scaling.max_replicas)).because(most),
+        yaml_entry("triggers", yaml_list(triggers)),
+    ];
+    let document = named_object("keda.sh/v1alpha1", "ScaledObject", &facts.slug, spec);
     facts.commented("For KEDA, in the place of a HorizontalPodAutoscaler: two would fight.")
         + &document.to_document()
 }
 
 fn trigger(of: &MetricTrigger) -> Yaml {
     let threshold = ((of.threshold * 1000.0).ceil() / 1000.0).to_string();
+    let server = "http://prometheus-operated.monitoring.svc:9090";
+    let metadata = [
+        yaml_entry("serverAddress", server).because("where your Prometheus is"),
+        yaml_entry("query", of.query.clone()).because(of.shows),
+        yaml_entry("threshold", threshold).because(&*of.because),
+    ];
     yaml_map([
         yaml_entry("type", "prometheus"),
         yaml_entry("metricType", "AverageValue"),
-        yaml_entry(
-            "metadata",
-            [
-                yaml_entry(
-                    "serverAddress",
-                    "http://prometheus-operated.monitoring.svc:9090",
-                )
-                .because("where your Prometheus is"),
-                yaml_entry("query", of.query.clone()).because(of.shows),
-                yaml_entry("threshold", threshold).because(&*of.because),
-            ],
-        ),
+        yaml_entry("metadata", metadata),
     ])
 }
 
@@ -157,9 +137,8 @@ pub fn metric_triggers(
             let metric = metrics.find(|metric| metric.name == of.request)?;
             objective.value(&metric.values, &[])
         });
-        let least = kept
-            .reduce(f64::min)
-            .filter(|_| objective.is_rate_floor())?;
+        let least = kept.reduce(f64::min);
+        let least = least.filter(|_| objective.is_rate_floor())?;
         Some(MetricTrigger {
             query: format!("sum(rate({series}[1m]))"),
             shows: "a second, of all pods",
@@ -228,27 +207,22 @@ fn quantity(rate: f64) -> String {
 }
 
 pub fn strategy() -> Yaml {
+    let kept = yaml_entry("maxUnavailable", 0_u64)
+        .because("no pod goes before a new one is ready: fewer would have to carry the rate");
     yaml_map([
         yaml_entry("type", "RollingUpdate"),
-        yaml_entry(
-            "rollingUpdate",
-            [yaml_entry("maxUnavailable", 0_u64).because(
-                "no pod goes before a new one is ready: fewer would have to carry the rate",
-            )],
-        ),
+        yaml_entry("rollingUpdate", [kept]),
     ])
 }
 
 /// One pod a node, as far as there are nodes.
 pub fn spread(facts: &EmitFacts<'_>) -> YamlEntry {
+    let selector = [yaml_entry("matchLabels", labels(&facts.slug))];
     let constraint = yaml_map([
         yaml_entry("maxSkew", 1_u64),
         yaml_entry("topologyKey", "kubernetes.io/hostname"),
         yaml_entry("whenUnsatisfiable", "ScheduleAnyway"),
-        yaml_entry(
-            "labelSelector",
-            [yaml_entry("matchLabels", labels(&facts.slug))],
-        ),
+        yaml_entry("labelSelector", selector),
     ]);
     yaml_entry("topologySpreadConstraints", yaml_list([constraint]))
         .because("a node that is lost takes as few pods as possible")
@@ -256,15 +230,11 @@ pub fn spread(facts: &EmitFacts<'_>) -> YamlEntry {
 
 fn without_one(facts: &EmitFacts<'_>) -> String {
     let left = facts.application.replicas.saturating_sub(1);
-    let Some(Deployment {
-        rate,
-        headroom,
-        each,
-        ..
-    }) = facts.deployment
-    else {
+    let Some(deployment) = facts.deployment else {
         return "whether the others carry the load meanwhile was not measured".to_owned();
     };
+    let (rate, headroom) = (&deployment.rate, &deployment.headroom);
+    let each = &deployment.each;
     let carried = each * f64::from(left) * (1.0 + 1e-9);
     let rate_in_words = format::as_rate(*rate);
     if carried >= *rate && *headroom <= 0.0 {
@@ -283,18 +253,13 @@ fn without_one(facts: &EmitFacts<'_>) -> String {
 }
 
 pub fn disruption_budget(facts: &EmitFacts<'_>) -> Yaml {
-    named_object(
-        "policy/v1",
-        "PodDisruptionBudget",
-        &facts.slug,
-        [
-            yaml_entry("maxUnavailable", 1_u64).because(format!(
-                "a drained node takes one pod at a time; {}",
-                without_one(facts)
-            )),
-            yaml_entry("selector", [yaml_entry("matchLabels", labels(&facts.slug))]),
-        ],
-    )
+    let why = without_one(facts);
+    let why = format!("a drained node takes one pod at a time; {why}");
+    let spec = [
+        yaml_entry("maxUnavailable", 1_u64).because(why),
+        yaml_entry("selector", [yaml_entry("matchLabels", labels(&facts.slug))]),
+    ];
+    named_object("policy/v1", "PodDisruptionBudget", &facts.slug, spec)
 }
 
 #[cfg(test)]

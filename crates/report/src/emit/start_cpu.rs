@@ -61,41 +61,33 @@ fn startup_cpu_boost(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
         yaml_entry("limits", start.to_string()),
     ]);
     let ready = yaml_map([yaml_entry("type", "Ready"), yaml_entry("status", "True")]);
+    let spec = [
+        container_policy(facts, yaml_entry("fixedResources", resources)),
+        yaml_entry("durationPolicy", [yaml_entry("podCondition", ready)]),
+    ];
     yaml_map([
         yaml_entry("apiVersion", "autoscaling.x-k8s.io/v1alpha1"),
         yaml_entry("kind", "StartupCPUBoost"),
         metadata(&facts.slug),
         yaml_entry("selector", [yaml_entry("matchLabels", labels(&facts.slug))]),
-        yaml_entry(
-            "spec",
-            [
-                container_policy(facts, yaml_entry("fixedResources", resources)),
-                yaml_entry("durationPolicy", [yaml_entry("podCondition", ready)]),
-            ],
-        ),
+        yaml_entry("spec", spec),
     ])
 }
 
 fn vertical_pod_autoscaler(facts: &EmitFacts<'_>, start: Cpus) -> Yaml {
-    let boost = yaml_map([yaml_entry(
-        "cpu",
-        [
-            yaml_entry("type", "Quantity"),
-            yaml_entry("quantity", start.to_string()),
-        ],
-    )]);
-    let target = deployment_reference(&facts.slug);
-    named_object(
-        "autoscaling.k8s.io/v1",
-        "VerticalPodAutoscaler",
-        &facts.slug,
-        [
-            yaml_entry("targetRef", target),
-            yaml_entry("updatePolicy", [yaml_entry("updateMode", "Off")])
-                .because("the size is measured: it only boosts"),
-            container_policy(facts, yaml_entry("startupBoost", boost)),
-        ],
-    )
+    let cpu = [
+        yaml_entry("type", "Quantity"),
+        yaml_entry("quantity", start.to_string()),
+    ];
+    let boost = yaml_map([yaml_entry("cpu", cpu)]);
+    let spec = [
+        yaml_entry("targetRef", deployment_reference(&facts.slug)),
+        yaml_entry("updatePolicy", [yaml_entry("updateMode", "Off")])
+            .because("the size is measured: it only boosts"),
+        container_policy(facts, yaml_entry("startupBoost", boost)),
+    ];
+    let kind = "VerticalPodAutoscaler";
+    named_object("autoscaling.k8s.io/v1", kind, &facts.slug, spec)
 }
 
 fn container_policy(facts: &EmitFacts<'_>, policy: YamlEntry) -> YamlEntry {

@@ -5,12 +5,11 @@
 //! values are repeated. Sources: Helm, "Values Files"; `helm create` for the names that most charts
 //! have.
 
+use loadline_analysis::text::join_words;
 use serde_json::{Map, Value, json};
 
 use super::application::ImagePinning;
-use super::change::{
-    ContainerChange, VariableChange, changed_container, container_change, kept_limits, probes,
-};
+use super::change::{VariableChange, changed_container, container_change, kept_limits, probes};
 use super::error::EmitError;
 use super::facts::EmitFacts;
 use super::jvm_options::TOOL_OPTIONS;
@@ -67,17 +66,13 @@ impl ValuePath {
     /// Reads `resources=app.resources`; a dot of a key itself is written `\.`, as for `helm --set`.
     /// Errors: With what would be right.
     pub fn from_assignment(text: &str) -> Result<Self, String> {
-        let names = || ChartField::ALL.map(ChartField::flag_name).join(", ");
+        let names = ChartField::ALL.map(ChartField::flag_name).join(", ");
         let (name, path) = text.split_once('=').ok_or_else(|| {
-            format!(
-                "write WHAT=PATH, such as resources=app.resources; WHAT is one of {}",
-                names()
-            )
+            format!("write WHAT=PATH, such as resources=app.resources; WHAT is one of {names}")
         })?;
-        let what = ChartField::ALL
-            .into_iter()
-            .find(|what| what.flag_name() == name);
-        let what = what.ok_or_else(|| format!("`{name}` is not one of {}", names()))?;
+        let mut fields = ChartField::ALL.into_iter();
+        let what = fields.find(|what| what.flag_name() == name);
+        let what = what.ok_or_else(|| format!("`{name}` is not one of {names}"))?;
         let mut path_of = vec![String::new()];
         let mut letters = path.chars();
         while let Some(c) = letters.next() {
@@ -120,8 +115,8 @@ pub fn values(
     let container = chart.own_container()?;
     let change = container_change(view, &facts, &container)?;
     let changed = changed_container(&facts, &container, &change);
-    let ContainerChange { variables, notes } = change;
-    let mut notes: Vec<String> = facts.left_out.iter().cloned().chain(notes).collect();
+    let mut notes = facts.left_out.clone();
+    notes.extend(change.notes);
     notes.extend(kept_limits(&facts, &container["resources"]));
     notes.extend(chart.unknown_paths());
     let place = "no value of the chart says it, so its pod template needs a resizePolicy for cpu";
@@ -130,10 +125,9 @@ pub fn values(
     let mut put = |place: &ValuePath, value: Yaml, why: Option<&str>| {
         insert(&mut out, &place.path, value, why);
     };
-    let (options, others): (Vec<VariableChange>, Vec<VariableChange>) =
-        variables.into_iter().partition(|set| {
-            set.name == TOOL_OPTIONS && chart.path_for(ChartField::JavaOptions).is_some()
-        });
+    let has_options = chart.path_for(ChartField::JavaOptions).is_some();
+    let is_option = |set: &VariableChange| set.name == TOOL_OPTIONS && has_options;
+    let (options, others): (Vec<_>, Vec<_>) = change.variables.into_iter().partition(is_option);
     if let (Some(place), Some(set)) = (chart.path_for(ChartField::JavaOptions), options.first()) {
         put(place, set.value.clone().into(), Some(&set.because));
     }
@@ -152,13 +146,11 @@ pub fn values(
         let changed = probes(&facts, &container, true);
         let changed = changed.into_iter().find(|entry| entry.key_name() == probe);
         if let (Some(place), Some(changed)) = (chart.path_for(what), changed) {
-            put(place, changed.into_value(), None);
+            put(place, changed.value, None);
         }
     }
-    if let (Some(place), Some(pinned)) = (
-        chart.path_for(ChartField::Image),
-        application.measured_image,
-    ) {
+    let place = chart.path_for(ChartField::Image);
+    if let (Some(place), Some(pinned)) = (place, application.measured_image) {
         match pinned {
             ImagePinning::Yes => put(
                 place,
@@ -175,10 +167,8 @@ pub fn values(
         put(place, annotations(&view.id, &facts), None);
     }
     let text = comments(&facts, &notes) + &yaml_map(out).to_document();
-    let artefacts = vec![Artefact {
-        name: "values.yaml",
-        text,
-    }];
+    let name = "values.yaml";
+    let artefacts = vec![Artefact { name, text }];
     Ok(PatchFiles {
         artefacts,
         notes,
@@ -198,19 +188,16 @@ impl ChartValues<'_> {
     }
 
     fn own_value(&self, what: ChartField) -> &Value {
-        let found = self
-            .path_for(what)
-            .and_then(|place| place.value_in(self.values));
+        let place = self.path_for(what);
+        let found = place.and_then(|place| place.value_in(self.values));
         found.unwrap_or(&Value::Null)
     }
 
     fn own_container(&self) -> Result<Value, EmitError> {
+        let variable = |(name, value): (&String, &Value)| json!({"name": name, "value": value});
         let mut env = match self.own_value(ChartField::Env) {
             Value::Array(list) => list.clone(),
-            Value::Object(all) => all
-                .iter()
-                .map(|(name, value)| json!({"name": name, "value": value}))
-                .collect(),
+            Value::Object(all) => all.iter().map(variable).collect(),
             Value::Null => Vec::new(),
             _ => return Err(self.wrong_form_error(ChartField::Env, "a list or a map of variables")),
         };
@@ -230,11 +217,10 @@ impl ChartValues<'_> {
         ] {
             match self.own_value(what) {
                 Value::Null => {}
-                own @ Value::Object(fields) => {
-                    // `{}` in a chart's values stands for nothing.
-                    if !fields.is_empty() {
-                        container.insert(field.to_owned(), own.clone());
-                    }
+                // `{}` in a chart's values stands for nothing.
+                Value::Object(fields) if fields.is_empty() => {}
+                own @ Value::Object(_) => {
+                    container.insert(field.to_owned(), own.clone());
                 }
                 _ => return Err(self.wrong_form_error(what, "a map")),
             }
@@ -243,25 +229,19 @@ impl ChartValues<'_> {
     }
 
     fn wrong_form_error(&self, what: ChartField, wanted: &str) -> EmitError {
-        let place = self
-            .path_for(what)
-            .map(ValuePath::path_text)
-            .unwrap_or_default();
+        let place = self.path_for(what).map(ValuePath::path_text);
+        let place = text::label(&place.unwrap_or_default());
+        let flag = what.flag_name();
         EmitError::Manifest {
-            why: format!("{} of the values is not {wanted}", text::label(&place)),
-            hint: format!(
-                "give the path that the chart reads it from: --values-path {}=PATH",
-                what.flag_name()
-            ),
+            why: format!("{place} of the values is not {wanted}"),
+            hint: format!("give the path that the chart reads it from: --values-path {flag}=PATH"),
         }
     }
 
     /// Places that the chart's values do not have: Helm passes over what a chart does not read.
     fn unknown_paths(&self) -> Vec<String> {
-        let missing = self
-            .places
-            .iter()
-            .filter(|p| p.value_in(self.values).is_none());
+        let missing = self.places.iter();
+        let missing = missing.filter(|p| p.value_in(self.values).is_none());
         let note = |place: &ValuePath| {
             format!(
                 "the chart's values have no {}: make sure that the chart reads it; Helm says nothing about a value that none does.",
@@ -272,34 +252,25 @@ impl ChartValues<'_> {
     }
 
     fn env_in_form(&self, place: &ValuePath, set: &[VariableChange]) -> Result<Yaml, EmitError> {
+        let entry =
+            |key: &str, s: &VariableChange| yaml_entry(key, s.value.clone()).because(&*s.because);
         if let Some(Value::Object(_)) = place.value_in(self.values) {
-            let all = set.iter();
-            return Ok(yaml_map(all.map(|s| {
-                yaml_entry(s.name.clone(), s.value.clone()).because(&*s.because)
-            })));
+            return Ok(yaml_map(set.iter().map(|s| entry(&s.name, s))));
         }
-        let own = self
-            .own_value(ChartField::Env)
-            .as_array()
-            .map_or(&[][..], Vec::as_slice);
-        let name = |variable: &Value| {
-            variable
-                .get("name")
-                .and_then(Value::as_str)
-                .map(str::to_owned)
+        let own = self.own_value(ChartField::Env).as_array();
+        let field = |variable: &Value, key: &str| {
+            let text = variable.get(key).and_then(Value::as_str);
+            text.map(str::to_owned)
         };
         let stays = |variable: &&Value| {
-            set.iter()
-                .all(|s| name(variable).as_deref() != Some(&s.name))
+            let name = field(variable, "name");
+            set.iter().all(|s| name.as_ref() != Some(&s.name))
         };
         let mut all = Vec::new();
-        for variable in own.iter().filter(stays) {
-            let value = variable
-                .get("value")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            let name = name(variable).unwrap_or_default();
-            if redact::redact_variable(&name, value) != format!("{name}={value}") {
+        for variable in own.into_iter().flatten().filter(stays) {
+            let value = field(variable, "value").unwrap_or_default();
+            let name = field(variable, "name").unwrap_or_default();
+            if redact::redact_variable(&name, &value) != format!("{name}={value}") {
                 return Err(EmitError::Manifest {
                     why: format!("{} has the secret {} as it is, and Helm replaces the list whole", text::label(&place.path_text()), text::label(&name)),
                     hint: "refer to a Secret there (valueFrom), or give --values-path java-options=PATH".to_owned(),
@@ -307,19 +278,16 @@ impl ChartValues<'_> {
             }
             all.push(Yaml::from(variable));
         }
-        all.extend(set.iter().map(|s| {
-            let value = yaml_entry("value", s.value.clone()).because(&*s.because);
-            yaml_map([yaml_entry("name", s.name.clone()), value])
-        }));
+        let name = |s: &VariableChange| yaml_entry("name", s.name.clone());
+        all.extend(set.iter().map(|s| yaml_map([name(s), entry("value", s)])));
         Ok(yaml_list(all))
     }
 
     /// `repository@sha256:...` in the form that the chart has an image in.
     fn image_in_form(&self, place: &ValuePath, pinned: &str) -> Result<Yaml, EmitError> {
-        let split = pinned
-            .split_once('@')
-            .ok_or_else(|| self.wrong_form_error(ChartField::Image, "pinned"))?;
-        let (repository, digest) = split;
+        let split = pinned.split_once('@');
+        let (repository, digest) =
+            split.ok_or_else(|| self.wrong_form_error(ChartField::Image, "pinned"))?;
         let Some(Value::Object(own)) = place.value_in(self.values) else {
             return match place.value_in(self.values) {
                 None | Some(Value::String(_) | Value::Null) => Ok(pinned.into()),
@@ -335,17 +303,14 @@ impl ChartValues<'_> {
             _ => repository,
         };
         if own.contains_key("digest") {
-            fields.extend([
-                yaml_entry("repository", repository),
-                yaml_entry("digest", digest),
-            ]);
+            fields.push(yaml_entry("repository", repository));
+            fields.push(yaml_entry("digest", digest));
         } else {
             // What `helm create` makes joins both with a colon.
             let (kind, hex) = digest.split_once(':').unwrap_or(("sha256", digest));
+            let why = "with its repository it is the digest: the chart joins them with a colon";
             fields.push(yaml_entry("repository", format!("{repository}@{kind}")));
-            fields.push(yaml_entry("tag", hex).because(
-                "with its repository it is the digest: the chart joins them with a colon",
-            ));
+            fields.push(yaml_entry("tag", hex).because(why));
         }
         Ok(yaml_map(fields))
     }
@@ -353,21 +318,18 @@ impl ChartValues<'_> {
 
 fn variables_without_path(set: &[VariableChange]) -> Result<Option<String>, EmitError> {
     if let Some(options) = set.iter().find(|s| s.name == TOOL_OPTIONS) {
+        let options = text::label(&options.value);
+        let hint =
+            "without them the size is another one: --values-path java-options=PATH, or env=PATH";
         return Err(EmitError::Manifest {
-            why: format!(
-                "the measured JVM options have no place in the values: {}",
-                text::label(&options.value)
-            ),
-            hint:
-                "without them the size is another one: --values-path java-options=PATH, or env=PATH"
-                    .to_owned(),
+            why: format!("the measured JVM options have no place in the values: {options}"),
+            hint: hint.to_owned(),
         });
     }
-    let names: Vec<String> = set.iter().map(|s| text::label(&s.name)).collect();
-    Ok((!names.is_empty()).then(|| {
+    let names = join_words(set.iter().map(|s| text::label(&s.name)), ", ");
+    Ok((!set.is_empty()).then(|| {
         format!(
-            "the trials had {}: give --values-path env=PATH where the chart should have them.",
-            names.join(", ")
+            "the trials had {names}: give --values-path env=PATH where the chart should have them."
         )
     }))
 }
@@ -394,18 +356,20 @@ fn insert(out: &mut Vec<YamlEntry>, path: &[String], value: Yaml, why: Option<&s
 }
 
 fn refuse_overlaps(places: &[ValuePath]) -> Result<(), EmitError> {
+    let words = |place: &ValuePath| {
+        format!(
+            "{}={}",
+            place.what.flag_name(),
+            text::label(&place.path_text())
+        )
+    };
     for (at, one) in places.iter().enumerate() {
         for other in &places[at + 1..] {
             let is_inside = one.path.starts_with(&other.path) || other.path.starts_with(&one.path);
             if is_inside || one.what == other.what {
+                let (one, other) = (words(one), words(other));
                 return Err(EmitError::Manifest {
-                    why: format!(
-                        "--values-path {}={} and {}={} cannot both be",
-                        one.what.flag_name(),
-                        text::label(&one.path_text()),
-                        other.what.flag_name(),
-                        text::label(&other.path_text())
-                    ),
+                    why: format!("--values-path {one} and {other} cannot both be"),
                     hint: "give each its own path, once".to_owned(),
                 });
             }

@@ -3,6 +3,7 @@
 //! Owns how it is found in the user's documents, and the names in a refusal. Reads values, never a
 //! file. Source: Kubernetes API reference, apps/v1 Deployment and StatefulSet.
 
+use loadline_analysis::text::join_words;
 use serde_json::Value;
 
 use super::error::EmitError;
@@ -39,7 +40,7 @@ impl EmittedWorkload {
         workload: Option<&str>,
         container: Option<&str>,
     ) -> Result<Self, EmitError> {
-        let all = every_container(documents);
+        let all: Vec<Self> = objects(documents).into_iter().flat_map(of_object).collect();
         if all.is_empty() {
             return Err(no_workload_error(documents));
         }
@@ -81,7 +82,7 @@ fn flag_words(workload: Option<&str>, container: Option<&str>) -> String {
         let name = text::label((*name)?);
         Some(format!("{flag} {name}"))
     });
-    words.collect::<Vec<_>>().join(" ")
+    join_words(words, " ")
 }
 
 /// `Deployment/orders container app, ...`
@@ -90,15 +91,11 @@ fn workload_names<'a>(all: impl Iterator<Item = &'a EmittedWorkload>) -> String 
         let container = w.container_name().unwrap_or("without a name");
         text::label(&format!("{}/{} container {container}", w.kind, w.name))
     };
-    all.map(one).collect::<Vec<_>>().join(", ")
+    join_words(all.map(one), ", ")
 }
 
 fn string_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
-}
-
-fn every_container(documents: &[Value]) -> Vec<EmittedWorkload> {
-    objects(documents).into_iter().flat_map(of_object).collect()
 }
 
 fn objects(documents: &[Value]) -> Vec<&Value> {
@@ -117,27 +114,23 @@ fn of_object(object: &Value) -> Vec<EmittedWorkload> {
     };
     let containers = object.pointer("/spec/template/spec/containers");
     let containers = containers.and_then(Value::as_array).into_iter().flatten();
+    let api = string_field(object, "apiVersion").unwrap_or("apps/v1");
+    let namespace = object
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str);
     let workload = |container: &Value| EmittedWorkload {
-        api_version: string_field(object, "apiVersion")
-            .unwrap_or("apps/v1")
-            .to_owned(),
+        api_version: api.to_owned(),
         kind: kind.to_owned(),
         name: name.to_owned(),
-        namespace: object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        namespace: namespace.map(str::to_owned),
         container: container.clone(),
     };
     containers.filter(|c| c.is_object()).map(workload).collect()
 }
 
 fn no_workload_error(documents: &[Value]) -> EmitError {
-    let objects = objects(documents);
-    let kinds: Vec<&str> = objects
-        .iter()
-        .filter_map(|o| string_field(o, "kind"))
-        .collect();
+    let objects = objects(documents).into_iter();
+    let kinds: Vec<&str> = objects.filter_map(|o| string_field(o, "kind")).collect();
     let other = kinds.iter().find(|kind| OTHERS.contains(kind));
     let why = match (other, kinds.as_slice()) {
         (Some(kind), _) => format!("it has a {kind}, and no Deployment or StatefulSet"),

@@ -9,11 +9,10 @@ use crate::text;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Yaml {
     Text(String),
-    Number(u64),
+    Number(serde_json::Number),
     Flag(bool),
     /// Nothing: in a patch and in Helm's values it takes a field away.
     Null,
-    Literal(serde_json::Number),
     Map(Vec<YamlEntry>),
     List(Vec<Yaml>),
 }
@@ -21,7 +20,7 @@ pub enum Yaml {
 #[derive(Debug, Clone, PartialEq)]
 pub struct YamlEntry {
     key: String,
-    value: Yaml,
+    pub value: Yaml,
     because: Option<String>,
 }
 
@@ -36,10 +35,6 @@ pub fn yaml_entry(key: impl Into<String>, value: impl Into<Yaml>) -> YamlEntry {
 impl YamlEntry {
     pub fn key_name(&self) -> &str {
         &self.key
-    }
-
-    pub fn into_value(self) -> Yaml {
-        self.value
     }
 
     pub fn entries(&mut self) -> Option<&mut Vec<YamlEntry>> {
@@ -89,7 +84,7 @@ impl From<String> for Yaml {
 
 impl From<u64> for Yaml {
     fn from(number: u64) -> Self {
-        Self::Number(number)
+        Self::Number(number.into())
     }
 }
 
@@ -99,7 +94,7 @@ impl From<&serde_json::Value> for Yaml {
         match value {
             Value::Null => Self::Null,
             Value::Bool(flag) => Self::Flag(*flag),
-            Value::Number(number) => Self::Literal(number.clone()),
+            Value::Number(number) => Self::Number(number.clone()),
             Value::String(text) => Self::Text(text.clone()),
             Value::Array(items) => yaml_list(items),
             Value::Object(fields) => {
@@ -172,7 +167,7 @@ impl Yaml {
                     value.in_list(out, depth + 1);
                 }
             }
-            Self::Text(_) | Self::Number(_) | Self::Flag(_) | Self::Null | Self::Literal(_) => {
+            Self::Text(_) | Self::Number(_) | Self::Flag(_) | Self::Null => {
                 self.write_beside_key(out, depth);
             }
         }
@@ -184,7 +179,6 @@ impl Yaml {
             Self::Number(number) => out.push_str(&format!(" {number}\n")),
             Self::Flag(flag) => out.push_str(&format!(" {flag}\n")),
             Self::Null => out.push_str(" null\n"),
-            Self::Literal(number) => out.push_str(&format!(" {number}\n")),
             Self::Map(entries) if entries.is_empty() => out.push_str(" {}\n"),
             Self::List(values) if values.is_empty() => out.push_str(" []\n"),
             Self::Map(_) | Self::List(_) => {
@@ -218,9 +212,8 @@ fn key_scalar(text: &str) -> String {
 
 /// A text; also plain: `registry.example/orders:1.4`, `/health` and `212Mi`.
 fn text_scalar(text: &str) -> String {
-    let amount = ["Ki", "Mi", "Gi"]
-        .iter()
-        .find_map(|unit| text.strip_suffix(unit));
+    let mut units = ["Ki", "Mi", "Gi"].iter();
+    let amount = units.find_map(|unit| text.strip_suffix(unit));
     let is_amount = amount.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
     let path = text.strip_prefix('/').unwrap_or(text);
     match is_amount || (is_plain(path, "_-./:@") && !text.ends_with(':')) {
@@ -230,13 +223,11 @@ fn text_scalar(text: &str) -> String {
 }
 
 fn is_plain(text: &str, others: &str) -> bool {
-    let is_word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
-        .contains(&text.to_ascii_lowercase().as_str());
+    const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let is_part = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && !is_word
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
+        && text.chars().all(is_part)
 }
 
 pub fn quoted_scalar(text: &str) -> String {

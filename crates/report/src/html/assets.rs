@@ -13,10 +13,8 @@ pub const REPORT_CSS: &str = include_str!("../../assets/report.css");
 /// The source expression of a script or style in the policy: `'sha256-...'`.
 pub fn policy_hash(content: &str) -> String {
     let digest = Sha256::digest(content.as_bytes());
-    format!(
-        "'sha256-{}'",
-        base64::engine::general_purpose::STANDARD.encode(digest)
-    )
+    let hash = base64::engine::general_purpose::STANDARD.encode(digest);
+    format!("'sha256-{hash}'")
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use loadline_analysis::latency::Latency;
 use loadline_analysis::record::{Evidence, OutageEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::slo::Objective;
+use loadline_analysis::text::join_words;
 use serde::Serialize;
 
 use crate::content::groups::{self, ConfigurationGroup, ConfigurationNames};
@@ -79,15 +80,10 @@ impl Charts {
         self.trials.iter().any(|trial| !trial.outages.is_empty())
     }
 
-    pub fn course_names(&self) -> impl Iterator<Item = &str> {
-        self.trials.iter().map(|t| t.name.as_str())
-    }
-
     /// What the charts of each trial show, in a sentence, in the same order.
     pub fn course_words(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.trials
-            .iter()
-            .map(|t| (t.name.as_str(), t.words.as_str()))
+        let charts = self.trials.iter();
+        charts.map(|t| (t.name.as_str(), t.words.as_str()))
     }
 }
 
@@ -114,22 +110,16 @@ fn bounds(view: &ResultView) -> Vec<BoundLine> {
 }
 
 fn percentile_chart(view: &ResultView) -> PercentileChart {
-    let x: Vec<f64> = (0..=DECADES * PER_DECADE)
-        .map(|i| 10f64.powf(f64::from(i) / f64::from(PER_DECADE)))
-        .collect();
+    let x = (0..=DECADES * PER_DECADE).map(|i| f64::from(i) / f64::from(PER_DECADE));
+    let x: Vec<f64> = x.map(|decades| 10f64.powf(decades)).collect();
     let mut groups: Vec<ConfigurationGroup<'_>> = groups::group_trials(view);
     // The recommended size, then the next smaller one, then the others as they ran.
-    let rank = |g: &ConfigurationGroup<'_>| rank(view, g);
-    groups.sort_by_key(rank);
+    groups.sort_by_key(|g| rank(view, g));
     let names = ConfigurationNames::for_result(view);
-    let lines = groups
-        .iter()
-        .filter_map(|g| percentile_line(g, &x, &names))
-        .take(MOST_LINES)
-        .collect();
+    let lines = groups.iter().filter_map(|g| percentile_line(g, &x, &names));
     PercentileChart {
+        lines: lines.take(MOST_LINES).collect(),
         x: x.into_iter().filter_map(round).collect(),
-        lines,
     }
 }
 
@@ -138,27 +128,21 @@ fn percentile_line(
     x: &[f64],
     names: &ConfigurationNames,
 ) -> Option<PercentileLine> {
-    let latencies: Vec<Latency> = group
-        .evidence_trials()
-        .filter_map(figures::judged_latency)
-        .collect();
+    let trials = group.evidence_trials();
+    let latencies: Vec<Latency> = trials.filter_map(figures::judged_latency).collect();
     // A quantile beyond the last request would repeat the maximum as if it had been measured.
     let finest = latencies.iter().map(Latency::scheduled).max()? as f64;
     let at = |x: f64| {
-        let seen = latencies
-            .iter()
-            .filter_map(|l| figures::latency_at(l, 1.0 - 1.0 / x));
+        let seen = latencies.iter();
+        let seen = seen.filter_map(|l| figures::latency_at(l, 1.0 - 1.0 / x));
         // A line ends where the requests begin that failed.
         let median = figures::spread(seen)?.median.known_time()?;
         round(median.as_secs_f64() * 1e3)
     };
-    let y = x
-        .iter()
-        .map(|&x| if x > finest { None } else { at(x) })
-        .collect();
+    let known = |x: &f64| Some(*x).filter(|x| *x <= finest).and_then(at);
     Some(PercentileLine {
         name: text::label(&names.cell_name(group.configuration)),
-        y,
+        y: x.iter().map(known).collect(),
     })
 }
 
@@ -191,10 +175,9 @@ fn courses(view: &ResultView) -> Vec<TrialChart> {
     rest.sort_by_key(|&i| trials[i].1);
     order.extend(rest);
     let names = ConfigurationNames::for_result(view);
-    order
-        .into_iter()
-        .take(MOST_TRIALS)
-        .map(|i| course(trials[i].1, trials[i].2, &names))
+    let shown = order.into_iter().take(MOST_TRIALS).map(|i| trials[i]);
+    shown
+        .map(|(_, number, trial)| course(number, trial, &names))
         .collect()
 }
 
@@ -202,10 +185,8 @@ fn outages(
     evidence: &Evidence,
     since: impl Fn(u64) -> f64,
 ) -> impl Iterator<Item = (String, f64, f64)> {
-    let measured = evidence
-        .phases
-        .iter()
-        .find(|p| p.phase == TrialPhase::Measure);
+    let mut phases = evidence.phases.iter();
+    let measured = phases.find(|p| p.phase == TrialPhase::Measure);
     let begin = measured.map(|phase| since(phase.start));
     let of = move |outage: &OutageEvidence| {
         let at = |time: std::time::Duration| Some(begin? + time.as_secs_f64());
@@ -218,31 +199,25 @@ fn outages(
 fn course(number: usize, trial: &TrialRecord, names: &ConfigurationNames) -> TrialChart {
     let evidence = &trial.evidence;
     let first_phase = evidence.phases.iter().map(|p| p.start).min();
-    let origin = first_phase
-        .or_else(|| evidence.seconds.first().map(|s| s.at_ns))
-        .unwrap_or(0);
+    let first_second = evidence.seconds.first().map(|s| s.at_ns);
+    let origin = first_phase.or(first_second).unwrap_or(0);
     let since = |ns: u64| ns.saturating_sub(origin) as f64 / 1e9;
-    let phases = evidence
-        .phases
-        .iter()
-        .map(|p| (p.phase.to_string(), since(p.start), since(p.end)))
-        .collect();
+    let phases = evidence.phases.iter();
+    let phases = phases.map(|p| (p.phase.to_string(), since(p.start), since(p.end)));
     let configuration = &trial.configuration;
     // The series are sums over the instances, and so are the limits.
     let instances = f64::from(configuration.instances);
     let memory_limit = configuration.memory.map(|m| m.as_mib() * instances);
     let cpu_limit = configuration.cpu.map(|c| c.as_f64() * instances);
     let series = series(trial, since);
+    let name = names.cell_name(configuration);
+    let verdict = figures::verdict_words(trial.verdict);
     TrialChart {
         words: course_extremes(&series, memory_limit, cpu_limit),
-        name: text::label(&format!(
-            "Trial {number}, {}: {}",
-            names.cell_name(configuration),
-            figures::verdict_words(trial.verdict)
-        )),
+        name: text::label(&format!("Trial {number}, {name}: {verdict}")),
         memory_limit: memory_limit.and_then(round),
         cpu_limit,
-        phases,
+        phases: phases.collect(),
         outages: outages(evidence, since).collect(),
         series: thin(series),
     }
@@ -260,10 +235,9 @@ fn course_extremes(
         let number = format::three_digits;
         let limit = limit.map_or_else(String::new, |l| format!(" of {}{unit}", number(l)));
         // Nothing happened at no time.
-        let at = if value > 0.0 {
-            format!(" at {at:.0} s")
-        } else {
-            String::new()
+        let at = match value > 0.0 {
+            true => format!(" at {at:.0} s"),
+            false => String::new(),
         };
         Some(format!("{what} {}{unit}{limit}{at}", number(value)))
     };
@@ -277,11 +251,11 @@ fn course_extremes(
         largest(9, "threads at most", "", None),
         largest(10, "sockets at most", "", None),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() {
-        return "nothing was measured over time".to_owned();
+    let parts = join_words(parts.into_iter().flatten(), "; ");
+    match parts.is_empty() {
+        true => "nothing was measured over time".to_owned(),
+        false => parts,
     }
-    parts.join("; ")
 }
 
 /// Columns: p50, p99, max (ms); GC, throttled (ms in a second); CPUs; memory, working set, anon (Mi);
@@ -289,15 +263,13 @@ fn course_extremes(
 fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> ChartSeries {
     let seconds = &trial.evidence.seconds;
     let mut previous = None;
-    let lengths: Vec<f64> = seconds
-        .iter()
-        .map(|s| {
-            let at = since(s.at_ns);
-            let length = previous.map_or(1.0, |p: f64| at - p);
-            previous = Some(at);
-            if length > 0.0 { length } else { 1.0 }
-        })
-        .collect();
+    let lengths = seconds.iter().map(|s| {
+        let at = since(s.at_ns);
+        let length = previous.map_or(1.0, |p: f64| at - p);
+        previous = Some(at);
+        if length > 0.0 { length } else { 1.0 }
+    });
+    let lengths: Vec<f64> = lengths.collect();
     let ms = |d: Option<std::time::Duration>| d.and_then(|d| round(d.as_secs_f64() * 1e3));
     let per_second = |d: Option<std::time::Duration>, i: usize| {
         d.and_then(|d| round(d.as_secs_f64() / lengths[i]))
@@ -305,11 +277,11 @@ fn series(trial: &TrialRecord, since: impl Fn(u64) -> f64) -> ChartSeries {
     let mib = |b: Option<loadline_sizing::Bytes>| b.and_then(|b| round(b.as_mib()));
     let count = |number: Option<u64>| number.map(|number| number as f64);
     let column = |read: &dyn Fn(usize) -> Option<f64>| (0..seconds.len()).map(read).collect();
+    let times = seconds
+        .iter()
+        .map(|s| (since(s.at_ns) * 100.0).round() / 100.0);
     ChartSeries {
-        t: seconds
-            .iter()
-            .map(|s| (since(s.at_ns) * 100.0).round() / 100.0)
-            .collect(),
+        t: times.collect(),
         columns: vec![
             column(&|i| ms(seconds[i].p50)),
             column(&|i| ms(seconds[i].p99)),

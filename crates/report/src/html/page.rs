@@ -40,23 +40,14 @@ pub fn render_html(view: &ResultView) -> String {
     }
     body.push_str("</main>\n");
     body.push_str(&page_footer(view));
-    body.push_str(&format!(
-        "<script type=\"application/json\" id=\"charts\">{}</script>\n",
-        escape::json_in_script(&charts_json)
-    ));
+    let data = escape::json_in_script(&charts_json);
+    body += &format!("<script type=\"application/json\" id=\"charts\">{data}</script>\n");
     body.push_str(&records(view));
-    body.push_str(&format!(
-        "<script>{}</script>\n<script>{}</script>\n",
-        assets::UPLOT_JS,
-        assets::REPORT_JS
-    ));
+    let (library, script) = (assets::UPLOT_JS, assets::REPORT_JS);
+    body += &format!("<script>{library}</script>\n<script>{script}</script>\n");
     let style = format!("{}\n{}", assets::UPLOT_CSS, assets::REPORT_CSS);
-    let policy = format!(
-        "script-src {} {}; style-src {}",
-        assets::policy_hash(assets::UPLOT_JS),
-        assets::policy_hash(assets::REPORT_JS),
-        assets::policy_hash(&style)
-    );
+    let [library, script, hash] = [library, script, style.as_str()].map(assets::policy_hash);
+    let policy = format!("script-src {library} {script}; style-src {hash}");
     let version = &view.machine.loadline;
     parts::html_document(&view.title, version, (&policy, &style), &body)
 }
@@ -91,10 +82,8 @@ fn comes_before_time(section: &Section, sections: &[Section]) -> bool {
 }
 
 fn page_header(view: &ResultView) -> String {
-    format!(
-        "<header><h1>{}</h1></header>\n",
-        escape::escape_html(&view.title)
-    )
+    let title = escape::escape_html(&view.title);
+    format!("<header><h1>{title}</h1></header>\n")
 }
 
 fn verdict_section(view: &ResultView, is_open: bool) -> String {
@@ -136,7 +125,7 @@ const AROUND_OUTAGE: [(&str, &str); 3] = [
 ];
 
 fn over_time(view: &ResultView, charts: &charts::Charts) -> String {
-    let names: Vec<&str> = charts.course_names().collect();
+    let names: Vec<&str> = charts.course_words().map(|(name, _)| name).collect();
     if names.is_empty() {
         return String::new();
     }
@@ -144,16 +133,12 @@ fn over_time(view: &ResultView, charts: &charts::Charts) -> String {
         "<p class=\"choice\"><label for=\"trial\">Trial</label> <select id=\"trial\">",
     );
     for (i, name) in names.iter().enumerate() {
-        out.push_str(&format!(
-            "<option value=\"{i}\">{}</option>",
-            escape::escape_html(name)
-        ));
+        let name = escape::escape_html(name);
+        out += &format!("<option value=\"{i}\">{name}</option>");
     }
     out.push_str("</select></p>\n");
-    let latency = format!(
-        "Latency of each second, {} (ms, log scale)",
-        view.latency_origin()
-    );
+    let origin = view.latency_origin();
+    let latency = format!("Latency of each second, {origin} (ms, log scale)");
     for (id, caption) in [
         ("latency-time", latency.as_str()),
         (
@@ -172,11 +157,8 @@ fn over_time(view: &ResultView, charts: &charts::Charts) -> String {
     }
     out.push_str("<details><summary>The same in words</summary>\n<ul>\n");
     for (name, words) in charts.course_words() {
-        out.push_str(&format!(
-            "<li>{}: {}.</li>\n",
-            escape::escape_html(name),
-            escape::escape_html(words)
-        ));
+        let (name, words) = (escape::escape_html(name), escape::escape_html(words));
+        out += &format!("<li>{name}: {words}.</li>\n");
     }
     out.push_str("</ul>\n</details>\n");
     parts::folding("time", OVER_TIME, false, &out)
@@ -201,9 +183,8 @@ fn records(view: &ResultView) -> String {
 fn gzip(text: &str) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let written = encoder.write_all(text.as_bytes());
-    let bytes = written
-        .and_then(|()| encoder.finish())
-        .expect("a vector takes every byte");
+    let written = written.and_then(|()| encoder.finish());
+    let bytes = written.expect("a vector takes every byte");
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 

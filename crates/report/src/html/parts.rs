@@ -56,21 +56,15 @@ impl VerdictBox<'_> {
         if !self.facts.is_empty() {
             out.push_str("<dl class=\"facts\">\n");
             for fact in self.facts {
-                let (name, words) = (
-                    escape::escape_html(fact.name),
-                    escape::escape_html(&fact.words),
-                );
+                let [name, words] = [fact.name, fact.words.as_str()].map(escape::escape_html);
                 out.push_str(&format!("<div><dt>{name}</dt><dd>{words}</dd></div>\n"));
             }
             out.push_str("</dl>\n");
         }
         let is_fact = |detail: &&String| self.facts.iter().any(|fact| fact.words == **detail);
-        let rest: String = self
-            .details
-            .iter()
-            .filter(|detail| !is_fact(detail))
-            .map(|detail| format!("<p>{}</p>\n", escape::escape_html(detail)))
-            .collect();
+        let rest = self.details.iter().filter(|detail| !is_fact(detail));
+        let rest = rest.map(|detail| format!("<p>{}</p>\n", escape::escape_html(detail)));
+        let rest: String = rest.collect();
         match self.facts.is_empty() || rest.is_empty() {
             true => out.push_str(&rest),
             false => out.push_str(&format!(
@@ -111,10 +105,8 @@ pub(crate) fn blocks(section: &Section) -> String {
                 out.push_str("</ul>\n");
             }
             SectionBlock::Verbatim(text) => {
-                out.push_str(&format!(
-                    "<pre tabindex=\"0\">{}</pre>\n",
-                    escape::html_file(text)
-                ));
+                let text = escape::html_file(text);
+                out += &format!("<pre tabindex=\"0\">{text}</pre>\n");
             }
         }
     }

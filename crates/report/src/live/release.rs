@@ -44,11 +44,8 @@ impl ServiceRelease {
         }
         let quantile = headline_quantile(&[]);
         let all = || starts.iter().map(|t| TrialFigures::for_trial(t, quantile));
-        let costs = || {
-            starts
-                .iter()
-                .filter_map(|t| baseline::StartFigures::for_start(t))
-        };
+        let starts = || starts.iter();
+        let costs = || starts().filter_map(|t| baseline::StartFigures::for_start(t));
         Some(Self {
             id: view.id.clone(),
             begun_unix_ms,
@@ -112,20 +109,18 @@ fn releases_table(releases: &[ServiceRelease]) -> Table {
         .wrapping("Version")
         .right("Memory limit | Needed | Headroom | CPU a request | Start | p99")
         .wrapping("Machine");
-    let none = || format::NONE.to_owned();
     for r in releases {
+        let times = |s: Spread<Duration>| s.show(format::measured_time);
         let row = [
             format::short_id(&r.id).to_owned(),
             format::date(r.begun_unix_ms),
-            r.version.clone().unwrap_or_else(none),
+            format::or_none(r.version.clone()),
             format::bytes_or(r.memory),
-            r.needed
-                .map_or_else(none, |s| s.show(format::measured_bytes)),
-            r.headroom().map_or_else(none, format::as_percent),
-            r.cpu_per_request
-                .map_or_else(none, |s| s.show(format::measured_time)),
-            r.start.map_or_else(none, |s| s.show(format::measured_time)),
-            r.p99.map_or_else(none, |s| s.show(SeenLatency::show)),
+            format::or_none(r.needed.map(|s| s.show(format::measured_bytes))),
+            format::or_none(r.headroom().map(format::as_percent)),
+            format::or_none(r.cpu_per_request.map(times)),
+            format::or_none(r.start.map(times)),
+            format::or_none(r.p99.map(|s| s.show(SeenLatency::show))),
             r.machine.clone(),
         ];
         table.add_row(row.map(Into::into));

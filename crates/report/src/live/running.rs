@@ -46,27 +46,18 @@ pub fn running_page(listing: &ResultListing, view: &ResultView, secret: &str) ->
     main.push_str(
         "<details open><summary>Last lines of the application</summary><pre id=\"log\" tabindex=\"0\"></pre></details>\n</section>\n",
     );
-    main.push_str(&format!(
-        "<div id=\"progress\">\n{}</div>\n",
-        progress_html(view)
-    ));
-    let data = PageData {
-        result: &listing.id,
-        secret,
-    };
+    main += &format!("<div id=\"progress\">\n{}</div>\n", progress_html(view));
+    let result = &listing.id;
+    let data = PageData { result, secret };
     live_document(&listing.title, &main, &data)
 }
 
 /// The progress, which the stream of events renews: the sentence, the path, the trials.
 pub fn progress_html(view: &ResultView) -> String {
-    let mut out = format!(
-        "<section>\n<h2>So far</h2>\n<p>{}</p>\n",
-        escape::escape_html(&so_far(view))
-    );
-    out.push_str(&drawing(
-        svg::search_path(view),
-        "The memory limit of each trial.",
-    ));
+    let sentence = escape::escape_html(&so_far(view));
+    let mut out = format!("<section>\n<h2>So far</h2>\n<p>{sentence}</p>\n");
+    let path = svg::search_path(view);
+    out += &drawing(path, "The memory limit of each trial.");
     let table = trials::trials_table(view);
     if !table.has_no_rows() {
         out.push_str(&table.to_html("Trials so far"));
@@ -98,8 +89,6 @@ fn so_far(view: &ResultView) -> String {
 }
 
 pub fn unreadable_notice(why: &str) -> String {
-    format!(
-        "<section>\n<p>{}</p>\n</section>\n",
-        escape::escape_html(why)
-    )
+    let why = escape::escape_html(why);
+    format!("<section>\n<p>{why}</p>\n</section>\n")
 }

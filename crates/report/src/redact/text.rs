@@ -14,10 +14,8 @@ pub const REDACTED: &str = "[redacted]";
 pub fn redact_line(text: &str) -> String {
     let text = url_user(text);
     let is_secret = |at: &usize| is_secret_name(name_before(&text, *at));
-    let ends = text
-        .match_indices(['=', ':'])
-        .map(|(at, _)| at)
-        .find(is_secret);
+    let mut ends = text.match_indices(['=', ':']).map(|(at, _)| at);
+    let ends = ends.find(is_secret);
     match ends {
         Some(at) if !text[at + 1..].trim().is_empty() => {
             let gap = text[at + 1..].len() - text[at + 1..].trim_start().len();
@@ -28,10 +26,9 @@ pub fn redact_line(text: &str) -> String {
 }
 
 pub fn redact_variable(name: &str, value: &str) -> String {
-    if is_secret_name(name) {
-        format!("{name}={REDACTED}")
-    } else {
-        format!("{name}={}", url_user(value))
+    match is_secret_name(name) {
+        true => format!("{name}={REDACTED}"),
+        false => format!("{name}={}", url_user(value)),
     }
 }
 
@@ -40,11 +37,10 @@ pub fn redact_command(arguments: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(arguments.len());
     let mut names_secret = false;
     for argument in arguments {
-        if names_secret && !argument.starts_with('-') {
-            out.push(REDACTED.to_owned());
-        } else {
-            out.push(redact_line(argument));
-        }
+        out.push(match names_secret && !argument.starts_with('-') {
+            true => REDACTED.to_owned(),
+            false => redact_line(argument),
+        });
         names_secret =
             argument.starts_with('-') && !argument.contains('=') && is_secret_name(argument);
     }
@@ -67,9 +63,8 @@ fn url_user(text: &str) -> Cow<'_, str> {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         out.push_str(before);
-        let end = after
-            .find(|c: char| c == '/' || c == '"' || c == '\'' || c.is_whitespace())
-            .unwrap_or(after.len());
+        let is_end = |c: char| c == '/' || c == '"' || c == '\'' || c.is_whitespace();
+        let end = after.find(is_end).unwrap_or(after.len());
         match after[..end].rfind('@') {
             Some(user) => {
                 out.push_str(REDACTED);

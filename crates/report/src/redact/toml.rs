@@ -4,6 +4,8 @@
 //! taken line by line, as any other text. Source: TOML 1.0, "Keys", "String", "Array", "Inline
 //! Table".
 
+use loadline_analysis::text::join_words;
+
 use super::text::{REDACTED, is_secret_name, redact_line};
 
 /// The file without secrets: a value with a secret's key becomes the text `[redacted]`, and within
@@ -18,8 +20,7 @@ pub fn redact_experiment(file: &str) -> String {
     while !reader.rest.is_empty() {
         if reader.take_token().is_none() {
             // Not TOML from here on: a hint of a secret ends its line.
-            let rest: Vec<String> = reader.rest.split('\n').map(redact_line).collect();
-            return reader.out + &rest.join("\n");
+            return reader.out + &join_words(reader.rest.split('\n').map(redact_line), "\n");
         }
     }
     reader.out
@@ -32,6 +33,17 @@ struct TomlLevel {
     value_is_secret: bool,
     /// The last text was an option that names a secret: the next text is its value.
     names_secret: bool,
+}
+
+impl TomlLevel {
+    /// The level below a key or header, which may name a secret.
+    fn below(is_secret: bool) -> Self {
+        Self {
+            is_secret,
+            value_is_secret: is_secret,
+            names_secret: false,
+        }
+    }
 }
 
 struct TomlReader<'a> {
@@ -61,11 +73,7 @@ impl<'a> TomlReader<'a> {
             '[' if self.begins_line() => self.take_header()?,
             '[' | '{' => {
                 let is_secret = self.level().value_is_secret || self.level().is_secret;
-                self.open.push(TomlLevel {
-                    is_secret,
-                    value_is_secret: is_secret,
-                    names_secret: false,
-                });
+                self.open.push(TomlLevel::below(is_secret));
                 self.last.clear();
                 self.copy_through(1);
             }
@@ -101,15 +109,10 @@ impl<'a> TomlReader<'a> {
         let header = self.rest.get(..end)?;
         let name = header.trim_start_matches('[');
         let name = name.split(']').next()?;
-        let is_secret = name.split('.').any(|part| {
-            let part = part.trim().trim_matches(['"', '\'']);
-            is_secret_name(part)
-        });
-        self.open = vec![TomlLevel {
-            is_secret,
-            value_is_secret: is_secret,
-            names_secret: false,
-        }];
+        let parts = name
+            .split('.')
+            .map(|part| part.trim().trim_matches(['"', '\'']));
+        self.open = vec![TomlLevel::below(parts.into_iter().any(is_secret_name))];
         self.last.clear();
         let opens = header.len() - header.trim_start_matches('[').len();
         let closes = &header[header.find(']')?..];
@@ -140,11 +143,9 @@ impl<'a> TomlReader<'a> {
         }
         let level = self.level();
         let is_option = content.starts_with('-');
-        let shown = if level.value_is_secret || (level.names_secret && !is_option) {
-            REDACTED.to_owned()
-        } else {
-            let lines: Vec<String> = content.split('\n').map(redact_line).collect();
-            lines.join("\n")
+        let shown = match level.value_is_secret || (level.names_secret && !is_option) {
+            true => REDACTED.to_owned(),
+            false => join_words(content.split('\n').map(redact_line), "\n"),
         };
         let has_value = content.contains('=');
         level.names_secret = is_option && !has_value && is_secret_name(content);
@@ -193,16 +194,8 @@ fn token(text: &str) -> Option<(&str, &str, usize)> {
         let rest = text.get(at..)?;
         if rest.starts_with(open) {
             // Up to two quotes may stand before the three that end it.
-            let extra = match is_long {
-                true => {
-                    rest.chars()
-                        .take_while(|c| quote.starts_with(*c))
-                        .count()
-                        .min(5)
-                        - 3
-                }
-                false => 0,
-            };
+            let quotes = rest.chars().take_while(|c| quote.starts_with(*c)).count();
+            let extra = if is_long { quotes.min(5) - 3 } else { 0 };
             let end = at + extra;
             return Some((open, &text[open.len()..end], end + open.len()));
         }

@@ -4,7 +4,7 @@ use loadline_analysis::interval::ConfidenceInterval;
 
 use super::frame::{KeySymbol, SvgDrawing, TextAnchor, WIDTH, shorten_name};
 use super::scale::AxisScale;
-use crate::content::startup::{CacheRow, cache_families};
+use crate::content::startup::{CacheRow, cache_families, ratio_words};
 use crate::format;
 use crate::view::ResultView;
 
@@ -40,12 +40,8 @@ pub fn draw_caches(view: &ResultView) -> Option<String> {
     drawing.draw_key(LEFT, &key);
     let ticks = x.labelled_ticks(show_share);
     let bottom = height - BOTTOM;
-    drawing.x_axis(
-        &x,
-        (top, bottom),
-        &ticks,
-        "relative to the JVM's own way, from 0",
-    );
+    let title = "relative to the JVM's own way, from 0";
+    drawing.x_axis(&x, (top, bottom), &ticks, title);
     let mut y = top;
     for family in &families {
         let title = shorten_name(&family.name, FAMILY);
@@ -56,10 +52,8 @@ pub fn draw_caches(view: &ResultView) -> Option<String> {
             y += ROW;
         }
     }
-    drawing.draw_line(
-        "edge",
-        &[(x.position_of(1.0), top), (x.position_of(1.0), bottom)],
-    );
+    let whole = x.position_of(1.0);
+    drawing.draw_line("edge", &[(whole, top), (whole, bottom)]);
     Some(drawing.finish_svg())
 }
 
@@ -84,41 +78,24 @@ fn draw_cache_row(drawing: &mut SvgDrawing, row: &CacheRow, y: f64, x: &AxisScal
 
 fn bar(
     drawing: &mut SvgDrawing,
-    names: (&str, &str, &str),
+    (class, name, what): (&str, &str, &str),
     value: ConfidenceInterval,
     y: f64,
     x: &AxisScale,
 ) {
-    let (class, name, what) = names;
-    let ConfidenceInterval {
-        estimate,
-        low,
-        high,
-    } = value;
-    let title = format!("{name}, {what}: {estimate:.2} ({low:.2} to {high:.2})");
-    drawing.draw_area(
-        class,
-        (LEFT, y),
-        (x.position_of(estimate) - LEFT, BAR),
-        &title,
-    );
-    let middle = y + BAR / 2.0;
-    drawing.draw_line(
-        "whisker",
-        &[(x.position_of(low), middle), (x.position_of(high), middle)],
-    );
-    let end = x.position_of(high.max(estimate)) + 6.0;
-    drawing.draw_text(
-        (end, y + BAR - 2.0),
-        TextAnchor::Start,
-        &show_share(estimate),
-    );
+    let title = format!("{name}, {what}: {}", ratio_words(value));
+    let width = x.position_of(value.estimate) - LEFT;
+    drawing.draw_area(class, (LEFT, y), (width, BAR), &title);
+    let [low, high] = [value.low, value.high].map(|end| (x.position_of(end), y + BAR / 2.0));
+    drawing.draw_line("whisker", &[low, high]);
+    let end = x.position_of(value.high.max(value.estimate)) + 6.0;
+    let share = show_share(value.estimate);
+    drawing.draw_text((end, y + BAR - 2.0), TextAnchor::Start, &share);
 }
 
 fn show_share(value: f64) -> String {
-    if value.is_finite() {
-        format!("{:.0} %", value * 100.0)
-    } else {
-        format::NONE.to_owned()
+    match value.is_finite() {
+        true => format!("{:.0} %", value * 100.0),
+        false => format::NONE.to_owned(),
     }
 }

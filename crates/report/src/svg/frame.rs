@@ -3,6 +3,8 @@
 //! Owns the SVG text and its escaping. No style attributes (the page's security policy forbids
 //! them): colours come from classes of `assets/report.css`; shapes or dashes differ as well.
 
+use loadline_analysis::text::join_words;
+
 use super::scale::AxisScale;
 use crate::{escape, text};
 
@@ -88,14 +90,8 @@ impl SvgDrawing {
         if places.len() < 2 {
             return;
         }
-        let steps: Vec<String> = places
-            .iter()
-            .map(|(x, y)| format!("{x:.1} {y:.1}"))
-            .collect();
-        self.out.push_str(&format!(
-            "<path class=\"{class}\" d=\"M{}\"/>\n",
-            steps.join("L")
-        ));
+        let steps = join_words(places.iter().map(|(x, y)| format!("{x:.1} {y:.1}")), "L");
+        self.out += &format!("<path class=\"{class}\" d=\"M{steps}\"/>\n");
     }
 
     pub(super) fn draw_area(&mut self, class: &str, (x, y): At, (width, height): At, title: &str) {
@@ -107,16 +103,12 @@ impl SvgDrawing {
 
     pub(super) fn draw_mark(&mut self, mark: Mark, at: At, is_chosen: bool, title: &str) {
         let (x, y) = at;
-        let ring = if is_chosen {
-            format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>")
-        } else {
-            String::new()
+        let ring = match is_chosen {
+            true => format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>"),
+            false => String::new(),
         };
-        self.out.push_str(&format!(
-            "<g><title>{}</title>{ring}{}</g>\n",
-            escape::escape_html(title),
-            shape(mark, at)
-        ));
+        let (title, shape) = (escape::escape_html(title), shape(mark, at));
+        self.out += &format!("<g><title>{title}</title>{ring}{shape}</g>\n");
     }
 
     pub(super) fn raw(&mut self, elements: &str) {
@@ -132,20 +124,19 @@ impl SvgDrawing {
             if x > left && x + width > WIDTH {
                 (x, y) = (left, y + LINE);
             }
-            match key {
-                KeySymbol::Area(class) => self.out.push_str(&format!(
-                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>",
-                    y - 6.0
-                )),
-                KeySymbol::Mark(mark) => self.out.push_str(&shape(*mark, (x + 6.0, y))),
-                KeySymbol::Ring => self.out.push_str(&format!(
-                    "<circle class=\"ring\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"6\"/>",
-                    x + 6.0
-                )),
-                KeySymbol::Line(class) => self.out.push_str(&format!(
-                    "<path class=\"{class}\" d=\"M{x:.1} {y:.1}h14\"/>"
-                )),
-            }
+            let (middle, top) = (x + 6.0, y - 6.0);
+            self.out += &match key {
+                KeySymbol::Area(class) => format!(
+                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"12\" height=\"12\"/>"
+                ),
+                KeySymbol::Mark(mark) => shape(*mark, (middle, y)),
+                KeySymbol::Ring => {
+                    format!("<circle class=\"ring\" cx=\"{middle:.1}\" cy=\"{y:.1}\" r=\"6\"/>")
+                }
+                KeySymbol::Line(class) => {
+                    format!("<path class=\"{class}\" d=\"M{x:.1} {y:.1}h14\"/>")
+                }
+            };
             self.draw_text((x + 18.0, y + 4.0), TextAnchor::Start, name);
             x += width;
         }
@@ -195,14 +186,16 @@ fn shape(mark: Mark, (x, y): At) -> String {
     let path = |class: &str, d: String| format!("<path class=\"{class}\" d=\"{d}\"/>");
     let diamond =
         format!("M{x:.1} {top:.1}L{right:.1} {y:.1}L{x:.1} {bottom:.1}L{left:.1} {y:.1}Z");
+    let cross = || {
+        format!(
+            "M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}"
+        )
+    };
+    let square = || format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}Z");
+    let triangle = || format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z");
     match mark {
         Mark::Kept => circle("pass"),
-        Mark::Broke => path(
-            "fail",
-            format!(
-                "M{left:.1} {top:.1}L{right:.1} {bottom:.1}M{left:.1} {bottom:.1}L{right:.1} {top:.1}"
-            ),
-        ),
+        Mark::Broke => path("fail", cross()),
         Mark::Silent => format!(
             "<rect class=\"none\" x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\"/>",
             x - 4.0,
@@ -213,14 +206,8 @@ fn shape(mark: Mark, (x, y): At) -> String {
             let class = format!("mark {}", series_class(series));
             match series % 4 {
                 0 => circle(&class),
-                1 => path(
-                    &class,
-                    format!("M{left:.1} {top:.1}H{right:.1}V{bottom:.1}H{left:.1}Z"),
-                ),
-                2 => path(
-                    &class,
-                    format!("M{x:.1} {top:.1}L{right:.1} {bottom:.1}H{left:.1}Z"),
-                ),
+                1 => path(&class, square()),
+                2 => path(&class, triangle()),
                 _ => path(&class, diamond),
             }
         }
@@ -239,11 +226,15 @@ pub(super) fn line_class(series: usize) -> &'static str {
 }
 
 pub fn shorten_name(name: &str, most: usize) -> String {
-    let name = text::label(name);
-    if name.chars().count() <= most {
-        return name;
+    cut_name(&text::label(name), most)
+}
+
+/// A name that has room: of a long one the begin.
+pub fn cut_name(name: &str, most: usize) -> String {
+    match name.chars().count() > most {
+        true => name.chars().take(most - 1).chain(['…']).collect(),
+        false => name.to_owned(),
     }
-    name.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

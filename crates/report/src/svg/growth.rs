@@ -25,12 +25,8 @@ pub fn draw_growth(view: &ResultView) -> Option<String> {
     let (trial, soak) = last_soak(view)?;
     let begin = soak.points.first()?.at_ns;
     let minutes = |ns: u64| ns.saturating_sub(begin) as f64 / 6e10;
-    let column = |line: &Line| {
-        soak.points
-            .iter()
-            .map(|p| line.1(p).map(Bytes::as_mib))
-            .collect()
-    };
+    let points = || soak.points.iter();
+    let column = |line: &Line| points().map(|p| line.1(p).map(Bytes::as_mib)).collect();
     let series = thin(ChartSeries {
         t: soak.points.iter().map(|p| minutes(p.at_ns)).collect(),
         columns: LINES.iter().map(column).collect(),

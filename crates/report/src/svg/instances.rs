@@ -1,6 +1,7 @@
 //! Instances: throughput with the fitted law on the left, memory with its line on the right.
 
 use loadline_analysis::instances::{InstanceCount, InstanceStudy};
+use loadline_analysis::text::join_words;
 
 use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH};
 use crate::content::instances::studies;
@@ -122,11 +123,8 @@ impl FigureAxes {
                 let n = 1.0 + (self.most - 1.0) * f64::from(i) / f64::from(STEPS);
                 format!("{:.1} {:.1}", self.x(n), self.y(curve(n)))
             };
-            let path: Vec<String> = (0..=STEPS).map(at).collect();
-            out.push_str(&format!(
-                "<path class=\"curve\" d=\"M{}\"/>\n",
-                path.join("L")
-            ));
+            let path = join_words((0..=STEPS).map(at), "L");
+            out += &format!("<path class=\"curve\" d=\"M{path}\"/>\n");
         }
         for (n, value) in points {
             let (x, y) = (self.x(*n), self.y(*value));

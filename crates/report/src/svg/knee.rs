@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{JvmOption, TrialRecord, ValueProvenance};
+use loadline_analysis::record::{TrialRecord, ValueProvenance};
 use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 use loadline_sizing::Bytes;
 
@@ -42,14 +42,13 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
         return None;
     }
     let quantile = figures::headline_quantile(&view.slo.objectives);
-    let mut all: Vec<KneeSize> = groups::group_trials(view)
+    let groups = groups::group_trials(view);
+    let sizes = groups
         .iter()
-        .filter_map(|group| knee_size(view, group, quantile))
-        .collect();
-    let widest = recommendation
-        .recommended_memory()
-        .as_bytes()
-        .saturating_mul(WIDEST);
+        .filter_map(|group| knee_size(view, group, quantile));
+    let mut all: Vec<KneeSize> = sizes.collect();
+    let widest = recommendation.recommended_memory().as_bytes();
+    let widest = widest.saturating_mul(WIDEST);
     all.retain(|s| s.memory.as_bytes() <= widest);
     all.sort_by_key(|s| s.memory);
     if all.len() < 2 {
@@ -74,21 +73,15 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     };
     axes(&mut drawing, &all, (&x, &y), (top, bottom), &title);
     if let Some(bound) = bound {
-        let at = y.position_of(ms(bound));
-        drawing.draw_across("bound", at);
+        drawing.draw_across("bound", y.position_of(ms(bound)));
     }
     let kept = all.iter().filter(|s| s.keeps_slo);
-    let steps: Vec<(f64, f64)> = kept
-        .filter_map(|s| {
-            Some((
-                x.position_of(s.memory.as_mib()),
-                y.position_of(ms(highest(s)?)),
-            ))
-        })
-        .collect();
+    let across = |s: &KneeSize| x.position_of(s.memory.as_mib());
+    let step = |s: &KneeSize| Some((across(s), y.position_of(ms(highest(s)?))));
+    let steps: Vec<(f64, f64)> = kept.filter_map(step).collect();
     drawing.draw_line("trend s1", &steps);
     for size in &all {
-        let across = x.position_of(size.memory.as_mib());
+        let across = across(size);
         let place = |time: Option<Duration>| time.map_or(top, |time| y.position_of(ms(time)));
         let at = size.latency.map_or(top, |(_, high)| place(high));
         let low = size.latency.map_or(at, |(low, _)| place(Some(low)));
@@ -124,17 +117,14 @@ fn is_by_memory_alone(view: &ResultView) -> bool {
         let mut configuration = t.configuration.clone();
         configuration.memory = first.configuration.memory;
         if is_of_runs(view) {
-            let is_measured = |option: &JvmOption| option.provenance == ValueProvenance::Measured;
-            configuration
-                .jvm_options
-                .retain(|option| !is_measured(option));
+            let options = &mut configuration.jvm_options;
+            options.retain(|option| option.provenance != ValueProvenance::Measured);
         }
         configuration
     };
     let first = rest(first);
-    view.trials
-        .iter()
-        .all(|t| groups::is_same(&rest(t), &first))
+    let mut trials = view.trials.iter();
+    trials.all(|t| groups::is_same(&rest(t), &first))
 }
 
 fn knee_size(
@@ -144,10 +134,8 @@ fn knee_size(
 ) -> Option<KneeSize> {
     let memory = group.configuration.memory?;
     group.evidence_trials().next()?;
-    let seen = group
-        .evidence_trials()
-        .map(|t| shown_time(view, t, quantile));
-    let seen = figures::spread(seen.flatten());
+    let trials = group.evidence_trials();
+    let seen = figures::spread(trials.filter_map(|t| shown_time(view, t, quantile)));
     let is_chosen = groups::is_chosen(view, group.configuration);
     let (kept, of) = group.passes();
     let worst = seen.map_or_else(String::new, |s| {
@@ -157,9 +145,10 @@ fn knee_size(
         true => format!(", {}", view.chosen_as()),
         false => String::new(),
     };
-    let why = group.first_failure().map_or_else(String::new, |failure| {
-        format!(". {}", failure.reason.in_short())
-    });
+    let why = group
+        .first_failure()
+        .map(|failure| failure.reason.in_short());
+    let why = why.map_or_else(String::new, |why| format!(". {why}"));
     Some(KneeSize {
         memory,
         latency: seen.and_then(|s| Some((s.low.known_time()?, s.high.known_time()))),

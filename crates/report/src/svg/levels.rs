@@ -53,12 +53,8 @@ fn draw_level(drawing: &mut SvgDrawing, of: &LevelSize, top: f64, x: &AxisScale)
     let name = shorten_name(&jdks::level_name(of), NAME);
     drawing.draw_text((LEFT - 8.0, middle), TextAnchor::End, &name);
     let Some(memory) = level_memory(of) else {
-        drawing.draw_text(
-            (LEFT + 8.0, middle),
-            TextAnchor::Start,
-            "no size keeps the SLO",
-        );
-        return;
+        let none = "no size keeps the SLO";
+        return drawing.draw_text((LEFT + 8.0, middle), TextAnchor::Start, none);
     };
     let end = x.position_of(memory.as_mib());
     let tested = if of.is_proven() { "" } else { ", not tested" };

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use loadline_analysis::record::Configuration;
+use loadline_analysis::sli::Sli;
 use loadline_analysis::slo::{Objective, Quantile, RunObjective};
 
 use super::frame::{
@@ -42,10 +43,7 @@ const AXES: [FactorAxis; 4] = [
     },
     FactorAxis {
         title: "CPU shares, logarithmic",
-        level: |c| {
-            c.cpu_shares
-                .map(|shares| (shares as f64, shares.to_string()))
-        },
+        level: |c| Some((c.cpu_shares? as f64, c.cpu_shares?.to_string())),
         clear: |c| c.cpu_shares = None,
     },
     FactorAxis {
@@ -85,10 +83,8 @@ pub fn draw_matrix(view: &ResultView) -> Option<String> {
         Some(quantile) => format!("{quantile}, {}", view.latency_origin()),
         None => "exec to ready".to_owned(),
     };
-    let label = format!(
-        "{figure}, over the {}; the table has the values.",
-        axis.title
-    );
+    let over = axis.title;
+    let label = format!("{figure}, over the {over}; the table has the values.");
     let mut drawing = SvgDrawing::new("matrix", HEIGHT, &label);
     let bound = bound(view, quantile);
     let top = draw_matrix_key(&mut drawing, &lines, bound.is_some()) + 26.0;
@@ -99,8 +95,7 @@ pub fn draw_matrix(view: &ResultView) -> Option<String> {
     axes(&mut drawing, points(), (&x, &y), (top, bottom), axis.title);
     drawing.draw_text((8.0, top - 10.0), TextAnchor::Start, &figure);
     if let Some(bound) = bound {
-        let at = y.position_of(bound.as_secs_f64());
-        drawing.draw_across("bound", at);
+        drawing.draw_across("bound", y.position_of(bound.as_secs_f64()));
     }
     for (i, line) in lines.iter().enumerate() {
         draw_matrix_line(&mut drawing, (i, lines.len()), line, (&x, &y), top);
@@ -109,10 +104,8 @@ pub fn draw_matrix(view: &ResultView) -> Option<String> {
 }
 
 fn has_several_levels(view: &ResultView, axis: &FactorAxis) -> bool {
-    let mut levels = view
-        .trials
-        .iter()
-        .filter_map(|t| (axis.level)(&t.configuration));
+    let levels = view.trials.iter();
+    let mut levels = levels.filter_map(|t| (axis.level)(&t.configuration));
     let first = levels.next();
     first.is_some_and(|(first, _)| levels.any(|(level, _)| level.total_cmp(&first).is_ne()))
 }
@@ -176,10 +169,7 @@ fn point(
     let level = (axis.level)(group.configuration)?;
     let seen = group.evidence_trials().filter_map(|trial| match quantile {
         Some(quantile) => TrialFigures::for_trial(trial, quantile).headline,
-        None => TrialFigures::for_trial(trial, Quantile::from_fraction(0.99)?)
-            .sli
-            .start
-            .map(SeenLatency::At),
+        None => Sli::from_record(trial).ok()?.start.map(SeenLatency::At),
     });
     let n = group.evidence_trials().count();
     // Configurations that died before any answer appear at the edge.
@@ -210,19 +200,14 @@ fn point(
 
 fn draw_matrix_key(drawing: &mut SvgDrawing, lines: &[MatrixLine], has_bound: bool) -> f64 {
     let mut entries: Vec<(KeySymbol, &str)> = Vec::new();
+    let names = lines.iter().map(|line| line.name.as_str()).enumerate();
+    let names = names.map(|(i, name)| (KeySymbol::Mark(Mark::Of(i)), name));
     match lines.len() {
         1 => entries.push((KeySymbol::Mark(Mark::Kept), "kept the SLO")),
-        _ => entries.extend(
-            lines
-                .iter()
-                .enumerate()
-                .map(|(i, line)| (KeySymbol::Mark(Mark::Of(i)), line.name.as_str())),
-        ),
+        _ => entries.extend(names),
     }
-    entries.push((
-        KeySymbol::Mark(Mark::Broke),
-        "did not keep the SLO; at the edge: no answer",
-    ));
+    let broke = "did not keep the SLO; at the edge: no answer";
+    entries.push((KeySymbol::Mark(Mark::Broke), broke));
     entries.push((KeySymbol::Line("whisker"), "lowest to highest trial"));
     if has_bound {
         entries.push((KeySymbol::Line("bound"), "the SLO"));
@@ -260,16 +245,13 @@ fn draw_matrix_line(
     top: f64,
 ) {
     let place = |seen: SeenLatency| {
-        seen.known_time()
-            .map_or(top, |time| y.position_of(time.as_secs_f64()))
+        let time = seen.known_time();
+        time.map_or(top, |time| y.position_of(time.as_secs_f64()))
     };
-    let answered = line
-        .points
-        .iter()
-        .filter(|p| p.seen.median.known_time().is_some());
-    let steps: Vec<(f64, f64)> = answered
-        .map(|p| (x.position_of(p.level.0), place(p.seen.median)))
-        .collect();
+    let answered = line.points.iter();
+    let answered = answered.filter(|p| p.seen.median.known_time().is_some());
+    let steps = answered.map(|p| (x.position_of(p.level.0), place(p.seen.median)));
+    let steps: Vec<(f64, f64)> = steps.collect();
     drawing.draw_line(line_class(index), &steps);
     for point in &line.points {
         let across = x.position_of(point.level.0);

@@ -44,11 +44,8 @@ fn parts(fill: &MemoryFill) -> [(&'static str, &'static str, Bytes); 3] {
 
 fn bar(drawing: &mut SvgDrawing, name: &str, fill: &MemoryFill, y: f64, scale: f64) {
     let middle = y + BAR - 5.0;
-    drawing.draw_text(
-        (LEFT - 8.0, middle),
-        TextAnchor::End,
-        &shorten_name(name, NAME),
-    );
+    let name = shorten_name(name, NAME);
+    drawing.draw_text((LEFT - 8.0, middle), TextAnchor::End, &name);
     let width = fill.limit.as_mib() * scale;
     let limit = format!("limit {}", fill.limit);
     drawing.draw_area("limit", (LEFT, y), (width, BAR), &limit);

@@ -157,26 +157,23 @@ impl PauseDrawing<'_> {
 
     fn latency_line(&self, window: TimeSpan, floor: f64) -> String {
         let inside = self.seconds.iter().filter(|s| is_in(s.at_ns, window));
-        let points: Vec<String> = inside
-            .filter_map(|s| Some((s.at_ns, saturating_nanos(s.max?))))
-            .map(|(at, max)| format!("{:.1},{:.1}", x(at, window), self.y(max, floor)))
-            .collect();
-        match points.len() {
-            0 | 1 => String::new(),
-            _ => format!(
-                "<polyline class=\"slowest\" points=\"{}\"><title>largest latency of each second</title></polyline>\n",
-                points.join(" ")
-            ),
+        let points = inside.filter_map(|s| Some((s.at_ns, saturating_nanos(s.max?))));
+        let shown = |(at, max)| format!("{:.1},{:.1}", x(at, window), self.y(max, floor));
+        let points: Vec<String> = points.map(shown).collect();
+        if points.len() < 2 {
+            return String::new();
         }
+        let points = points.join(" ");
+        format!(
+            "<polyline class=\"slowest\" points=\"{points}\"><title>largest latency of each second</title></polyline>\n"
+        )
     }
 
     fn lane(&self, lane: &PauseLane, window: TimeSpan, y: f64) -> String {
         let inside = lane.spans.within(window);
-        let bars = inside
-            .as_slice()
-            .iter()
-            .filter_map(|span| ends(*span, window))
-            .map(|(left, right)| (left, right, LANE));
+        let spans = inside.as_slice().iter();
+        let bars = spans.filter_map(|span| ends(*span, window));
+        let bars = bars.map(|(left, right)| (left, right, LANE));
         let share = 100.0 * inside.len_ns() as f64 / window.length_ns().max(1) as f64;
         let title = format!("{}: {share:.0} % of this time", lane.label);
         format!(
@@ -261,10 +258,8 @@ fn bars_path(
         format!("M{left:.1} {floor:.1}v-{high:.1}H{right:.1}v{high:.1}z")
     };
     let shape: String = joined.iter().map(bar).collect();
-    format!(
-        "<path class=\"{class}\" d=\"{shape}\"><title>{}</title></path>\n",
-        escape::escape_html(title)
-    )
+    let title = escape::escape_html(title);
+    format!("<path class=\"{class}\" d=\"{shape}\"><title>{title}</title></path>\n")
 }
 
 /// Distance of the numbers on the axis, ns: 1, 2 or 5 times a power of ten, at most ten numbers.

@@ -37,36 +37,28 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
     let y = AxisScale::log_around(latencies, (bottom, top + 14.0))?;
     let ticks = x.labelled_ticks(dollars);
     drawing.x_axis(&x, (top, bottom), &ticks, "price of a month, from 0");
-    drawing.y_axis(
-        &y,
-        |ms| format::measured_seconds(ms / 1e3),
-        &format!("p99, {}", view.latency_origin()),
-    );
+    let latency = format!("p99, {}", view.latency_origin());
+    drawing.y_axis(&y, |ms| format::measured_seconds(ms / 1e3), &latency);
     if let Some(bound) = bound {
-        let at = y.position_of(bound);
-        drawing.draw_across("bound", at);
+        drawing.draw_across("bound", y.position_of(bound));
     }
     let kept = all.iter().filter(|b| b.keeps_slo);
-    let steps: Vec<(f64, f64)> = kept
-        .filter_map(|b| Some((x.position_of(b.per_month), y.position_of(ms(b)?))))
-        .collect();
+    let step = |b: &MeasuredDeployment| Some((x.position_of(b.per_month), y.position_of(ms(b)?)));
+    let steps: Vec<(f64, f64)> = kept.filter_map(step).collect();
     drawing.draw_line("trend s1", &steps);
     let mut texts: Vec<(f64, f64)> = Vec::new();
     for one in &all {
         // Without a p99 it is beyond every latency: at the upper edge.
-        let at = (
-            x.position_of(one.per_month),
-            ms(one).map_or(top, |ms| y.position_of(ms)),
-        );
+        let height = ms(one).map_or(top, |ms| y.position_of(ms));
+        let at = (x.position_of(one.per_month), height);
         let mark = Mark::for_slo(one.keeps_slo);
         drawing.draw_mark(mark, at, one.is_chosen, &title(one));
         let is_free = |(tx, ty): &(f64, f64)| (tx - at.0).abs() > ROOM || (ty - at.1).abs() > 13.0;
         if texts.iter().all(is_free) {
             texts.push(at);
-            let (place, anchor) = if at.0 + ROOM < WIDTH {
-                ((at.0 + 10.0, at.1 - 8.0), TextAnchor::Start)
-            } else {
-                ((at.0 - 10.0, at.1 - 8.0), TextAnchor::End)
+            let (place, anchor) = match at.0 + ROOM < WIDTH {
+                true => ((at.0 + 10.0, at.1 - 8.0), TextAnchor::Start),
+                false => ((at.0 - 10.0, at.1 - 8.0), TextAnchor::End),
             };
             drawing.draw_text(place, anchor, &shorten_name(&one.name, NAME));
         }
@@ -79,22 +71,19 @@ fn ms(bought: &MeasuredDeployment) -> Option<f64> {
 }
 
 fn bound(view: &ResultView) -> Option<f64> {
-    view.slo
-        .objectives
-        .iter()
-        .find_map(|objective| match objective {
-            Objective::Latency { quantile, bound } if quantile.as_fraction() == 0.99 => {
-                Some(bound.as_secs_f64() * 1e3)
-            }
-            _ => None,
-        })
+    let mut objectives = view.slo.objectives.iter();
+    objectives.find_map(|objective| match objective {
+        Objective::Latency { quantile, bound } if quantile.as_fraction() == 0.99 => {
+            Some(bound.as_secs_f64() * 1e3)
+        }
+        _ => None,
+    })
 }
 
 fn dollars(value: f64) -> String {
-    if value.fract() == 0.0 {
-        format!("${value:.0}")
-    } else {
-        format!("${value:.2}")
+    match value.fract() == 0.0 {
+        true => format!("${value:.0}"),
+        false => format!("${value:.2}"),
     }
 }
 
@@ -108,8 +97,6 @@ fn title(one: &MeasuredDeployment) -> String {
         "" => String::new(),
         breaks => format!(". {breaks}"),
     };
-    format!(
-        "{}{chosen}: ${:.2} a month, {p99}{breaks}",
-        one.name, one.per_month
-    )
+    let (name, price) = (&one.name, one.per_month);
+    format!("{name}{chosen}: ${price:.2} a month, {p99}{breaks}")
 }

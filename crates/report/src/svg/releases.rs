@@ -1,7 +1,7 @@
 //! Figures of a service over its releases: the middle start of each, and how far its starts lie apart.
 
 use super::frame::{
-    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, TextAnchor, WIDTH, line_class,
+    BOTTOM, KeySymbol, LEFT, Mark, RIGHT, SvgDrawing, TextAnchor, WIDTH, cut_name, line_class,
 };
 use super::scale::AxisScale;
 use crate::figures::{SeenLatency, Spread};
@@ -68,14 +68,6 @@ pub fn draw_releases(releases: &[ServiceRelease]) -> Vec<(&'static str, String)>
     FIGURES.iter().filter_map(drawn).collect()
 }
 
-/// A name that has room on the axis: of a long one the begin.
-fn shorten_version(version: &str) -> String {
-    match version.chars().count() > LONGEST {
-        true => version.chars().take(LONGEST - 1).chain(['…']).collect(),
-        false => version.to_owned(),
-    }
-}
-
 type Means = [&'static str; 2];
 
 const SPREAD: Means = ["the middle start", "from the lowest to the highest"];
@@ -86,11 +78,8 @@ fn drawing(
     (of, show): (Of, Show),
     [mark, line]: &Means,
 ) -> Option<String> {
-    let values: Vec<(usize, [f64; 3])> = releases
-        .iter()
-        .enumerate()
-        .filter_map(|(i, r)| Some((i, of(r)?)))
-        .collect();
+    let values = releases.iter().enumerate();
+    let values: Vec<_> = values.filter_map(|(i, r)| Some((i, of(r)?))).collect();
     values.first()?;
     let bottom = HEIGHT - BOTTOM;
     let ends = values.iter().flat_map(|(_, v)| *v).chain([0.0]);
@@ -101,11 +90,8 @@ fn drawing(
         1 => (places.0 + places.1) / 2.0,
         _ => places.0 + (places.1 - places.0) * i as f64 / last,
     };
-    let mut drawing = SvgDrawing::new(
-        "releases",
-        HEIGHT,
-        &format!("{title}, of each release; the table has the values."),
-    );
+    let label = format!("{title}, of each release; the table has the values.");
+    let mut drawing = SvgDrawing::new("releases", HEIGHT, &label);
     drawing.y_axis(&y, show, "");
     let key = [
         (KeySymbol::Mark(Mark::Of(0)), *mark),
@@ -115,38 +101,27 @@ fn drawing(
     let step = releases.len().div_ceil(NAMED).max(1);
     for (i, release) in releases.iter().enumerate().step_by(step) {
         let day = format::day(release.begun_unix_ms);
-        let names = release
-            .short_version
-            .iter()
-            .map(|v| shorten_version(v))
-            .chain([day]);
+        let version = release.short_version.iter();
+        let names = version.map(|v| cut_name(v, LONGEST)).chain([day]);
         for (name, below) in names.zip([18.0, 34.0]) {
             drawing.draw_text((at(i), bottom + below), TextAnchor::Middle, &name);
         }
     }
-    let middles: Vec<_> = values
-        .iter()
-        .map(|(i, v)| (at(*i), y.position_of(v[1])))
-        .collect();
+    let middle = |(i, v): &(usize, [f64; 3])| (at(*i), y.position_of(v[1]));
+    let middles: Vec<_> = values.iter().map(middle).collect();
     drawing.draw_line(line_class(0), &middles);
-    for (i, [low, middle, high]) in &values {
+    for (i, own) in &values {
         let x = at(*i);
-        drawing.draw_line(
-            "whisker",
-            &[(x, y.position_of(*low)), (x, y.position_of(*high))],
-        );
+        let [low, middle, high] = own.map(|value| (x, y.position_of(value)));
+        drawing.draw_line("whisker", &[low, high]);
         let release = &releases[*i];
-        let version = release.version.iter();
-        let title = format!(
-            "{}{}, {}: {} ({} to {})",
-            version.map(|v| format!("{v}; ")).collect::<String>(),
-            format::short_id(&release.id),
-            format::day(release.begun_unix_ms),
-            show(*middle),
-            show(*low),
-            show(*high)
-        );
-        drawing.draw_mark(Mark::Of(0), (x, y.position_of(*middle)), false, &title);
+        let version = release.version.as_ref();
+        let version = version.map_or_else(String::new, |v| format!("{v}; "));
+        let id = format::short_id(&release.id);
+        let day = format::day(release.begun_unix_ms);
+        let [least, usual, most] = own.map(show);
+        let title = format!("{version}{id}, {day}: {usual} ({least} to {most})");
+        drawing.draw_mark(Mark::Of(0), middle, false, &title);
     }
     Some(drawing.finish_svg())
 }

@@ -103,46 +103,38 @@ fn usable_values(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = 
 }
 
 fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
-    let one = |v: f64| (v, v);
-    usable_values(values)
-        .map(one)
-        .reduce(|(a, b), (v, _)| (a.min(v), b.max(v)))
+    let mut values = usable_values(values);
+    let first = values.next()?;
+    Some(values.fold((first, first), |(a, b), v| (a.min(v), b.max(v))))
 }
 
 /// 1, 2 or 5 times a power of ten: a fifth of the value, about.
 fn round_step(largest: f64) -> f64 {
     let rough = largest / TICKS;
     let below = round_down(rough);
-    if below * 1.5 < rough {
-        next(below)
-    } else {
-        below
+    match below * 1.5 < rough {
+        true => next(below),
+        false => below,
     }
 }
 
 fn round_down(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     // A hair of slack: 0.3 / 0.1 is less than 3.
-    let digit = value / power * 1.000_000_1;
-    let digit = if digit >= 5.0 {
-        5.0
-    } else if digit >= 2.0 {
-        2.0
-    } else {
-        1.0
+    let digit = match value / power * 1.000_000_1 {
+        digit if digit >= 5.0 => 5.0,
+        digit if digit >= 2.0 => 2.0,
+        _ => 1.0,
     };
     digit * power
 }
 
 fn next(round: f64) -> f64 {
     let power = 10f64.powf(round.log10().floor());
-    let digit = (round / power).round();
-    if digit < 1.5 {
-        2.0 * power
-    } else if digit < 3.0 {
-        5.0 * power
-    } else {
-        10.0 * power
+    match (round / power).round() {
+        digit if digit < 1.5 => 2.0 * power,
+        digit if digit < 3.0 => 5.0 * power,
+        _ => 10.0 * power,
     }
 }
 

@@ -26,9 +26,8 @@ pub fn draw_scaling(view: &ResultView) -> Option<String> {
     let variants: Vec<&str> = variants.into_iter().take(MOST).collect();
     let top = draw_scaling_key(&mut drawing, &variants) + 22.0;
     // As much for each CPU as the best size carries.
-    let best = sizes
-        .iter()
-        .filter_map(|s| Some(s.carried? / s.cpu.as_f64()));
+    let best = sizes.iter();
+    let best = best.filter_map(|s| Some(s.carried? / s.cpu.as_f64()));
     let best = best.reduce(f64::max)?;
     let rates = sizes.iter().flat_map(|s| [s.carried, s.too_high]).flatten();
     let rates = rates.chain(ends.map(|cpu| best * cpu));
@@ -36,10 +35,8 @@ pub fn draw_scaling(view: &ResultView) -> Option<String> {
     let ticks: Vec<(f64, String)> = cpus.iter().map(|c| (c.as_f64(), c.to_string())).collect();
     drawing.x_axis(&x, (top, HEIGHT - BOTTOM), &ticks, "CPU limit of a replica");
     drawing.y_axis(&y, format::as_rate, "requests a second of one replica");
-    drawing.draw_line(
-        "aim",
-        &ends.map(|cpu| (x.position_of(cpu), y.position_of(best * cpu))),
-    );
+    let aim = ends.map(|cpu| (x.position_of(cpu), y.position_of(best * cpu)));
+    drawing.draw_line("aim", &aim);
     for (i, variant) in variants.iter().enumerate() {
         let own: Vec<&CarriedSize> = sizes.iter().filter(|s| s.variant == *variant).collect();
         drawing.draw_line(line_class(i), &crest(&own, &x, &y));
@@ -69,13 +66,10 @@ fn draw_scaling_key(drawing: &mut SvgDrawing, variants: &[&str]) -> f64 {
 
 fn crest(sizes: &[&CarriedSize], x: &AxisScale, y: &AxisScale) -> Vec<(f64, f64)> {
     let cpus: BTreeSet<_> = sizes.iter().map(|s| s.cpu).collect();
+    let carried = |size: &CarriedSize| size.carried.unwrap_or(0.0);
     let highest = |cpu| {
         let of = sizes.iter().filter(|s| s.cpu == cpu);
-        let best = of.max_by(|a, b| {
-            a.carried
-                .unwrap_or(0.0)
-                .total_cmp(&b.carried.unwrap_or(0.0))
-        })?;
+        let best = of.max_by(|a, b| carried(a).total_cmp(&carried(b)))?;
         Some((x_beside(best, sizes, x), y.position_of(best.carried?)))
     };
     cpus.into_iter().filter_map(highest).collect()
@@ -91,10 +85,8 @@ fn x_beside(size: &CarriedSize, sizes: &[&CarriedSize], x: &AxisScale) -> f64 {
 fn bracket(drawing: &mut SvgDrawing, size: &CarriedSize, x: f64, y: &AxisScale) {
     let name = size.size_name();
     if let (Some(carried), Some(too_high)) = (size.carried, size.too_high) {
-        drawing.draw_line(
-            "between",
-            &[(x, y.position_of(carried)), (x, y.position_of(too_high))],
-        );
+        let ends = [carried, too_high].map(|rate| (x, y.position_of(rate)));
+        drawing.draw_line("between", &ends);
     }
     if let Some(rate) = size.too_high {
         let title = format!("{name}: {} was too much", format::as_rate(rate));

@@ -26,17 +26,12 @@ const KEY: [(KeySymbol, &str); 3] = [
 /// they crowd where the search ends. `None` for a matrix, when only one size was tried, or when the
 /// CPU limit was searched too: memory alone is no path then.
 pub fn search_path(view: &ResultView) -> Option<String> {
-    let mut sizes: Vec<Bytes> = view
-        .trials
-        .iter()
-        .filter_map(|t| t.configuration.memory)
-        .collect();
+    let sizes = view.trials.iter().filter_map(|t| t.configuration.memory);
+    let mut sizes: Vec<Bytes> = sizes.collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     sizes.dedup();
-    let searched = view
-        .trials
-        .iter()
-        .any(|t| t.purpose == TrialPurpose::Search);
+    let mut purposes = view.trials.iter().map(|t| t.purpose);
+    let searched = purposes.any(|purpose| purpose == TrialPurpose::Search);
     let cpu = view.trials.first().map(|t| t.configuration.cpu);
     let is_one_cpu = view.trials.iter().all(|t| Some(t.configuration.cpu) == cpu);
     if !searched || !is_one_cpu || sizes.len() < 2 {
@@ -48,10 +43,8 @@ pub fn search_path(view: &ResultView) -> Option<String> {
     let y = |size: usize| TOP + STEP * size as f64;
     let label = "Memory limit of each trial in running order, marked by its verdict; the table of all trials has the values.";
     let mut drawing = SvgDrawing::new("path", height, label);
-    drawing.draw_key(
-        LEFT,
-        &[&KEY[..], &[(KeySymbol::Ring, view.chosen_as())]].concat(),
-    );
+    let key = [&KEY[..], &[(KeySymbol::Ring, view.chosen_as())]].concat();
+    drawing.draw_key(LEFT, &key);
     for (i, size) in sizes.iter().enumerate() {
         drawing.draw_line("grid", &[(LEFT, y(i)), (WIDTH - RIGHT, y(i))]);
         drawing.draw_text((LEFT - 8.0, y(i) + 4.0), TextAnchor::End, &size.to_string());

@@ -17,10 +17,8 @@ pub fn start_cpu(view: &ResultView) -> Option<String> {
     let mut families = limit_families(view);
     families.truncate(MOST);
     let starts = || families.iter().flat_map(|family| &family.starts);
-    let x = AxisScale::log_of(
-        starts().map(|(limit, _)| limit.as_f64()),
-        (LEFT + 20.0, WIDTH - RIGHT - 20.0),
-    )?;
+    let limits = starts().map(|(limit, _)| limit.as_f64());
+    let x = AxisScale::log_of(limits, (LEFT + 20.0, WIDTH - RIGHT - 20.0))?;
     let label = "Start time over the CPU limit with the model; the table has the values.";
     let mut drawing = SvgDrawing::new("start-cpu", HEIGHT, label);
     let top = draw_start_key(&mut drawing, &families) + 22.0;
@@ -53,13 +51,10 @@ fn draw_start_key(drawing: &mut SvgDrawing, families: &[LimitFamily]) -> f64 {
     };
     let names: Vec<(usize, String)> = families.iter().enumerate().map(named).collect();
     let mut entries = vec![(KeySymbol::Mark(Mark::Of(0)), "a start")];
-    for (i, name) in &names {
-        entries.push((KeySymbol::Line(line_class(*i)), name.as_str()));
-    }
-    entries.push((
-        KeySymbol::Mark(Mark::Predicted),
-        "predicted without the starts of this limit",
-    ));
+    let lines = names.iter();
+    entries.extend(lines.map(|(i, name)| (KeySymbol::Line(line_class(*i)), name.as_str())));
+    let predicted = "predicted without the starts of this limit";
+    entries.push((KeySymbol::Mark(Mark::Predicted), predicted));
     drawing.draw_key(LEFT, &entries)
 }
 

@@ -1,5 +1,7 @@
 //! The warm-up: the usual answer (p50) of every second since the load began.
 
+use std::time::Duration;
+
 use super::frame::{BOTTOM, KeySymbol, LEFT, RIGHT, SvgDrawing, WIDTH, line_class, shorten_name};
 use super::scale::AxisScale;
 use crate::content::warm_up::{WarmUpCurve, curves};
@@ -13,20 +15,15 @@ const NAME: usize = 30;
 
 pub fn warm_up(view: &ResultView) -> Option<String> {
     let curves = curves(view, MOST);
-    let ms = |curve: &WarmUpCurve| -> Vec<Option<f64>> {
-        let values = curve.p50.iter();
-        values
-            .map(|p50| Some((*p50)?.as_secs_f64() * 1e3))
-            .collect()
-    };
+    let ms = |p50: &Option<Duration>| Some((*p50)?.as_secs_f64() * 1e3);
+    let ms = |curve: &WarmUpCurve| -> Vec<Option<f64>> { curve.p50.iter().map(ms).collect() };
     let values: Vec<Vec<Option<f64>>> = curves.iter().map(ms).collect();
     let longest = values.iter().map(Vec::len).max()?;
     let x = AxisScale::linear([longest as f64], (LEFT, WIDTH - RIGHT))?;
     let label = "p50 of each second since the load began; the table has the ends.";
     let mut drawing = SvgDrawing::new("warm-up", HEIGHT, label);
     let names: Vec<String> = curves.iter().map(|c| shorten_name(&c.name, NAME)).collect();
-    let mut entries: Vec<(KeySymbol, &str)> =
-        vec![(KeySymbol::Line("edge"), "from here on judged")];
+    let mut entries = vec![(KeySymbol::Line("edge"), "from here on judged")];
     let lines = names.iter().enumerate();
     entries.extend(lines.map(|(i, name)| (KeySymbol::Line(line_class(i)), name.as_str())));
     let top = drawing.draw_key(LEFT, &entries) + 22.0;
@@ -34,11 +31,8 @@ pub fn warm_up(view: &ResultView) -> Option<String> {
     let y = AxisScale::log_around(values.iter().flatten().copied().flatten(), (bottom, top))?;
     let ticks = x.labelled_ticks(|s| s.to_string());
     drawing.x_axis(&x, (top, bottom), &ticks, "seconds of load");
-    drawing.y_axis(
-        &y,
-        |ms| format::measured_seconds(ms / 1e3),
-        "p50, the median over the trials (log scale)",
-    );
+    let title = "p50, the median over the trials (log scale)";
+    drawing.y_axis(&y, |ms| format::measured_seconds(ms / 1e3), title);
     if let Some(judged) = curves.first().map(|c| x.position_of(c.warm_up as f64)) {
         drawing.draw_line("edge", &[(judged, top), (judged, bottom)]);
     }

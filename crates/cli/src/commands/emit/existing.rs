@@ -221,9 +221,8 @@ impl PatchedPod {
             let mut old = before.iter().filter(|(name, _)| name.is_none());
             old.any(|(_, old)| old.problem == new.problem)
         };
-        let (own, others): (Vec<_>, Vec<_>) = errors(&merged)
-            .into_iter()
-            .partition(|(name, _)| name.is_none());
+        let errors = errors(&merged).into_iter();
+        let (own, others): (Vec<_>, Vec<_>) = errors.partition(|(name, _)| name.is_none());
         self.broken = own.into_iter().find(|error| !is_old(error)).map(|(_, e)| e);
         let note = |(name, LintFinding { problem, hint, .. }): (Option<String>, _)| {
             format!("container {}: {problem}; {hint}", name.unwrap_or_default())
@@ -256,11 +255,8 @@ fn refuse_kill(path: &Path, patched: &PatchFiles, pod: PatchedPod) -> Result<(),
         return Ok(());
     };
     let options = container.jvm.join(" ");
-    let refusal = format!(
-        "{}: with the measured size: {} (JVM options: {options})",
-        path.display(),
-        found.problem
-    );
+    let (path, problem) = (path.display(), found.problem);
+    let refusal = format!("{path}: with the measured size: {problem} (JVM options: {options})");
     let heap = container.jvm.iter().rfind(|o| o.starts_with("-Xmx"));
     let place = heap.and_then(|heap| {
         let is_mounted = mounted.contains(heap).then_some("a mounted ConfigMap");

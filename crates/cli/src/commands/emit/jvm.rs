@@ -47,10 +47,8 @@ impl JvmIdentity {
         collector: Option<&str>,
         logged: Option<&str>,
     ) -> Self {
-        let listed: Vec<ListedJdk<'_>> = listed
-            .iter()
-            .filter_map(|text| ListedJdk::read(text))
-            .collect();
+        let listed = listed.iter();
+        let listed: Vec<_> = listed.filter_map(|text| ListedJdk::read(text)).collect();
         let is_openj9 = collector.map(is_of_openj9);
         let logged = logged.filter(|_| is_openj9 != Some(true));
         let is_it = |jdk: &&ListedJdk<'_>| {
@@ -70,13 +68,11 @@ impl JvmIdentity {
             _ if is_openj9 => OPENJ9,
             _ => "",
         };
+        let parsed = version.parse::<JavaVersion>().ok();
         Self {
             vendor: vendor.to_owned(),
             version: version.to_owned(),
-            feature: version
-                .parse()
-                .ok()
-                .map(|version: JavaVersion| version.feature),
+            feature: parsed.map(|version| version.feature),
             is_openj9,
         }
     }

@@ -42,10 +42,8 @@ pub(super) fn write_run(
     }
     let measured = images::measured_image(&view.machine, experiment);
     let name = arguments.name.as_deref().unwrap_or(&view.title);
-    let image = arguments
-        .image
-        .clone()
-        .or(measured.map(|image| image.reference.clone()));
+    let reference = measured.map(|image| image.reference.clone());
+    let image = arguments.image.clone().or(reference);
     let image = image.unwrap_or_else(|| format!("{}:latest", slug(name)));
     let shape = RunShape {
         name,

@@ -4,6 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use loadline_analysis::text::join_words;
 use loadline_report::content::shell_quoted;
 use loadline_report::emit::{Artefact, Likeness, ProductionApplication, Secret};
 use loadline_sizing::Cpus;
@@ -100,21 +101,16 @@ impl ShippingSteps<'_> {
         let home = jar.parent().unwrap_or(Path::new(""));
         let beside = command.beside.iter().map(|name| home.join(name));
         let files = std::iter::once(jar.to_owned()).chain(beside);
-        let files =
-            files.map(|file| shell_quoted(&self.reachable_path(&file).display().to_string()));
-        let copy = if command.beside.is_empty() && command.liberty.is_none() {
-            "cp"
-        } else {
-            "cp -r"
+        let files = files.map(|file| self.reachable_path(&file).display().to_string());
+        let files = join_words(files.map(|file| shell_quoted(&file)), " ");
+        let copy = match command.beside.is_empty() && command.liberty.is_none() {
+            true => "cp",
+            false => "cp -r",
         };
-        let launcher = if self.application.launcher {
-            " $(command -v loadline-launch)"
-        } else {
-            ""
+        let launcher = match self.application.launcher {
+            true => " $(command -v loadline-launch)",
+            false => "",
         };
-        format!(
-            "{copy} {}{launcher} {to}",
-            files.collect::<Vec<_>>().join(" ")
-        )
+        format!("{copy} {files}{launcher} {to}")
     }
 }

@@ -39,11 +39,8 @@ pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice,
     }
     can.first().copied().ok_or_else(|| {
         let known: Vec<_> = AdviceKind::ALL.iter().map(|k| k.kind_name()).collect();
-        let names: Vec<_> = all
-            .iter()
-            .filter(|a| a.configuration.is_some())
-            .map(|a| a.kind.kind_name())
-            .collect();
+        let triable = all.iter().filter(|a| a.configuration.is_some());
+        let names: Vec<_> = triable.map(|a| a.kind.kind_name()).collect();
         let hint = match names.as_slice() {
             [] => "this trial got no advice that can be tried".to_owned(),
             names => format!("it can try: {}", names.join(", ")),
@@ -70,12 +67,7 @@ pub fn run(
     if advice.kind == AdviceKind::GcThreads {
         differ(&threads(&records, true), &threads(&records, false))?;
     }
-    let side = |is_before: bool| {
-        let of_side = records
-            .iter()
-            .filter(|r| (r.configuration.label == BEFORE) == is_before);
-        of_side.map(|r| &**r).collect::<Vec<_>>()
-    };
+    let side = |is_before| of_side(&records, is_before).collect::<Vec<_>>();
     let effect = ChangeEffect::between_trials(&side(true), &side(false), Bootstrap::default());
     effect.ok_or_else(|| {
         not_measured(records.last().map(|r| &**r))
@@ -92,9 +84,9 @@ fn try_experiment(
     let row = store.result_by_prefix(&record.result)?;
     let mut file = stored_experiment(&row)?;
     let mut experiment = experiment_of(&row)?;
+    let trial = short(&record.id);
     file.question = Some(format!(
-        "Trial {}: what does it change to {}?",
-        short(&record.id),
+        "Trial {trial}: what does it change to {}?",
         advice.text
     ));
     file.analysis = None;
@@ -111,13 +103,8 @@ fn try_experiment(
     let sides = [Some(before), advice.configuration.clone()];
     let title = format!("try {}", advice.kind.kind_name());
     let sides = sides.into_iter().flatten().collect();
-    experiment_over(
-        file,
-        experiment,
-        sides,
-        ValueWithOrigin::from_flag("--repeats", repeats),
-        title,
-    )
+    let repeats = ValueWithOrigin::from_flag("--repeats", repeats);
+    experiment_over(file, experiment, sides, repeats, title)
 }
 
 /// Removes the number of GC threads from the user's own options, which would win on both sides, and
@@ -132,13 +119,14 @@ fn own_threads(command: &mut Vec<String>) -> Option<JvmOption> {
     })
 }
 
+fn of_side(records: &[Arc<TrialRecord>], is_before: bool) -> impl Iterator<Item = &TrialRecord> {
+    let records = records.iter().map(AsRef::as_ref);
+    records.filter(move |r: &&TrialRecord| (r.configuration.label == BEFORE) == is_before)
+}
+
 fn threads(records: &[Arc<TrialRecord>], is_before: bool) -> BTreeSet<u32> {
-    let of_side = records
-        .iter()
-        .filter(|r| (r.configuration.label == BEFORE) == is_before);
-    of_side
-        .filter_map(|r| r.evidence.gc.as_ref()?.parallel_workers)
-        .collect()
+    let logs = of_side(records, is_before).filter_map(|r| r.evidence.gc.as_ref());
+    logs.filter_map(|gc| gc.parallel_workers).collect()
 }
 
 fn differ(before: &BTreeSet<u32>, after: &BTreeSet<u32>) -> Result<(), Error> {

@@ -175,6 +175,8 @@ fn explain_document(
 ) -> ExplainDocument {
     let (record, explanation) = (&told.record, &told.explanation);
     let sampler = record.evidence.pauses.as_ref().map(|p| &p.sampler);
+    let longest = explanation.longest();
+    let longest = longest.iter().enumerate();
     ExplainDocument {
         schema: 1,
         trial: record.id.clone(),
@@ -187,10 +189,7 @@ fn explain_document(
         in_gaps: explanation.in_gaps,
         total_seconds: to_seconds(explanation.total_ns()),
         classes: class_seconds(|class| explanation.of_class(class)),
-        longest: explanation
-            .longest()
-            .iter()
-            .enumerate()
+        longest: longest
             .map(|(number, p)| pause_form(told, number, p))
             .collect(),
         sampler: sampler.map(|s| SamplerForm {

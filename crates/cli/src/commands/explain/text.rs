@@ -8,6 +8,7 @@ use loadline_analysis::attribution::{Attribution, PauseClass};
 use loadline_analysis::effect::{ChangeEffect, EffectSide};
 use loadline_analysis::explain::class_words;
 use loadline_analysis::pauses::SamplerEvidence;
+use loadline_analysis::text::join_words;
 use loadline_analysis::timeline::{self, TimelineStep};
 use loadline_runner::logs;
 
@@ -19,12 +20,9 @@ const LOG_LINES: usize = 4;
 
 pub fn explanation_text(told: &TrialExplanation) -> String {
     let (record, explanation) = (&told.record, &told.explanation);
+    let trial = short(&record.id);
     let mut out = vec![
-        format!(
-            "trial {}  {}",
-            short(&record.id),
-            record.configuration.label
-        ),
+        format!("trial {trial}  {}", record.configuration.label),
         explanation.pause_sentence(),
         describe_observer(told),
     ];
@@ -85,20 +83,13 @@ fn describe_sampling(sampler: &SamplerEvidence) -> String {
 
 fn pause_line(number: usize, pause: &Attribution, start: u64) -> String {
     let at = pause.pause.start.saturating_sub(start) as f64 / 1e9;
-    let parts = PauseClass::ALL
-        .iter()
-        .filter(|class| pause.class_ns(**class) >= 500_000);
-    let parts = parts.map(|class| {
-        format!(
-            "{} {}",
-            format_ns(pause.class_ns(*class)),
-            class_words(*class)
-        )
-    });
+    let parts = PauseClass::ALL.map(|class| (class, pause.class_ns(class)));
+    let parts = parts.into_iter().filter(|(_, ns)| *ns >= 500_000);
+    let parts = parts.map(|(class, ns)| format!("{} {}", format_ns(ns), class_words(class)));
     format!(
         "{number:>3}. at {at:.3} s, {}: {} (± {})",
         format_ns(pause.pause.length_ns()),
-        parts.collect::<Vec<_>>().join(", "),
+        join_words(parts, ", "),
         format_ns(pause.error_ns),
     )
 }

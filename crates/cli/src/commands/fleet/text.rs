@@ -1,10 +1,12 @@
 //! `loadline fleet` as text.
 
+use loadline_analysis::text::join_words;
 use loadline_fleet::advice::AdviceStep;
 use loadline_fleet::promised::PromiseCheck;
 use loadline_fleet::workload::InstanceResources;
 use loadline_report::format;
 use loadline_report::table::{Table, TableCell, Tone};
+use loadline_sizing::Cpus;
 
 use super::{FleetDocument, RankedWorkload};
 
@@ -54,9 +56,8 @@ pub fn ranked_table(document: &FleetDocument, top: usize, width: usize) -> Strin
             format::three_digits(*unattributed)
         );
     }
-    let first = workloads
-        .iter()
-        .find(|r| r.advice.step == AdviceStep::Measure);
+    let mut ranked = workloads.iter();
+    let first = ranked.find(|r| r.advice.step == AdviceStep::Measure);
     if let Some(RankedWorkload { workload, .. }) = first {
         let name = &workload.name;
         text += &format!(
@@ -82,27 +83,19 @@ fn workload_row(ranked: &RankedWorkload) -> [TableCell; 7] {
         let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         format!("{} / {}", or(used), or(bound))
     };
-    let why: Vec<String> = advice.why.iter().map(ToString::to_string).collect();
+    let memory = of(
+        workload.peak.memory.map(format::measured_bytes),
+        bound.memory.map(format::measured_bytes),
+    );
+    let cpus = |cpu: Option<Cpus>| cpu.map(|cpu| cpu.to_string());
     [
-        TableCell::new(workload.name.to_string(), Tone::Plain),
+        workload.name.to_string().into(),
         TableCell::new(advice.step.step_name(), tone),
-        TableCell::new(dollars(advice.at_stake_per_month), Tone::Plain),
-        TableCell::new(workload.replicas.to_string(), Tone::Plain),
-        TableCell::new(
-            of(
-                workload.peak.memory.map(format::measured_bytes),
-                bound.memory.map(format::measured_bytes),
-            ),
-            Tone::Plain,
-        ),
-        TableCell::new(
-            of(
-                workload.peak.cpu.map(|c| c.to_string()),
-                bound.cpu.map(|c| c.to_string()),
-            ),
-            Tone::Plain,
-        ),
-        TableCell::new(why.join("; "), Tone::Plain),
+        dollars(advice.at_stake_per_month).into(),
+        workload.replicas.to_string().into(),
+        memory.into(),
+        of(cpus(workload.peak.cpu), cpus(bound.cpu)).into(),
+        join_words(&advice.why, "; ").into(),
     ]
 }
 
@@ -125,24 +118,19 @@ pub fn promises_table(all: &[PromiseCheck], width: usize) -> String {
                 false => ("holds", Tone::Good),
             };
             table.add_row([
-                TableCell::new(held.name.to_string(), Tone::Plain),
-                TableCell::new(figure.what, Tone::Plain),
-                TableCell::new(format::three_digits(figure.promised), Tone::Plain),
-                TableCell::new(format::three_digits(figure.used), Tone::Plain),
+                held.name.to_string().into(),
+                figure.what.into(),
+                format::three_digits(figure.promised).into(),
+                format::three_digits(figure.used).into(),
                 TableCell::new(word, tone),
             ]);
         }
     }
     let drifting = all.iter().filter(|h| h.drifts).count();
+    let workloads = format::count_of(all.len(), "workload");
     let mut text = match drifting {
-        0 => format!(
-            "{} as promised\n\n",
-            format::count_of(all.len(), "workload")
-        ),
-        n => format!(
-            "{n} of {} not as promised\n\n",
-            format::count_of(all.len(), "workload")
-        ),
+        0 => format!("{workloads} as promised\n\n"),
+        n => format!("{n} of {workloads} not as promised\n\n"),
     };
     text += &table.to_terminal(width);
     for held in all.iter().filter(|h| h.figures.is_empty()) {

@@ -15,17 +15,10 @@ use loadline_report::table::Table;
 
 use crate::say::width;
 
-pub struct ReferenceSize {
-    size: InstanceSize,
-}
-
-impl ReferenceSize {
-    /// A recommended configuration; `None` where it does not limit both CPU and memory.
-    pub fn from_configuration(configuration: &Configuration) -> Option<Self> {
-        let (cpu, memory) = configuration.sure_cpu().zip(configuration.memory)?;
-        let size = InstanceSize { cpu, memory };
-        Some(Self { size })
-    }
+/// The size of a configuration; `None` where it does not limit both CPU and memory.
+pub fn limited_size(configuration: &Configuration) -> Option<InstanceSize> {
+    let (cpu, memory) = configuration.sure_cpu().zip(configuration.memory)?;
+    Some(InstanceSize { cpu, memory })
 }
 
 struct AdviceRow<'a> {
@@ -37,11 +30,8 @@ struct AdviceRow<'a> {
 
 impl AdviceRow<'_> {
     fn passes(&self) -> usize {
-        let passed = self
-            .trials
-            .iter()
-            .filter(|r| r.verdict == TrialVerdict::Pass);
-        passed.count()
+        let trials = self.trials.iter();
+        trials.filter(|r| r.verdict == TrialVerdict::Pass).count()
     }
 
     fn keeps_slo(&self) -> bool {
@@ -53,14 +43,14 @@ pub fn advice_table(
     matrix: &Matrix,
     records: &[Arc<TrialRecord>],
     offer: &Offer,
-    recommended: Option<&ReferenceSize>,
+    recommended: Option<InstanceSize>,
 ) -> String {
     let firsts = matrix.cells.iter().filter(|cell| cell.repeat == 1);
     let rows: Vec<AdviceRow<'_>> = firsts
         .map(|cell| advice_row(&cell.configuration, records, offer))
         .collect();
     let reference = match recommended {
-        Some(reference) => Some(instance_cost(offer, reference.size, 0.0).per_month),
+        Some(reference) => Some(instance_cost(offer, reference, 0.0).per_month),
         None => cheapest(&rows),
     };
     let mut table = Table::new()
@@ -89,11 +79,8 @@ pub fn advice_table(
             failure.map_or_else(String::new, |r| r.reason.to_string()),
         ]);
     }
-    format!(
-        "{}\n{}",
-        table.to_terminal(width()),
-        text_below(offer, recommended, reference)
-    )
+    let below = text_below(offer, recommended, reference);
+    format!("{}\n{below}", table.to_terminal(width()))
 }
 
 fn advice_row<'a>(
@@ -101,19 +88,13 @@ fn advice_row<'a>(
     records: &'a [Arc<TrialRecord>],
     offer: &Offer,
 ) -> AdviceRow<'a> {
-    let trials: Vec<&TrialRecord> = records
-        .iter()
-        .map(|r| &**r)
-        .filter(|r: &&TrialRecord| r.configuration == *configuration && r.verdict.is_evidence())
-        .collect();
-    let slis: Vec<Sli> = trials
-        .iter()
-        .filter_map(|r| Sli::from_record(r).ok())
-        .collect();
+    let is_own = |r: &&TrialRecord| r.configuration == *configuration && r.verdict.is_evidence();
+    let trials: Vec<&TrialRecord> = records.iter().map(|r| &**r).filter(is_own).collect();
+    let slis = trials.iter().filter_map(|r| Sli::from_record(r).ok());
+    let slis: Vec<Sli> = slis.collect();
     let rate = slis.iter().find_map(|s| s.achieved_rate).unwrap_or(0.0);
-    let size = configuration.sure_cpu().zip(configuration.memory);
     AdviceRow {
-        cost: size.map(|(cpu, memory)| instance_cost(offer, InstanceSize { cpu, memory }, rate)),
+        cost: limited_size(configuration).map(|size| instance_cost(offer, size, rate)),
         configuration,
         trials,
         slis,
@@ -143,16 +124,11 @@ fn difference(per_month: Option<f64>, reference: Option<f64>) -> String {
     }
 }
 
-fn text_below(
-    offer: &Offer,
-    recommended: Option<&ReferenceSize>,
-    reference: Option<f64>,
-) -> String {
+fn text_below(offer: &Offer, recommended: Option<InstanceSize>, reference: Option<f64>) -> String {
     let against = match (recommended, reference) {
-        (Some(r), Some(price)) => format!(
-            "The difference is to the recommended {}, ${price:.2} a month.",
-            r.size
-        ),
+        (Some(size), Some(price)) => {
+            format!("The difference is to the recommended {size}, ${price:.2} a month.")
+        }
         (None, Some(_)) => "The difference is to the cheapest that passes.".to_owned(),
         (_, None) => "Nothing passes, so there is nothing to compare prices with.".to_owned(),
     };
@@ -178,14 +154,12 @@ mod tests {
     #[test]
     fn what_it_is_held_against_is_said() {
         let offer = Offer::built_in("fargate", None).expect("built in");
-        let reference = ReferenceSize {
-            size: InstanceSize {
-                cpu: "500m".parse().expect("CPUs"),
-                memory: "1Gi".parse().expect("memory"),
-            },
+        let reference = InstanceSize {
+            cpu: "500m".parse().expect("CPUs"),
+            memory: "1Gi".parse().expect("memory"),
         };
-        let price = instance_cost(&offer, reference.size, 0.0).per_month;
-        let words = text_below(&offer, Some(&reference), Some(price));
+        let price = instance_cost(&offer, reference, 0.0).per_month;
+        let words = text_below(&offer, Some(reference), Some(price));
         assert!(
             words.contains("to the recommended") && words.contains("$18.0"),
             "{words}"

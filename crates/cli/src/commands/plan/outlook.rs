@@ -89,22 +89,17 @@ pub fn outlook_from_store(experiment: &Experiment, store: Option<&Store>) -> Sea
 impl SearchOutlook {
     /// `a search takes about 35 starts of 24s (...), ...`.
     pub fn search_sentence(&self) -> String {
-        let Outlook {
-            starts,
-            starts_95,
-            each,
-            time,
-            time_95,
-        } = self.outlook;
+        let (starts, starts_95) = (self.outlook.starts, self.outlook.starts_95);
+        let Outlook { time, time_95, .. } = self.outlook;
+        let each = format_span(self.outlook.each);
         let budget = self.budget.filter(|budget| *budget < time_95);
         let ends =
             budget.map(|budget| format!("; the budget ends it after {}", format_span(budget)));
         let ends = ends.unwrap_or_default();
+        let (time, time_95) = (elapsed(time), elapsed(time_95));
         if self.is_run {
             return format!(
-                "a search takes about {starts} runs, {} if each takes {}; 95 in 100 searches take at most {starts_95} runs{ends}",
-                elapsed(time),
-                format_span(each),
+                "a search takes about {starts} runs, {time} if each takes {each}; 95 in 100 searches take at most {starts_95} runs{ends}"
             );
         }
         let source = match self.is_seen {
@@ -119,10 +114,7 @@ impl SearchOutlook {
             ),
         };
         format!(
-            "a search takes about {starts} starts of {} ({source}): {}; 95 in 100 searches take at most {starts_95} starts, {}{longer}{ends}",
-            format_span(each),
-            elapsed(time),
-            elapsed(time_95),
+            "a search takes about {starts} starts of {each} ({source}): {time}; 95 in 100 searches take at most {starts_95} starts, {time_95}{longer}{ends}"
         )
     }
 }

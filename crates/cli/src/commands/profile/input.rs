@@ -34,10 +34,8 @@ impl OpenedLog {
         let failed = |error| cannot_read(path, &error);
         let mut text = open_decoded(path).map_err(failed)?;
         let mut head = Vec::new();
-        text.by_ref()
-            .take(PEEK)
-            .read_to_end(&mut head)
-            .map_err(failed)?;
+        let read = text.by_ref().take(PEEK).read_to_end(&mut head);
+        read.map_err(failed)?;
         Ok(Self {
             rest: (!is_regular_file(path)).then_some(text),
             path: path.to_owned(),

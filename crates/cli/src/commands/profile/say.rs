@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use loadline_analysis::text::join_words;
 use loadline_load::har::RecordedRequests;
 use loadline_load::profile::{
     ClassAnswers, DetectedFormat, Distribution, LoadProfile, LogObservations,
@@ -25,10 +26,6 @@ pub fn report_format(found: &DetectedFormat) {
              decides between us (httpd, Jetty, Tomcat from 10.1) and ms (Tomcat up to 9, Undertow)"
         );
     }
-}
-
-pub fn report_rejected_line(place: &str) {
-    talk!("not understood: {place}");
 }
 
 pub fn report_window(window: &Range<f64>, share: f64) {
@@ -75,11 +72,8 @@ pub fn report_recording(recorded: &RecordedRequests) {
         );
     }
     if !recorded.references.is_empty() {
-        let names: Vec<&str> = recorded.references.iter().map(String::as_str).collect();
-        talk!(
-            "secrets became environment variables, set them before a replay: {}",
-            names.join(", ")
-        );
+        let names = join_words(&recorded.references, ", ");
+        talk!("secrets became environment variables, set them before a replay: {names}");
     }
     if recorded.profile.requests.iter().any(|r| r.method != "GET") {
         talk!("it has methods other than GET: a replay changes data");
@@ -112,23 +106,17 @@ pub fn report_observed(seen: &LogObservations, profile: &LoadProfile) {
             seen.left_out_stamps
         );
     }
-    let statuses: Vec<_> = seen
-        .statuses
-        .iter()
-        .map(|(s, n)| format!("{s}: {n}"))
-        .collect();
-    talk!("statuses: {}", statuses.join(", "));
+    let statuses = seen.statuses.iter().map(|(s, n)| format!("{s}: {n}"));
+    talk!("statuses: {}", join_words(statuses, ", "));
     if let Some(bytes) = &seen.response_bytes {
         talk!("response bytes: {}", quantiles(bytes, 1.0, 0, ""));
     }
     if let Some(durations) = &seen.duration_ms {
         talk!("logged durations: {}", quantiles(durations, 1.0, 1, " ms"));
-        let dropped = seen.requests.saturating_sub(durations.count);
+        let (all, count) = (seen.requests, durations.count);
+        let dropped = all.saturating_sub(count);
         if dropped > 0 {
-            talk!(
-                "{dropped} of {} requests have no readable duration",
-                seen.requests
-            );
+            talk!("{dropped} of {all} requests have no readable duration");
         }
     }
     think_times(seen);
@@ -184,11 +172,6 @@ fn not_replayed(seen: &LogObservations, profile: &LoadProfile) {
 
 fn quantiles(values: &Distribution, unit: f64, digits: usize, name: &str) -> String {
     let at = |value: f64| format!("{:.digits$}{name}", value / unit);
-    format!(
-        "p50 {}, p90 {}, p99 {}, max {}",
-        at(values.p50),
-        at(values.p90),
-        at(values.p99),
-        at(values.max)
-    )
+    let [p50, p90, p99, max] = [values.p50, values.p90, values.p99, values.max].map(at);
+    format!("p50 {p50}, p90 {p90}, p99 {p99}, max {max}")
 }

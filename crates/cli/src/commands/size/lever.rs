@@ -47,10 +47,8 @@ pub fn try_lever(result: &str, flags: &MeasureFlags, out: &mut AnswerPrinter) ->
 
 fn flat_misses(trials: &[TrialRecord]) -> Option<FlatMisses> {
     let last = trials.iter().rfind(|t| t.purpose == TrialPurpose::Prove);
-    find_flat_misses(same_but_memory(
-        trials,
-        &last.or(trials.last())?.configuration,
-    ))
+    let configuration = &last.or(trials.last())?.configuration;
+    find_flat_misses(same_but_memory(trials, configuration))
 }
 
 fn at_top(trials: &[TrialRecord], flat: &FlatMisses) -> Result<Configuration, Error> {
@@ -107,13 +105,9 @@ impl LeverTest {
     fn run(self, flags: &MeasureFlags) -> Result<Vec<Arc<TrialRecord>>, Error> {
         let starts = self.experiment.search.counted_starts().max(1);
         let title = format!("try {}", self.what);
-        let given = experiment_over(
-            self.file,
-            self.experiment,
-            vec![self.configuration],
-            ValueWithOrigin::from_flag("--prove", starts),
-            title,
-        )?;
+        let starts = ValueWithOrigin::from_flag("--prove", starts);
+        let tried = vec![self.configuration];
+        let given = experiment_over(self.file, self.experiment, tried, starts, title)?;
         let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, flags)?;
         let agenda = Agenda::new(&measuring.experiment);
         let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
@@ -144,10 +138,8 @@ fn lever_sentence(
     before: &[TrialRecord],
     after: &[Arc<TrialRecord>],
 ) -> String {
-    let at_top = before
-        .iter()
-        .filter(|t| t.configuration.memory == Some(flat.to));
-    let before = count_kept(at_top);
+    let before = before.iter();
+    let before = count_kept(before.filter(|t| t.configuration.memory == Some(flat.to)));
     let (passes, starts) = count_kept(after.iter().map(|t| &**t));
     if starts == 0 {
         return format!("\nTried: {what}. None of its starts could be measured");
@@ -163,10 +155,8 @@ fn lever_sentence(
 }
 
 fn count_kept<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> (usize, usize) {
-    let counted: Vec<TrialVerdict> = trials
-        .map(|t| t.verdict)
-        .filter(|v| v.is_evidence())
-        .collect();
+    let verdicts = trials.map(|t| t.verdict);
+    let counted: Vec<TrialVerdict> = verdicts.filter(|v| v.is_evidence()).collect();
     let passes = counted.iter().filter(|v| **v == TrialVerdict::Pass).count();
     (passes, counted.len())
 }

@@ -17,13 +17,8 @@ pub(super) fn size_each(
     mut arguments: SizeArguments,
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
-    let files: Vec<PathBuf> = arguments
-        .flags
-        .experiment
-        .iter()
-        .chain(&arguments.more)
-        .cloned()
-        .collect();
+    let files = arguments.flags.experiment.iter().chain(&arguments.more);
+    let files: Vec<PathBuf> = files.cloned().collect();
     let mut table = Table::new().left("file").left("result").wrapping("answer");
     let (mut failed, mut ends) = (Vec::new(), CommandOutcome::Done);
     for file in &files {
@@ -53,13 +48,11 @@ pub(super) fn size_each(
     if !arguments.output.json {
         out.print_answer(&format!("\n{}", table.to_terminal(width())))?;
     }
-    match failed.is_empty() {
-        true => Ok(ends),
-        false => Err(
-            Error::invalid(format!("no answer for {}", failed.join(", ")))
-                .with_hint("see their errors above"),
-        ),
+    if failed.is_empty() {
+        return Ok(ends);
     }
+    let refusal = format!("no answer for {}", failed.join(", "));
+    Err(Error::invalid(refusal).with_hint("see their errors above"))
 }
 
 fn answer_of(arguments: &SizeArguments, id: &str) -> Result<String, Error> {

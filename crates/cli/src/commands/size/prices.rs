@@ -23,13 +23,8 @@ pub fn conclude_prices(
     pricing: &PricingTerms,
 ) -> Result<SearchConclusion, Error> {
     let machine = measuring.host.host_machine();
-    let search = price_search(
-        &measuring.experiment,
-        pricing,
-        &machine,
-        &measuring.jdks,
-        &measuring.places,
-    )?;
+    let (jdks, places) = (&measuring.jdks, &measuring.places);
+    let search = price_search(&measuring.experiment, pricing, &machine, jdks, places)?;
     let priced = measuring.search(&search, None)?;
     let prove = measuring.experiment.search.prove;
     Ok(derive_conclusion(&search, priced, prove))
@@ -89,14 +84,11 @@ fn no_deployment(searched: &SearchedPrices, grounds: &DeploymentGrounds<'_>) -> 
         CheapestEnd::Unknown => error.as_ref().map(|e| e.message().to_owned()),
         CheapestEnd::Found { .. } | CheapestEnd::Infeasible => None,
     };
-    let left_out = grounds.left_out();
-    SearchConclusion::None {
-        left: NoAnswer {
-            undecided,
-            left_out,
-        },
-        error,
-    }
+    let left = NoAnswer {
+        undecided,
+        left_out: grounds.left_out(),
+    };
+    SearchConclusion::None { left, error }
 }
 
 fn why_none(searched: &SearchedPrices) -> Option<Error> {

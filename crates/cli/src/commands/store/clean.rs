@@ -47,10 +47,8 @@ pub fn run(arguments: CleanArguments, out: &mut AnswerPrinter) -> Result<Command
     }
     if let Some(wanted) = arguments.cluster.wanted_cluster() {
         let swept = ClusterSweep::remove_leftovers(&wanted)?;
-        out.print_answer(&format!(
-            "removed {} with their pods",
-            format::count_of(swept.jobs.len(), "Job")
-        ))?;
+        let jobs = format::count_of(swept.jobs.len(), "Job");
+        out.print_answer(&format!("removed {jobs} with their pods"))?;
         for result in &swept.results {
             let take = next(&format!("resume {result} --kubernetes"));
             talk!("left alone: loadline works or worked on {result}; fetch or take over: {take}");
@@ -103,24 +101,19 @@ fn clean_engines_apart(
         failures.append(&mut swept.failures);
         let images = apart::remove_images(engine);
         if images > 0 {
-            let images = format::count_of(images, "image");
-            out.print_answer(&format!(
-                "removed {images} of loadline itself from {}",
-                engine.kind
-            ))?;
+            let (images, kind) = (format::count_of(images, "image"), &engine.kind);
+            out.print_answer(&format!("removed {images} of loadline itself from {kind}"))?;
         }
     }
     Ok(failures)
 }
 
 fn not_removed(failures: &[String]) -> Result<CommandOutcome, Error> {
-    match failures {
-        [] => Ok(CommandOutcome::Done),
-        failures => Err(
-            Error::environment(format!("not removed: {}", failures.join("; ")))
-                .with_hint("find out what holds it, then: loadline clean"),
-        ),
+    if failures.is_empty() {
+        return Ok(CommandOutcome::Done);
     }
+    let refusal = format!("not removed: {}", failures.join("; "));
+    Err(Error::environment(refusal).with_hint("find out what holds it, then: loadline clean"))
 }
 
 fn old_results(
@@ -150,15 +143,11 @@ fn old_results(
     rows.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     out.print_answer(&results_table(&rows).to_terminal(width()))?;
     let all: u64 = rows.iter().map(|(size, _)| size).sum();
-    let what = format!(
-        "{}, {}",
-        format::count_of(rows.len(), "result"),
-        format::measured_bytes(Bytes::from_bytes(all))
-    );
+    let results = format::count_of(rows.len(), "result");
+    let size = format::measured_bytes(Bytes::from_bytes(all));
     if !arguments.yes {
-        out.print_answer(&format!(
-            "{what}; nothing was removed. To remove them: add --yes"
-        ))?;
+        let nothing = "nothing was removed. To remove them: add --yes";
+        out.print_answer(&format!("{results}, {size}; {nothing}"))?;
         return Ok(CommandOutcome::Done);
     }
     remove_results(&open_store(state)?, &rows, out)
@@ -203,10 +192,8 @@ fn remove_results(
     if rows.is_empty() && removed == RemovalTotals::default() {
         return Ok(CommandOutcome::Done);
     }
-    out.print_answer(&format!(
-        "removed {} with {} of logs and caches",
-        format::count_of(results, "result"),
-        format::measured_bytes(Bytes::from_bytes(removed.bytes))
-    ))?;
+    let results = format::count_of(results, "result");
+    let size = format::measured_bytes(Bytes::from_bytes(removed.bytes));
+    out.print_answer(&format!("removed {results} with {size} of logs and caches"))?;
     not_removed(&removed.failures)
 }

@@ -38,8 +38,7 @@ impl TunePlan {
                 container,
             })
         });
-        let manifest = manifest.transpose();
-        let manifest = manifest.map_err(Error::from_wrong_input)?;
+        let manifest = manifest.transpose().map_err(Error::from_wrong_input)?;
         Ok(Self {
             given: given.clone(),
             manifest,
@@ -79,12 +78,9 @@ pub fn tune(
     }
     match plan.manifest {
         Some(manifest) => {
-            let arguments = emit::EmitArguments::for_patch(
-                (result, flags.state.clone()),
-                manifest.path,
-                (manifest.workload, manifest.container),
-                to.to_owned(),
-            );
+            let target = (manifest.workload, manifest.container);
+            let (result, to) = ((result, flags.state.clone()), to.to_owned());
+            let arguments = emit::EmitArguments::for_patch(result, manifest.path, target, to);
             emit::run(arguments, out)?;
         }
         None => talk!(

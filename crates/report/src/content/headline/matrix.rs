@@ -102,10 +102,8 @@ fn extremes_sentence(view: &ResultView, groups: &[ConfigurationGroup]) -> Option
         let figures = group.figures(quantile);
         Some(spread(figures.iter().filter_map(figure.read))?.median)
     };
-    let mut known: Vec<(f64, &ConfigurationGroup)> = groups
-        .iter()
-        .filter_map(|group| Some((median(group)?, group)))
-        .collect();
+    let known = groups.iter().filter_map(|g| Some((median(g)?, g)));
+    let mut known: Vec<(f64, &ConfigurationGroup)> = known.collect();
     known.sort_by(|a, b| a.0.total_cmp(&b.0));
     if figure.is_rate {
         known.reverse();
@@ -164,11 +162,8 @@ fn smallest_words(view: &ResultView, good: &[&ConfigurationGroup]) -> String {
     let Some(least) = good.iter().map(|g| size(&g)).min() else {
         return String::new();
     };
-    let least: Vec<&Configuration> = good
-        .iter()
-        .filter(|g| size(g) == least)
-        .map(|g| g.configuration)
-        .collect();
+    let least = good.iter().filter(|g| size(g) == least);
+    let least: Vec<&Configuration> = least.map(|g| g.configuration).collect();
     match least.as_slice() {
         [one] if one.memory.is_some() => {
             format!(

@@ -37,15 +37,10 @@ fn limits_held(view: &ResultView) -> Option<String> {
     let seen = looked.values();
     let periods = seen.clone().filter_map(|e| e.throttled_periods).min();
     let code = seen.map(|e| e.memory_exit_code).max()?;
-    let throttled = periods.map_or_else(
-        || "got no more than its limit".to_owned(),
-        |least| {
-            format!(
-                "was throttled ({})",
-                format::count_of(least as usize, "period")
-            )
-        },
-    );
+    let throttled = match periods.map(|least| format::count_of(least as usize, "period")) {
+        Some(periods) => format!("was throttled ({periods})"),
+        None => "got no more than its limit".to_owned(),
+    };
     let nodes = match looked.len() {
         1 => "on its node".to_owned(),
         nodes => format!("on each of {nodes} nodes"),
@@ -66,10 +61,8 @@ fn load_from(view: &ResultView) -> Option<String> {
             LoadFrom::OwnPod | LoadFrom::Command { .. } => None,
         })
         .collect();
-    if loads
-        .iter()
-        .any(|from| matches!(from, LoadFrom::Command { .. }))
-    {
+    let is_command = |from: &&LoadFrom| matches!(from, LoadFrom::Command { .. });
+    if loads.iter().any(is_command) {
         return None;
     }
     let Some(each) = all.iter().map(|generators| generators.len()).max() else {

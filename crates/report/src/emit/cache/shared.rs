@@ -46,11 +46,8 @@ pub fn shared_cache_script(
     requests: u64,
     directory: &str,
 ) -> String {
-    let words = |all: &[String]| -> String {
-        all.iter()
-            .map(|word| format!(" {}", bash_quoted(word)))
-            .collect()
-    };
+    let word = |word: &String| format!(" {}", bash_quoted(word));
+    let words = |all: &[String]| -> String { all.iter().map(word).collect() };
     let option = |more: &str| bash_quoted(&format!("{}{more}", base(directory)));
     // Readable for whoever the application is; the directory is the JVM's to make.
     let filling = option(",cacheDirPerm=0755,createLayer");
