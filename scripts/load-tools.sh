@@ -57,6 +57,7 @@ gatling() {
 
 try vegeta go_module github.com/tsenart/vegeta/v12@v12.13.0
 try hey go_module github.com/rakyll/hey@v0.1.5
+try ghz go_module github.com/bojand/ghz/cmd/ghz@v0.120.0
 try locust locust
 try jmeter jmeter
 try gatling gatling

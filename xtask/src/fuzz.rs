@@ -40,6 +40,7 @@ const TARGETS: &[Target] = &[
     target("event_log", &["fuzz/seeds/event_log"]),
     target("experiment", &["experiments"]),
     target("foreign", &["fuzz/seeds/foreign"]),
+    target("front", &["fuzz/seeds/front"]),
     target("gclog_classic", &["crates/jvm/tests/data/gclog"]),
     target("gclog_openj9", &["crates/jvm/tests/data/gclog"]),
     target("gclog_unified", &["crates/jvm/tests/data/gclog"]),

@@ -162,7 +162,8 @@ impl ResponseSink for ResponseObserver<'_> {
     }
 }
 
-pub(crate) fn find_response_error(
+/// Why an answer is not a good one; `found` says that its body has the text expected.
+pub fn find_response_error(
     response: Response,
     found: bool,
     expect: &Expectation,

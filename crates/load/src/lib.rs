@@ -44,6 +44,7 @@ pub mod warmup;
 mod wire;
 
 pub use clock::{clock_ns, process_cpu};
+pub use connection::find_response_error;
 pub use error::{LoadError, in_plain_words, split_refusal};
 pub use health::{Health, MAX_LAG, MAX_MISSED};
 pub use outcome::{ErrorKind, LoadSecond, LoadTotals, RequestTotals};

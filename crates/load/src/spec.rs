@@ -52,7 +52,7 @@ pub struct LoadSpec {
     pub url: Option<LoadTarget>,
     /// Another program makes the load, as `["vegeta", "attack", "-rate={rate}", ...]`: in the
     /// application's network, to the port of `url`, on the generator's CPUs. loadline times each
-    /// HTTP/1.1 exchange in front of the service. `{url} {host} {port} {rate} {duration_s}
+    /// HTTP exchange in front of the service. `{url} {host} {port} {rate} {duration_s}
     /// {results}` are filled in, and are also in the environment as `LOADLINE_URL` and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -204,7 +204,8 @@ impl LoadSpec {
                 "the URL is http, where no certificate is checked; write https://, or leave it out";
             return Err(refuse_key("cacert", why));
         }
-        if !self.expect_grpc_status.is_empty() && self.http2().is_none() {
+        let may_call = self.http2().is_some() || !self.command.is_empty();
+        if !self.expect_grpc_status.is_empty() && !may_call {
             let why = "gRPC is spoken over HTTP/2 only; add http2 = true (--http2)";
             return Err(refuse_key("expect-grpc-status", why));
         }

@@ -344,7 +344,7 @@ mod tests {
         let lane = || ConnectionLane::new(Vec::new(), RandomStream::from_seed(1));
         let lanes = [lane(), lane()];
         let mut connection = ProxiedConnection::new(0, [client, server], lanes, Vec::new());
-        let mut book = ExchangeBook::new(&[]);
+        let mut book = ExchangeBook::new(&loadline_load::Expectation::default());
         book.begin_phase(1_000_000_000, clock_ns(), None);
         let (mut counters, mut lag) = (LinkCounters::default(), Lag::new());
         let mut buffer = vec![0; 4096];
@@ -384,7 +384,7 @@ mod tests {
         let lane = || ConnectionLane::new(Vec::new(), RandomStream::from_seed(1));
         let lanes = [lane(), lane()];
         let mut connection = ProxiedConnection::new(0, [client, server], lanes, Vec::new());
-        let mut book = ExchangeBook::new(&[]);
+        let mut book = ExchangeBook::new(&loadline_load::Expectation::default());
         book.begin_phase(1_000_000_000, clock_ns(), None);
         tool.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
         connection.note_event(CLIENT, true, true);

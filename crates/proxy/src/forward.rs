@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_load::{clock_ns, process_cpu};
+use loadline_load::{Expectation, clock_ns, process_cpu};
 use loadline_sys::epoll::{self, EventData, EventFlags};
 use loadline_sys::set_current_timer_slack;
 use rustix::buffer::spare_capacity;
@@ -187,7 +187,8 @@ impl TrialProxy {
     }
 
     pub(crate) fn book_mut(&mut self) -> &mut ExchangeBook {
-        self.book.get_or_insert_with(|| ExchangeBook::new(&[]))
+        self.book
+            .get_or_insert_with(|| ExchangeBook::new(&Expectation::default()))
     }
 
     /// Forwards until this time, whatever is ordered; without one until there is an order.

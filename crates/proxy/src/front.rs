@@ -36,7 +36,7 @@ pub fn run(
     let mut proxy = stand_before(&first, port, &orders)?;
     let network = proxy.network_path();
     part::write_message(&mut output, &LoadMessage::Standing { network })?;
-    proxy.observe(ExchangeBook::new(&first.plan.expect.status));
+    proxy.observe(ExchangeBook::new(&first.plan.expect));
     let mut order = Some(first);
     while let Some(phase) = order {
         observe_phase(&mut proxy, &phase, &stop, &mut output)?;

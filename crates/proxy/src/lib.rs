@@ -24,4 +24,6 @@ pub mod stub;
 pub mod toxic;
 
 pub use delay::Delay;
+#[cfg(fuzzing)]
+pub use observe::observe_pieces;
 pub use toxic::{Toxic, ToxicEffect, ToxicSpan, ToxicStream};

@@ -39,9 +39,9 @@ impl EnteredNetwork {
         }
         // On the machine's network others fail to connect as well.
         let is_alone = *front != ApplicationNetwork::Host;
-        let counters = is_alone.then(|| File::open("/proc/self/net/snmp").ok());
+        let counters = is_alone.then(|| File::open("/proc/thread-self/net/snmp").ok());
         Ok(Self {
-            namespace: open_network(Path::new("/proc/self/ns/net"))?,
+            namespace: open_network(Path::new("/proc/thread-self/ns/net"))?,
             counters: counters.flatten(),
         })
     }

@@ -1,18 +1,24 @@
-//! The front's view of an external load: each HTTP/1 exchange, from the first byte of its request
-//! to the last of its answer.
+//! The front's view of an external load: each exchange, from the first byte of its request to the
+//! last of its answer.
 //!
-//! Owns which bytes are an exchange ([`ExchangeWatch`], one a connection) and the counters of a
-//! phase ([`ExchangeBook`]). No socket, no clock. Facts that only the load tool has, such as its
-//! intended send times, are not here.
+//! Owns which bytes of HTTP/1 are an exchange ([`ExchangeWatch`], one a connection; `streams` has
+//! those of HTTP/2) and the counters of a phase ([`ExchangeBook`]). No socket, no clock. Facts that
+//! only the load tool has, such as its intended send times, are not here.
+
+mod streams;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use loadline_load::http2::{Http2Violation, PREFACE};
 use loadline_load::part::{ObservedMessage, SecondMessage, TotalsMessage, second_message};
 use loadline_load::profile::request_class;
-use loadline_load::response::{MalformedResponse, ResponseParser};
-use loadline_load::{ErrorKind, LoadSecond, LoadTotals, RequestTotals};
+use loadline_load::response::{MAX_HEAD, MalformedResponse, Response, ResponseParser};
+use loadline_load::{
+    ErrorKind, Expectation, LoadSecond, LoadTotals, RequestTotals, find_response_error,
+};
 
+use self::streams::StreamWatch;
 use crate::meter::SECOND;
 use crate::request::RequestReader;
 use crate::stalls::StallWatch;
@@ -21,8 +27,6 @@ use crate::stalls::StallWatch;
 const MOST_NAMES: usize = 200;
 const OTHERS: &str = "other requests";
 
-/// A client of HTTP/2 that knows its server. Source: RFC 9113 section 3.4.
-const HTTP2: &[u8] = b"PRI * HTTP/2";
 /// The first byte of a TLS handshake. Source: RFC 8446 section 5.1.
 const TLS: u8 = 0x16;
 
@@ -40,6 +44,12 @@ pub(crate) struct ExchangeWatch {
     requests: RequestReader,
     responses: ResponseParser,
     under_way: VecDeque<Exchange>,
+    is_http1: bool,
+    /// When the first byte came, which may be that of a preface.
+    begun: Option<u64>,
+    /// A server of HTTP/2 need not wait for the preface.
+    early: Vec<u8>,
+    streams: Option<Box<StreamWatch>>,
     is_in_head: bool,
     is_in_body: bool,
     is_blind: bool,
@@ -50,21 +60,39 @@ impl ExchangeWatch {
         if self.is_blind {
             return;
         }
+        if self.streams.is_some() {
+            return self.take_frames(bytes, now, book);
+        }
         self.requests.take_bytes(bytes);
         loop {
             if self.is_in_body {
                 match self.requests.skip_body() {
                     Ok(true) => self.is_in_body = false,
                     Ok(false) => return,
-                    Err(_) => return self.lose_sight(book),
+                    Err(_) => return self.lose_sight(self.name_protocol(), book),
                 }
             }
-            if self.requests.unread_bytes().is_empty() {
+            let unread = self.requests.unread_bytes();
+            if unread.is_empty() {
                 return;
             }
             if !self.is_in_head {
-                self.is_in_head = true;
-                self.under_way.push_back(book.begin_exchange(now));
+                let begin = self.begun.take().unwrap_or(now);
+                let start = &unread[..unread.len().min(PREFACE.len())];
+                if !self.is_http1 && PREFACE.starts_with(start) {
+                    self.begun = Some(begin);
+                    if unread.len() < PREFACE.len() {
+                        return;
+                    }
+                    let first = std::mem::take(&mut self.requests);
+                    self.streams = Some(Box::new(StreamWatch::new()));
+                    let early = std::mem::take(&mut self.early);
+                    self.take_response_bytes(&early, now, book);
+                    let frames = &first.unread_bytes()[PREFACE.len()..];
+                    return self.take_frames(frames, now, book);
+                }
+                (self.is_http1, self.is_in_head) = (true, true);
+                self.under_way.push_back(book.begin_exchange(begin));
             }
             match self.requests.next_head() {
                 Ok(None) => return,
@@ -75,8 +103,16 @@ impl ExchangeWatch {
                         exchange.is_head = head.method == b"HEAD";
                     }
                 }
-                Err(_) => return self.lose_sight(book),
+                Err(_) => return self.lose_sight(self.name_protocol(), book),
             }
+        }
+    }
+
+    fn take_frames(&mut self, bytes: &[u8], now: u64, book: &mut ExchangeBook) {
+        let streams = self.streams.as_mut();
+        let taken = streams.map(|streams| streams.take_request_bytes(bytes, now, book));
+        if let Some(Err(what)) = taken {
+            self.lose_sight(what, book);
         }
     }
 
@@ -86,66 +122,93 @@ impl ExchangeWatch {
         now: u64,
         book: &mut ExchangeBook,
     ) {
-        while let Some(first) = self.under_way.front().filter(|_| !self.is_blind) {
+        if self.is_blind {
+            return;
+        }
+        if let Some(streams) = &mut self.streams {
+            return match streams.take_answer_bytes(bytes, now, book) {
+                Ok(()) => {}
+                Err(Http2Violation::Push) => self.lose_sight("HTTP/2 with server push", book),
+                Err(_) => self.break_off(book),
+            };
+        }
+        if !self.is_http1 {
+            let room = MAX_HEAD - self.early.len();
+            return self.early.extend(bytes.iter().take(room));
+        }
+        while let Some(first) = self.under_way.front() {
             let is_head = first.is_head;
             match self.responses.feed(bytes, is_head, &mut |_: &[u8]| ()) {
                 Ok(fed) => {
                     let Some(response) = fed.response else { return };
                     bytes = &bytes[fed.used..];
                     if let Some(exchange) = self.under_way.pop_front() {
-                        book.end_exchange(&exchange, response.status, now);
+                        book.end_exchange(&exchange, response, now);
                     }
                     if bytes.is_empty() {
                         return;
                     }
                 }
-                Err(MalformedResponse::Upgrade) => return self.lose_sight(book),
-                Err(_) => {
-                    self.is_blind = true;
-                    return self.abandon_exchanges(ErrorKind::Protocol, book);
+                Err(MalformedResponse::Upgrade) => {
+                    return self.lose_sight("another protocol after an upgrade", book);
                 }
+                Err(_) => return self.break_off(book),
             }
         }
     }
 
     pub(crate) fn has_exchanges(&self) -> bool {
-        !self.under_way.is_empty()
+        let streams = self.streams.as_ref();
+        !self.under_way.is_empty() || streams.is_some_and(|streams| streams.has_exchanges())
     }
 
     pub(crate) fn end_responses(&mut self, now: u64, book: &mut ExchangeBook) {
         if let Some(response) = self.responses.complete_at_eof()
             && let Some(exchange) = self.under_way.pop_front()
         {
-            book.end_exchange(&exchange, response.status, now);
+            book.end_exchange(&exchange, response, now);
         }
     }
 
     pub(crate) fn abandon_exchanges(&mut self, kind: ErrorKind, book: &mut ExchangeBook) {
-        for exchange in self.under_way.drain(..) {
+        for exchange in self.take_exchanges() {
             book.fail_exchange(&exchange, kind);
         }
     }
 
-    /// What comes now is no HTTP/1: its exchanges are not counted, and the book says why.
-    fn lose_sight(&mut self, book: &mut ExchangeBook) {
+    fn take_exchanges(&mut self) -> impl Iterator<Item = Exchange> {
+        let streams = self.streams.take().into_iter();
+        let of_streams = streams.flat_map(|streams| streams.into_exchanges());
+        self.under_way.drain(..).chain(of_streams)
+    }
+
+    /// The service broke the protocol; what it sends now cannot be followed.
+    fn break_off(&mut self, book: &mut ExchangeBook) {
         self.is_blind = true;
-        let bytes = self.requests.unread_bytes();
-        let what = match bytes.first() {
-            _ if bytes.starts_with(HTTP2) => "HTTP/2",
-            Some(&TLS) => "TLS",
-            None => "another protocol after an upgrade",
-            Some(_) => "no HTTP",
-        };
+        self.abandon_exchanges(ErrorKind::Protocol, book);
+    }
+
+    /// What comes now cannot be timed: its exchanges are not counted, and the book says why.
+    fn lose_sight(&mut self, what: &'static str, book: &mut ExchangeBook) {
+        self.is_blind = true;
         book.unreadable.get_or_insert(what);
-        for exchange in self.under_way.drain(..) {
+        for exchange in self.take_exchanges() {
             book.forget_exchange(&exchange);
+        }
+    }
+
+    /// What bytes are called that are no request.
+    fn name_protocol(&self) -> &'static str {
+        match self.requests.unread_bytes().first() {
+            Some(&TLS) => "TLS",
+            _ => "no HTTP",
         }
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct ExchangeBook {
-    expected: Vec<u16>,
+    expected: Expectation,
     phase: u32,
     state: PhaseState,
     totals: LoadTotals,
@@ -171,9 +234,9 @@ enum PhaseState {
 }
 
 impl ExchangeBook {
-    pub(crate) fn new(expected: &[u16]) -> Self {
+    pub(crate) fn new(expected: &Expectation) -> Self {
         Self {
-            expected: expected.to_vec(),
+            expected: expected.clone(),
             next_second: u64::MAX,
             ..Self::default()
         }
@@ -239,12 +302,12 @@ impl ExchangeBook {
         true
     }
 
-    fn end_exchange(&mut self, exchange: &Exchange, status: u16, now: u64) {
+    fn end_exchange(&mut self, exchange: &Exchange, response: Response, now: u64) {
         self.stalls.count_answer();
         if !self.close_exchange(exchange) {
             return;
         }
-        if let Some(kind) = ErrorKind::from_http_status(status, &self.expected) {
+        if let Some(kind) = find_response_error(response, true, &self.expected) {
             return self.count_failure(exchange, kind);
         }
         let latency = now.saturating_sub(exchange.begin).max(1);
@@ -348,6 +411,24 @@ impl ExchangeBook {
     }
 }
 
+/// The exchanges of one connection, of pieces of its requests (`true`) and answers that come cut to at
+/// most so many bytes; for the fuzzer.
+#[cfg(any(test, fuzzing))]
+pub fn observe_pieces(pieces: &[(bool, &[u8])], most: usize) -> ObservedMessage {
+    let mut book = ExchangeBook::new(&Expectation::default());
+    let mut watch = ExchangeWatch::default();
+    book.begin_phase(SECOND, 0, None);
+    for (is_request, bytes) in pieces {
+        for bytes in bytes.chunks(most.max(1)) {
+            match is_request {
+                true => watch.take_request_bytes(bytes, 1, &mut book),
+                false => watch.take_response_bytes(bytes, 1, &mut book),
+            }
+        }
+    }
+    book.end_phase(SECOND, Duration::ZERO, Duration::ZERO)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -358,7 +439,7 @@ mod tests {
 
     /// A book with a phase of one second under way from 1 s on.
     fn running() -> ExchangeBook {
-        let mut book = ExchangeBook::new(&[]);
+        let mut book = ExchangeBook::new(&Expectation::default());
         book.begin_phase(MS, 0, None);
         book.begin_phase(SECOND, SECOND, None);
         book
@@ -398,6 +479,17 @@ mod tests {
             "{latency}"
         );
         assert_eq!(ended(book), "1 = 1 + {} + 0; GET /owners/{id}?page 1+0");
+    }
+
+    #[test]
+    fn a_request_that_begins_like_a_preface_lasts_from_its_first_byte() {
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        watch.take_request_bytes(b"P", SECOND + MS, &mut book);
+        watch.take_request_bytes(b"OST /a HTTP/1.1\r\n\r\n", SECOND + 3 * MS, &mut book);
+        watch.take_response_bytes(OK, SECOND + 11 * MS, &mut book);
+        let latency = book.totals.latency.max();
+        assert!(latency >= 10 * MS, "{latency}");
+        assert_eq!(ended(book), "1 = 1 + {} + 0; POST /a 1+0");
     }
 
     #[test]
@@ -447,7 +539,7 @@ mod tests {
 
     #[test]
     fn the_first_phase_begins_with_the_first_request_and_each_counts_its_own() {
-        let mut book = ExchangeBook::new(&[]);
+        let mut book = ExchangeBook::new(&Expectation::default());
         let (mut first, mut second) = (ExchangeWatch::default(), ExchangeWatch::default());
         book.begin_phase(SECOND, 0, None);
         assert!(!book.pass_time(9 * SECOND, 0, &mut |_| ()));
@@ -475,7 +567,7 @@ mod tests {
 
     #[test]
     fn a_phase_without_a_request_has_those_that_still_wait() {
-        let mut book = ExchangeBook::new(&[]);
+        let mut book = ExchangeBook::new(&Expectation::default());
         book.begin_phase(SECOND, 0, None);
         let mut users = [ExchangeWatch::default(), ExchangeWatch::default()];
         for user in &mut users {
@@ -496,7 +588,10 @@ mod tests {
             assert_eq!(ended(book), "0 = 0 + {} + 0; ");
             why
         };
-        assert_eq!(said(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Some("HTTP/2"));
+        assert_eq!(said(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), None);
+        assert_eq!(said(b"PRI * HTTP/2.0\r\n\r\nXX"), Some("no HTTP"));
+        let late = [GET, PREFACE].concat();
+        assert_eq!(said(&late), Some("no HTTP"));
         assert_eq!(said(b"\x16\x03\x01\x02\x00\x01"), Some("TLS"));
         assert_eq!(said(b"\0\0\0"), Some("no HTTP"));
         let (mut book, mut watch) = (running(), ExchangeWatch::default());

@@ -375,7 +375,7 @@ pub(crate) fn observed_share(
 ) -> Result<LoadShare, HaltReason> {
     if let Some(what) = &observed.unreadable {
         return Err(HaltReason::Failed(command_failure(format!(
-            "the load command spoke {what} to the service, which loadline cannot time; let it send plain HTTP/1.1, for example to http://localhost"
+            "the load command spoke {what} to the service, which loadline cannot time; let it send HTTP without TLS, for example to http://localhost"
         ))));
     }
     let totals = observed.totals;

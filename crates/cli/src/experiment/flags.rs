@@ -118,7 +118,7 @@ pub struct ExperimentFlags {
     pub url: Option<LoadTarget>,
 
     /// Let another program make the load, e.g. 'vegeta attack ... -rate={rate}
-    /// -duration={duration_s}s': it finds the application at --url, where each of its HTTP/1.1
+    /// -duration={duration_s}s': it finds the application at --url, where each of its HTTP
     /// exchanges is timed
     #[arg(long, value_name = "COMMAND", value_parser = split_command, help_heading = "Load")]
     pub load: Option<CommandWords>,

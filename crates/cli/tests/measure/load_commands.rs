@@ -50,7 +50,7 @@ for number in range(4):
 "#;
 
 /// A file that the application's user may read.
-fn script(lab: &Lab, name: &str, text: &str) -> PathBuf {
+pub fn script(lab: &Lab, name: &str, text: &str) -> PathBuf {
     let path = lab.path().join(name);
     fs::write(&path, text).expect("a file");
     fs::set_permissions(lab.path(), Permissions::from_mode(0o755)).expect("the lab is its own");
@@ -255,7 +255,7 @@ fn a_search_with_a_load_command_squeezes() -> Outcome {
 }
 
 /// A load tool of scripts/load-tools.sh, or one in PATH.
-fn installed_tool(name: &str) -> Option<PathBuf> {
+pub fn installed_tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = project().join("build/load-tools/bin");
     let places = std::iter::once(own).chain(std::env::split_paths(&path));
@@ -263,7 +263,7 @@ fn installed_tool(name: &str) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-fn project() -> PathBuf {
+pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

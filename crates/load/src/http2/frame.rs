@@ -2,6 +2,9 @@
 
 use super::settings;
 
+/// How a client that knows its server begins. Source: RFC 9113 section 3.4.
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 pub(super) const HEADER: usize = 9;
 /// Largest payload that this side accepts: the default, never raised.
 pub(super) const MAX_PAYLOAD: usize = 1 << 14;
@@ -25,7 +28,7 @@ pub(super) const PRIORITY: u8 = 0x20;
 const CANCEL: u32 = 8;
 
 pub(super) fn push_preface(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    out.extend_from_slice(PREFACE);
     push_frame(out, SETTINGS, 0, 0, &settings::own_settings());
     // The connection's window begins at 65,535 whatever the settings say.
     push_window_update(out, 0, settings::MAX_WINDOW - 65_535);

@@ -1,15 +1,17 @@
-//! Decodes header blocks (HPACK, RFC 7541) as far as a load generator needs: the status, the
-//! content length, and how a gRPC call ended.
+//! Decodes header blocks (HPACK, RFC 7541) as far as loadline needs them: of an answer the status,
+//! the content length and how a gRPC call ended, of a request the method and the path.
 //!
 //! The dynamic table keeps only data for later blocks: sizes, and the values of those fields. Other
 //! values are not even decoded.
 
 use std::collections::VecDeque;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::{Http2Violation, huffman};
 
+/// Octets of the table that every peer begins with, and the most that others may agree on.
 const TABLE_LIMIT: usize = 4096;
+const LARGEST_TABLE: usize = 64 << 10;
 
 /// The content type of gRPC. Source: gRPC over HTTP/2, "Responses".
 const GRPC: &[u8] = b"application/grpc";
@@ -33,8 +35,10 @@ pub(super) static STATIC_NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DecodedHead {
+    pub method: Option<Arc<[u8]>>,
+    pub path: Option<Arc<[u8]>>,
     pub status: Option<u16>,
     pub content_length: Option<u64>,
     pub is_grpc: bool,
@@ -43,6 +47,8 @@ pub struct DecodedHead {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldName {
+    Method,
+    Path,
     Status,
     Length,
     ContentType,
@@ -50,7 +56,7 @@ enum FieldName {
     Other,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct DecodedField {
     name: FieldName,
     name_length: usize,
@@ -58,6 +64,8 @@ struct DecodedField {
     value_length: usize,
     /// The value of a status or length; `None` when it is no number. Of a content type 1 for gRPC.
     number: Option<u64>,
+    /// The value of a method or path.
+    text: Option<Arc<[u8]>>,
 }
 
 impl DecodedField {
@@ -71,6 +79,8 @@ pub struct HpackDecoder {
     table: VecDeque<DecodedField>,
     size: usize,
     limit: usize,
+    /// The largest limit that the encoder was allowed.
+    allowed: usize,
 }
 
 impl Default for HpackDecoder {
@@ -79,21 +89,28 @@ impl Default for HpackDecoder {
             table: VecDeque::new(),
             size: 0,
             limit: TABLE_LIMIT,
+            allowed: TABLE_LIMIT,
         }
     }
 }
 
 impl HpackDecoder {
+    /// The receiver of these blocks allows a table of this size (SETTINGS_HEADER_TABLE_SIZE); the
+    /// blocks say when it is used. One that was allowed before may still come.
+    pub fn allow_table(&mut self, size: u32) {
+        self.allowed = LARGEST_TABLE.min(size as usize).max(self.allowed);
+    }
+
     /// Decodes a whole block.
     /// Errors: [`Http2Violation::Compression`] where the block ends too early, refers to nothing,
-    /// or has a status or length that is no number or comes twice.
+    /// has a status or length that is no number, or has a method, path, status or length twice.
     pub fn decode_block(&mut self, mut block: &[u8]) -> Result<DecodedHead, Http2Violation> {
         let mut head = DecodedHead::default();
         let mut may_resize = true;
         while let Some(first) = block.first().copied() {
             if first & 0xe0 == 0x20 {
                 let limit = read_integer(&mut block, 5)?;
-                if !may_resize || limit > TABLE_LIMIT {
+                if !may_resize || limit > self.allowed {
                     return Err(Http2Violation::Compression);
                 }
                 self.limit = limit;
@@ -108,11 +125,11 @@ impl HpackDecoder {
                 let is_kept = first & 0xc0 == 0x40;
                 let field = self.read_literal(&mut block, if is_kept { 6 } else { 4 }, is_kept)?;
                 if is_kept {
-                    self.insert(field);
+                    self.insert(field.clone());
                 }
                 field
             };
-            head.note_field(&field)?;
+            head.note_field(field)?;
         }
         Ok(head)
     }
@@ -125,10 +142,11 @@ impl HpackDecoder {
                 name_length: name.len(),
                 value_length: 3,
                 number: static_value(index),
+                text: static_text(index),
             }),
             None => {
                 let field = self.table.get(nth - STATIC_NAMES.len());
-                field.copied().ok_or(Http2Violation::Compression)
+                field.cloned().ok_or(Http2Violation::Compression)
             }
         }
     }
@@ -151,12 +169,19 @@ impl HpackDecoder {
             name_length,
             value_length: 0,
             number: None,
+            text: None,
         };
         let (is_coded, text) = read_string(block)?;
         match name {
             FieldName::Other if !is_kept => {}
             FieldName::Other if !is_coded => field.value_length = text.len(),
             FieldName::Other => huffman::decode_huffman(text, &mut |_| field.value_length += 1)?,
+            FieldName::Method | FieldName::Path => {
+                let mut value = Vec::with_capacity(text.len());
+                read_octets(is_coded, text, &mut |octet| value.push(octet))?;
+                field.value_length = value.len();
+                field.text = Some(value.into());
+            }
             FieldName::ContentType => {
                 let mut matched = 0;
                 let mut octet = |octet: u8| {
@@ -169,10 +194,7 @@ impl HpackDecoder {
                     };
                     matched += usize::from(is_next);
                 };
-                match is_coded {
-                    true => huffman::decode_huffman(text, &mut octet)?,
-                    false => text.iter().copied().for_each(octet),
-                }
+                read_octets(is_coded, text, &mut octet)?;
                 let is_grpc = matched >= GRPC.len() && matched == field.value_length;
                 field.number = Some(u64::from(is_grpc));
             }
@@ -182,10 +204,7 @@ impl HpackDecoder {
                     field.value_length += 1;
                     number = number.and_then(|n| next_digit(n, octet));
                 };
-                match is_coded {
-                    true => huffman::decode_huffman(text, &mut digit)?,
-                    false => text.iter().copied().for_each(digit),
-                }
+                read_octets(is_coded, text, &mut digit)?;
                 field.number = number.filter(|_| field.value_length > 0);
             }
         }
@@ -212,9 +231,11 @@ impl HpackDecoder {
 }
 
 impl DecodedHead {
-    fn note_field(&mut self, field: &DecodedField) -> Result<(), Http2Violation> {
+    fn note_field(&mut self, field: DecodedField) -> Result<(), Http2Violation> {
         match field.name {
             FieldName::Other => {}
+            FieldName::Method => note_once(&mut self.method, field.text)?,
+            FieldName::Path => note_once(&mut self.path, field.text)?,
             FieldName::ContentType => self.is_grpc = field.number == Some(1),
             FieldName::GrpcStatus => {
                 let code = field.number.and_then(|code| u16::try_from(code).ok());
@@ -222,10 +243,7 @@ impl DecodedHead {
             }
             FieldName::Status => {
                 let status = field.number.filter(|s| (100..1000).contains(s));
-                let status = status.ok_or(Http2Violation::Compression)?;
-                if self.status.replace(status as u16).is_some() {
-                    return Err(Http2Violation::Compression);
-                }
+                note_once(&mut self.status, status.map(|s| s as u16))?;
             }
             FieldName::Length => {
                 let length = field.number.ok_or(Http2Violation::Compression)?;
@@ -242,8 +260,19 @@ impl DecodedHead {
     }
 }
 
+/// Errors: Where there is no value, or a second.
+fn note_once<T>(place: &mut Option<T>, value: Option<T>) -> Result<(), Http2Violation> {
+    let value = value.ok_or(Http2Violation::Compression)?;
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Http2Violation::Compression),
+    }
+}
+
 fn classify_name(name: &[u8]) -> FieldName {
     match name {
+        b":method" => FieldName::Method,
+        b":path" => FieldName::Path,
         b":status" => FieldName::Status,
         b"content-length" => FieldName::Length,
         b"content-type" => FieldName::ContentType,
@@ -255,6 +284,12 @@ fn classify_name(name: &[u8]) -> FieldName {
 fn static_value(index: usize) -> Option<u64> {
     const STATUSES: [u64; 7] = [200, 204, 206, 304, 400, 404, 500];
     STATUSES.get(index.checked_sub(8)?).copied()
+}
+
+fn static_text(index: usize) -> Option<Arc<[u8]>> {
+    const TEXTS: [&str; 4] = ["GET", "POST", "/", "/index.html"];
+    let text = TEXTS.get(index.checked_sub(2)?)?;
+    Some(text.as_bytes().into())
 }
 
 fn next_digit(number: u64, octet: u8) -> Option<u64> {
@@ -278,6 +313,20 @@ fn literal_name(block: &mut &[u8]) -> Result<(FieldName, usize), Http2Violation>
     })?;
     let name = start.get(..length).map_or(FieldName::Other, classify_name);
     Ok((name, length))
+}
+
+fn read_octets(
+    is_coded: bool,
+    text: &[u8],
+    each: &mut impl FnMut(u8),
+) -> Result<(), Http2Violation> {
+    match is_coded {
+        true => huffman::decode_huffman(text, each),
+        false => {
+            text.iter().copied().for_each(each);
+            Ok(())
+        }
+    }
 }
 
 fn read_string<'a>(block: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Http2Violation> {

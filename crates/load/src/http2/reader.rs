@@ -67,9 +67,22 @@ pub struct FrameReader {
     /// The header block of the last [`Http2Frame::Headers`].
     pub block: Vec<u8>,
     open_block: Option<(u32, bool)>,
+    /// A client writes these frames, not a server.
+    pub is_from_client: bool,
+    /// When the bytes came that come next; any clock.
+    pub now: u64,
+    /// When the first byte of the last [`Http2Frame::Headers`] came.
+    pub head_begin: u64,
+    frame_begin: u64,
+    allowed: usize,
 }
 
 impl FrameReader {
+    /// The receiver of these frames allows payloads of this length (SETTINGS_MAX_FRAME_SIZE).
+    pub fn allow_payload(&mut self, octets: u32) {
+        self.allowed = self.allowed.max(octets as usize);
+    }
+
     pub fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -77,6 +90,9 @@ impl FrameReader {
         loop {
             match self.state {
                 FrameReaderState::Header => {
+                    if self.partial.is_empty() {
+                        self.frame_begin = self.now;
+                    }
                     let Some(header) = self.gather_octets(bytes, HEADER, &mut |_, header| {
                         Ok(FrameHeader {
                             length: u32::from_be_bytes([0, header[0], header[1], header[2]])
@@ -179,7 +195,12 @@ impl FrameReader {
     }
 
     fn begin_payload(&self, header: FrameHeader) -> Result<FrameReaderState, Http2Violation> {
-        if header.length > MAX_PAYLOAD {
+        // Only DATA is never kept.
+        let allowed = match header.kind {
+            frame::DATA => self.allowed,
+            _ => self.allowed.min(MAX_BLOCK),
+        };
+        if header.length > allowed.max(MAX_PAYLOAD) {
             return Err(Http2Violation::FrameSize);
         }
         let is_continuation = header.kind == frame::CONTINUATION;
@@ -193,8 +214,11 @@ impl FrameReader {
             frame::SETTINGS | frame::PING | frame::GOAWAY => header.stream == 0,
             _ => true,
         };
-        if !belongs || !right_stream || header.kind == frame::PUSH_PROMISE {
+        if !belongs || !right_stream {
             return Err(Http2Violation::Protocol);
+        }
+        if header.kind == frame::PUSH_PROMISE {
+            return Err(Http2Violation::Push);
         }
         Ok(match header.kind {
             frame::DATA if header.flags & frame::PADDED != 0 && header.length == 0 => {
@@ -225,6 +249,7 @@ impl FrameReader {
                     block = block.get(5..).ok_or(Http2Violation::FrameSize)?;
                 }
                 self.block.clear();
+                self.head_begin = self.frame_begin;
                 self.add_block(block, (stream, is_last), header.flags)?
             }
             frame::CONTINUATION => {
@@ -239,9 +264,10 @@ impl FrameReader {
                 sized(payload.is_empty())?;
                 None
             }
-            frame::SETTINGS => Some(Http2Frame::Settings(Http2Settings::parse_settings(
-                payload,
-            )?)),
+            frame::SETTINGS => {
+                let settings = Http2Settings::parse_settings(payload, self.is_from_client)?;
+                Some(Http2Frame::Settings(settings))
+            }
             frame::PING => {
                 let octets = payload.try_into().map_err(|_| Http2Violation::FrameSize)?;
                 (header.flags & frame::ACK == 0).then_some(Http2Frame::Ping(octets))
@@ -424,6 +450,39 @@ mod tests {
             endless.extend(frame(frame::CONTINUATION, 0, 1, &[0; MAX_PAYLOAD]));
         }
         assert_eq!(read(&endless, 1 << 20), Err(Http2Violation::HeadTooLarge));
+    }
+
+    #[test]
+    fn long_frames_are_read_where_their_receiver_allows_them() {
+        let mut reader = FrameReader::default();
+        reader.allow_payload(1 << 20);
+        let data = frame(frame::DATA, frame::END_STREAM, 1, &[7; 1 << 20]);
+        let mut rest = data.as_slice();
+        let ended = reader.next(&mut rest);
+        assert!(matches!(
+            ended,
+            Ok(Some(Http2Frame::Data { is_last: true, .. }))
+        ));
+        // What is kept stays as short as a block.
+        let head = frame::frame_header(MAX_BLOCK + 1, frame::HEADERS, 0, 1);
+        assert_eq!(reader.next(&mut &head[..]), Err(Http2Violation::FrameSize));
+    }
+
+    #[test]
+    fn a_head_begins_with_the_first_byte_of_its_frame() {
+        let ping = frame(frame::PING, frame::ACK, 0, b"12345678");
+        let head = frame(frame::HEADERS, 0, 1, &[0x88]);
+        let rest = frame(frame::CONTINUATION, frame::END_HEADERS, 1, &[]);
+        let bytes = [ping, head, rest].concat();
+        let mut reader = FrameReader::default();
+        for (at, byte) in bytes.iter().enumerate() {
+            reader.now = at as u64;
+            let _ = reader.next(&mut std::slice::from_ref(byte));
+        }
+        assert_eq!(reader.head_begin, 17);
+        reader.now = 100;
+        assert!(reader.next(&mut &bytes[..]).unwrap().is_some());
+        assert_eq!(reader.head_begin, 100);
     }
 
     proptest! {

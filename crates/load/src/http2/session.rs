@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::frame::{self, HEADER};
 use super::reader::{FrameReader, Http2Frame};
 use super::settings::MAX_WINDOW;
-use super::{HpackDecoder, HpackEncoder, Http2Settings, Http2Violation, hpack};
+use super::{AnswerProgress, HpackDecoder, HpackEncoder, Http2Settings, Http2Violation};
 use crate::connection::{BodySearch, InFlight};
 use crate::outcome::ErrorKind;
 use crate::plan::Expectation;
@@ -31,22 +31,13 @@ pub(crate) struct StreamRoom {
     pub(crate) rendered: Vec<u8>,
     /// The answer has no body whatever its head says.
     head_only: bool,
-    answer: ResponseSoFar,
+    answer: AnswerProgress,
     search: Option<BodySearch>,
     body_sent: usize,
     body_length: usize,
     window: i64,
     /// Octets received since the peer got its window back.
     received: u32,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct ResponseSoFar {
-    status: u16,
-    content_length: Option<u64>,
-    body_bytes: u64,
-    is_grpc: bool,
-    grpc_status: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -197,7 +188,7 @@ impl Http2Connection {
         room.body_sent = 0;
         room.window = self.initial_window;
         room.received = 0;
-        room.answer = ResponseSoFar::default();
+        room.answer = AnswerProgress::default();
         if let Some(search) = &mut room.search {
             search.finish_body();
         }
@@ -266,19 +257,7 @@ impl Http2Connection {
             Http2Frame::Headers { stream, is_last } => {
                 let head = self.decoder.decode_block(&self.reader.block)?;
                 if let Some(place) = self.place_of(stream)? {
-                    let answer = &mut self.places[place].answer;
-                    match head.status {
-                        Some(100..=199) if !is_last && answer.status == 0 => return Ok(()),
-                        Some(status @ 200..) if answer.status == 0 => {
-                            answer.status = status;
-                            answer.content_length = head.content_length;
-                            answer.is_grpc = head.is_grpc;
-                        }
-                        // Trailers end an answer.
-                        None if answer.status != 0 && is_last => {}
-                        _ => return Err(Http2Violation::Protocol),
-                    }
-                    answer.grpc_status = head.grpc_status.or(answer.grpc_status);
+                    self.places[place].answer.take_head(&head, is_last)?;
                     if is_last {
                         self.finish_request(place, ended);
                     }
@@ -293,10 +272,7 @@ impl Http2Connection {
                 give_back(&mut self.received, flow, 0, &mut self.out);
                 if let Some(place) = self.place_of(stream)? {
                     let room = &mut self.places[place];
-                    if room.answer.status == 0 {
-                        return Err(Http2Violation::Protocol);
-                    }
-                    room.answer.body_bytes += piece.len() as u64;
+                    room.answer.take_body(piece)?;
                     if let Some(search) = &mut room.search {
                         search.feed(piece);
                     }
@@ -411,22 +387,10 @@ impl Http2Connection {
         }
         self.release_stream(place);
         let room = &mut self.places[place];
-        let answer = room.answer;
         let found = room.search.as_mut().is_none_or(BodySearch::finish_body);
-        let has_body = !room.head_only && !matches!(answer.status, 204 | 304);
-        let is_whole = answer.content_length.is_none_or(|l| l == answer.body_bytes);
-        let response = Response {
-            status: answer.status,
-            keep_alive: true,
-            body_bytes: answer.body_bytes,
-            grpc_status: answer
-                .grpc_status
-                .or(answer.is_grpc.then_some(hpack::GRPC_UNKNOWN)),
-        };
-        let result = match is_whole || !has_body {
-            true => Ok((response, found)),
-            false => Err(ErrorKind::Protocol),
-        };
+        let response = room.answer.finish_answer(room.head_only);
+        let result = response.map(|response| (response, found));
+        let result = result.ok_or(ErrorKind::Protocol);
         ended.push(StreamEnd { place, result });
     }
 

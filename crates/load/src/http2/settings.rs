@@ -20,7 +20,10 @@ pub struct Http2Settings {
 
 impl Http2Settings {
     /// Reads a payload; unknown settings are passed over.
-    pub(super) fn parse_settings(payload: &[u8]) -> Result<Self, Http2Violation> {
+    pub(super) fn parse_settings(
+        payload: &[u8],
+        is_from_client: bool,
+    ) -> Result<Self, Http2Violation> {
         let mut settings = Self::default();
         let (pairs, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
@@ -31,7 +34,9 @@ impl Http2Settings {
             match u16::from_be_bytes([*a, *b]) {
                 HEADER_TABLE_SIZE => settings.table_size = Some(value),
                 // A server must not send anything but 0.
-                ENABLE_PUSH if value != 0 => return Err(Http2Violation::Protocol),
+                ENABLE_PUSH if value > u32::from(is_from_client) => {
+                    return Err(Http2Violation::Protocol);
+                }
                 MAX_CONCURRENT_STREAMS => settings.max_streams = Some(value),
                 INITIAL_WINDOW_SIZE if value > MAX_WINDOW => return Err(Http2Violation::Protocol),
                 INITIAL_WINDOW_SIZE => settings.initial_window = Some(value),
@@ -62,21 +67,22 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_wrong_ones_refused() {
-        let read = Http2Settings::parse_settings(&[0, 3, 0, 0, 0, 100, 0, 9, 1, 1, 1, 1]).unwrap();
-        assert_eq!(read.max_streams, Some(100));
+        let read = |payload: &[u8]| Http2Settings::parse_settings(payload, false);
+        let some = read(&[0, 3, 0, 0, 0, 100, 0, 9, 1, 1, 1, 1]).unwrap();
+        assert_eq!(some.max_streams, Some(100));
         assert_eq!(
-            Http2Settings::parse_settings(&own_settings())
-                .unwrap()
-                .initial_window,
+            read(&own_settings()).unwrap().initial_window,
             Some(MAX_WINDOW)
         );
+        let push = |value| Http2Settings::parse_settings(&[0, 2, 0, 0, 0, value], true);
+        assert!(push(1).is_ok() && push(2).is_err());
         for wrong in [
             &[0, 3, 0][..],
             &[0, 2, 0, 0, 0, 1],
             &[0, 4, 0x80, 0, 0, 0],
             &[0, 5, 0, 0, 0, 1],
         ] {
-            assert!(Http2Settings::parse_settings(wrong).is_err(), "{wrong:?}");
+            assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }
 }

@@ -8,6 +8,8 @@ pub enum Http2Violation {
     /// A frame that must not come here, or a forbidden value in a field.
     #[error("frame that breaks the protocol")]
     Protocol,
+    #[error("server push")]
+    Push,
     #[error("header block that cannot be decoded")]
     Compression,
     /// A header block of more than 64 KiB.

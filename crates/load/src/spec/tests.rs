@@ -55,6 +55,16 @@ fn a_mix_becomes_a_plan_whose_requests_have_the_headers_of_all() {
 }
 
 #[test]
+fn the_status_of_a_good_call_is_for_http2_and_load_commands() {
+    let text = "url = \"http://localhost:9090/\"\nexpect-grpc-status = [\"NOT_FOUND\"]\n";
+    assert!(refused(text).contains("HTTP/2 only"));
+    let command = spec(&format!("{text}command = [\"ghz\"]\n"));
+    command.check_spec().unwrap();
+    let plan = command.to_plan(targets()).unwrap();
+    assert_eq!(plan.expect.grpc_status, [5]);
+}
+
+#[test]
 fn what_was_written_reads_back() {
     let first = spec(MIX);
     let again: LoadSpec = toml::from_str(&toml::to_string(&first).unwrap()).unwrap();

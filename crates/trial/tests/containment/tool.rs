@@ -180,7 +180,7 @@ fn waits_for_ever() {
 
 /// What makes a trial void, and what it says.
 fn is_void() {
-    let http2 = "import socket, time\ns = socket.create_connection(('localhost', 8080))\ns.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')\ntime.sleep(30)";
+    let tls = "import socket, time\ns = socket.create_connection(('localhost', 8080))\ns.sendall(b'\\x16\\x03\\x01\\x02\\x00\\x01')\ntime.sleep(30)";
     let garbage = "import socket, time\ns = socket.create_connection(('localhost', 8080))\ns.sendall(b'\\0' * 1000)\nprint('x' * 100_000_000)\ntime.sleep(30)";
     let mut lab = Lab::new();
     for (script, why) in [
@@ -197,8 +197,8 @@ fn is_void() {
             "sent no request to http://localhost:8080 within 20 s of its start, it said nothing; give it",
         ),
         (
-            http2,
-            "spoke HTTP/2 to the service, which loadline cannot time",
+            tls,
+            "spoke TLS to the service, which loadline cannot time; let it send HTTP without TLS",
         ),
         (garbage, "spoke no HTTP to the service"),
     ] {

@@ -51,7 +51,7 @@ fn a_length_is_found_by_name_and_in_the_table() {
         content_length: Some(42),
         ..DecodedHead::default()
     };
-    assert_eq!(decoder.decode_block(&block), Ok(head));
+    assert_eq!(decoder.decode_block(&block), Ok(head.clone()));
     assert_eq!(decoder.decode_block(&[0x88, 0x80 | 62]), Ok(head));
     // Name 28 of the static table, not kept.
     assert_eq!(
@@ -112,9 +112,62 @@ fn a_call_is_known_by_its_content_type_and_ends_with_its_status() {
     );
 }
 
+/// RFC 7541 Appendix C.4 and C.3: requests on one connection, and names of the static table.
+#[test]
+fn a_request_has_its_method_and_path_from_either_table() {
+    let mut decoder = HpackDecoder::default();
+    let mut request = |block: &[u8]| {
+        let head = decoder.decode_block(block).unwrap();
+        let text = |text: Option<Arc<[u8]>>| String::from_utf8(text.unwrap().to_vec()).unwrap();
+        format!("{} {}", text(head.method), text(head.path))
+    };
+    assert_eq!(request(&hex("828684418cf1e3c2e5f23a6ba0ab90f4ff")), "GET /");
+    assert_eq!(request(&hex("828684be5886a8eb10649cbf")), "GET /");
+    assert_eq!(
+        request(&hex("828785bf408825a849e95ba97d7f8925a849e95bb8e8b4bf")),
+        "GET /index.html"
+    );
+    // A path that is kept, and the same again by its number.
+    let kept = [&[0x83, 0x86, 0x44, 5][..], b"/a/bc"].concat();
+    assert_eq!(request(&kept), "POST /a/bc");
+    assert_eq!(request(&[0x83, 0x86, 0x80 | 62]), "POST /a/bc");
+    assert_eq!(
+        request(&[&[0x42, 3][..], b"PUT", &[0x84]].concat()),
+        "PUT /"
+    );
+    assert_eq!(request(&[0x80 | 62, 0x80 | 63]), "PUT /a/bc");
+}
+
+#[test]
+fn a_table_grows_as_far_as_it_was_allowed_and_no_further() {
+    // Updates to 64 KiB, and to one octet more.
+    let (largest, larger) = (
+        [&[0x3f][..], &hex("e1ff03")].concat(),
+        [&[0x3f][..], &hex("e2ff03")].concat(),
+    );
+    let mut decoder = HpackDecoder::default();
+    assert!(decoder.decode_block(&largest).is_err());
+    decoder.allow_table(u32::MAX);
+    assert!(decoder.decode_block(&larger).is_err());
+    assert!(decoder.decode_block(&largest).is_ok());
+    let value = "v".repeat(100);
+    for _ in 0..50 {
+        decoder.decode_block(&literal("name", &value)).unwrap();
+    }
+    assert_eq!(decoder.size, 50 * 136);
+    // Smaller again: only the newest entry remains.
+    decoder.allow_table(4096);
+    decoder.decode_block(&hex("3f89013f8901")).unwrap();
+    assert_eq!((decoder.limit, decoder.size), (168, 136));
+}
+
 #[test]
 fn blocks_that_say_nothing_sensible_are_refused() {
-    let blocks: [&[u8]; 11] = [
+    let blocks: [&[u8]; 14] = [
+        // Two methods, two paths, a path that ends too early.
+        &[0x82, 0x83],
+        &[0x84, 0x04, 1, b'/'],
+        &[0x82, 0x04, 2, b'/'],
         &[0x80],
         &[0x80 | 62],
         &[0x40],
