@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::process::{output_of, text as text_of};
+use crate::process::{entries, output_of, text as text_of};
 
 const MINUTES: u64 = 60;
 /// Length of a load step in seconds. One step in [`BURST_EVERY`] has twice the rate.
@@ -93,14 +93,10 @@ fn parse_words(words: &[String]) -> Result<(u64, Vec<String>), Error> {
 }
 
 fn services(root: &Path) -> Result<Vec<String>, Error> {
-    let directory = root.join("experiments/endurance");
-    let entries = fs::read_dir(&directory).map_err(Error::file(&directory))?;
-    let files = entries.flatten().map(|entry| entry.path());
-    let files = files.filter(|path| path.extension().is_some_and(|e| e == "toml"));
+    let mut files = entries(&root.join("experiments/endurance"))?;
+    files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     let name = |path: PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
-    let mut names: Vec<String> = files.filter_map(name).collect();
-    names.sort();
-    Ok(names)
+    Ok(files.into_iter().filter_map(name).collect())
 }
 
 impl EnduranceRun<'_> {
@@ -152,10 +148,8 @@ impl EnduranceRun<'_> {
     }
 
     fn unexpected(&self, kind: &str, detail: &str) -> Error {
-        Error::Output {
-            command: format!("loadline {kind} ({})", self.kept(kind).display()),
-            detail: detail.to_owned(),
-        }
+        let command = format!("loadline {kind} ({})", self.kept(kind).display());
+        Error::output(command, detail)
     }
 
     fn loadline(&self, command: &str) -> Command {

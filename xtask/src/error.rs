@@ -1,6 +1,7 @@
 //! What can go wrong in a chore.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -32,5 +33,16 @@ impl Error {
     pub fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { path, source }
+    }
+
+    /// For `map_err` after the start of a program.
+    pub fn start(command: &Command) -> impl FnOnce(std::io::Error) -> Self {
+        let program = command.get_program().to_string_lossy().into_owned();
+        move |source| Self::Start { program, source }
+    }
+
+    pub fn output(command: impl Into<String>, detail: impl ToString) -> Self {
+        let (command, detail) = (command.into(), detail.to_string());
+        Self::Output { command, detail }
     }
 }

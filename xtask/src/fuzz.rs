@@ -186,10 +186,8 @@ fn program(line: &str) -> Option<(String, PathBuf)> {
 
 fn of<'a>(programs: &'a Programs, target: &Target) -> Result<&'a Path, Error> {
     let found = programs.get(target.name).map(PathBuf::as_path);
-    found.ok_or_else(|| Error::Output {
-        command: "cargo test --no-run".to_owned(),
-        detail: format!("no program of {PREFIX}{}", target.name),
-    })
+    let why = || format!("no program of {PREFIX}{}", target.name);
+    found.ok_or_else(|| Error::output("cargo test --no-run", why()))
 }
 
 struct Run {
@@ -213,20 +211,16 @@ impl Run {
         sow(root, target, &corpus)?;
         let log = place.join(format!("{}.log", target.name));
         let output = fs::File::create(&log).map_err(Error::file(&log))?;
-        let program = of(programs, target)?;
         let artifacts = failed.join(format!("{}-", target.name));
-        let child = Command::new(program)
+        let mut command = Command::new(of(programs, target)?);
+        command
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-artifact_prefix={}", artifacts.display()))
             .args([SLOWEST, &longest(), MOST, "-print_final_stats=1"])
             .arg(&corpus)
             .stdout(Stdio::null())
-            .stderr(output)
-            .spawn()
-            .map_err(|source| Error::Start {
-                program: program.display().to_string(),
-                source,
-            })?;
+            .stderr(output);
+        let child = command.spawn().map_err(Error::start(&command))?;
         Ok(Self {
             name: target.name,
             child,
@@ -281,10 +275,8 @@ fn keep(root: &Path, programs: &Programs, target: &Target) -> Result<(), Error> 
         .arg(kept(root, target))
         .arg("--directory")
         .arg(&least);
-    let mut inputs = Vec::new();
-    for entry in fs::read_dir(&least).map_err(Error::file(&least))? {
-        inputs.push(entry.map_err(Error::file(&least))?.file_name());
-    }
+    let inputs = process::entries(&least)?;
+    let inputs: Vec<_> = inputs.iter().filter_map(|path| path.file_name()).collect();
     process::stdout_of(pack.args(&inputs))?;
     println!("{:<14} {} inputs are kept", target.name, inputs.len());
     Ok(())
@@ -301,8 +293,7 @@ fn sow(root: &Path, target: &Target, corpus: &Path) -> Result<(), Error> {
     let mut directories: Vec<PathBuf> = target.seeds.iter().map(|seed| root.join(seed)).collect();
     let mut number = 0;
     while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).map_err(Error::file(&directory))? {
-            let path = entry.map_err(Error::file(&directory))?.path();
+        for path in process::entries(&directory)? {
             if path.is_dir() {
                 directories.push(path);
             } else if number < MOST_SEEDS {

@@ -1,7 +1,7 @@
 //! Programs that chores run, and directories that they fill.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::error::Error;
@@ -37,10 +37,7 @@ pub fn stdout_of(command: &mut Command) -> Result<String, Error> {
 }
 
 pub fn output_of(command: &mut Command) -> Result<Output, Error> {
-    command.output().map_err(|source| Error::Start {
-        program: command.get_program().to_string_lossy().into_owned(),
-        source,
-    })
+    command.output().map_err(Error::start(command))
 }
 
 pub fn remove(directory: &Path) -> Result<(), Error> {
@@ -48,6 +45,15 @@ pub fn remove(directory: &Path) -> Result<(), Error> {
         true => fs::remove_dir_all(directory).map_err(Error::file(directory)),
         false => Ok(()),
     }
+}
+
+/// Paths in a directory, sorted.
+pub fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let read = fs::read_dir(directory)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    let mut paths: Vec<PathBuf> = read.map_err(Error::file(directory))?;
+    paths.sort();
+    Ok(paths)
 }
 
 /// Makes it, without what an earlier run left in it.

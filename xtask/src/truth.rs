@@ -17,9 +17,6 @@ pub fn run(root: &Path, arguments: impl Iterator<Item = String>) -> Result<bool,
         .args(["run", "--quiet", "--release", "-p", "loadline-runner"])
         .args(["--example", "attribution_truth", "--"])
         .args(arguments);
-    let status = command.status().map_err(|source| Error::Start {
-        program: "cargo".to_owned(),
-        source,
-    })?;
+    let status = command.status().map_err(Error::start(&command))?;
     Ok(status.success())
 }

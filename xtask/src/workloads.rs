@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::process::{remove, stdout_of};
+use crate::process::{entries, remove, stdout_of};
 
 /// The time in every jar entry, so that equal sources give equal bytes.
 const JAR_TIME: &str = "2026-01-01T00:00:00Z";
@@ -220,10 +220,8 @@ fn files_below(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
         files.push(path.to_owned());
         return Ok(());
     }
-    for entry in fs::read_dir(path).map_err(Error::file(path))? {
-        files_below(&entry.map_err(Error::file(path))?.path(), files)?;
-    }
-    Ok(())
+    let mut below = entries(path)?.into_iter();
+    below.try_for_each(|path| files_below(&path, files))
 }
 
 #[cfg(test)]

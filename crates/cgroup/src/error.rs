@@ -92,6 +92,11 @@ impl CgroupError {
         }
     }
 
+    pub(crate) fn malformed(path: &Path, detail: impl Into<String>) -> Self {
+        let (path, detail) = (path.to_owned(), detail.into());
+        Self::Malformed { path, detail }
+    }
+
     pub fn suggested_fix(&self) -> Option<String> {
         match self {
             Self::NotMounted { root } => Some(format!("mount -t cgroup2 none {}", root.display())),

@@ -35,10 +35,8 @@ impl GroupName {
     pub fn new(proc_root: &Path, trial: &str) -> Result<Self, CgroupError> {
         let stat_path = proc_root.join("self/stat");
         let stat = file::read(&stat_path)?;
-        let malformed = || CgroupError::Malformed {
-            path: stat_path.clone(),
-            detail: stat.chars().take(120).collect(),
-        };
+        let begin: String = stat.chars().take(120).collect();
+        let malformed = || CgroupError::malformed(&stat_path, begin.as_str());
         let pid = stat.split_ascii_whitespace().next();
         let name = Self {
             boot: boot_id(proc_root)?,
@@ -83,10 +81,10 @@ fn boot_id(proc_root: &Path) -> Result<String, CgroupError> {
     let id = file::read(&path)?;
     match id.get(..8) {
         Some(boot) if is_boot(boot) => Ok(boot.to_owned()),
-        _ => Err(CgroupError::Malformed {
-            path,
-            detail: id.chars().take(40).collect(),
-        }),
+        _ => Err(CgroupError::malformed(
+            &path,
+            id.chars().take(40).collect::<String>(),
+        )),
     }
 }
 
@@ -100,10 +98,8 @@ fn pid_namespace(proc_root: &Path) -> Result<u64, CgroupError> {
         .strip_prefix("pid:[")
         .and_then(|rest| rest.strip_suffix(']'));
     let number = number.and_then(|number| number.parse().ok());
-    number.ok_or_else(|| CgroupError::Malformed {
-        path,
-        detail: name.chars().take(40).collect(),
-    })
+    let begin: String = name.chars().take(40).collect();
+    number.ok_or_else(|| CgroupError::malformed(&path, begin))
 }
 
 fn is_boot(text: &str) -> bool {

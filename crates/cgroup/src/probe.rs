@@ -57,19 +57,19 @@ impl PreflightCheck {
         }
     }
 
-    fn works(name: &'static str, detail: impl Into<String>) -> Self {
+    pub fn works(name: &'static str, detail: impl Into<String>) -> Self {
         Self::new(name, CheckStatus::Works, detail)
     }
 
-    fn missing(name: &'static str, detail: impl Into<String>) -> Self {
+    pub fn missing(name: &'static str, detail: impl Into<String>) -> Self {
         Self::new(name, CheckStatus::Missing, detail)
     }
 
-    fn broken(name: &'static str, detail: impl Into<String>) -> Self {
+    pub fn broken(name: &'static str, detail: impl Into<String>) -> Self {
         Self::new(name, CheckStatus::Broken, detail)
     }
 
-    fn with_fix(mut self, fix: impl Into<String>) -> Self {
+    pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
@@ -81,6 +81,10 @@ impl PreflightCheck {
             detail: error.to_string(),
             fix: error.suggested_fix(),
         }
+    }
+
+    fn from_result(name: &'static str, result: Result<Self, CgroupError>) -> Self {
+        result.unwrap_or_else(|error| Self::from_error(name, &error))
     }
 }
 
@@ -100,24 +104,25 @@ pub fn probe_cgroups(root: &Path, proc_root: &Path) -> Vec<PreflightCheck> {
         Ok(group) => {
             let place = describe_place(&group);
             checks.push(PreflightCheck::works("make a group", place));
-            checks.push(check_cpu_quota(&group));
-            checks.push(check_cpuset(&group, proc_root));
-            checks.push(check_memory_limit(&group));
-            checks.push(check_swap_off(&group, proc_root));
-            checks.push(check_task_limit(&group));
-            checks.push(check_pressure(&group));
-            checks.push(check_kill(&group));
+            checks.extend(group_checks().map(|(name, check)| {
+                let of = GroupProbe {
+                    name,
+                    group: &group,
+                    proc_root,
+                };
+                PreflightCheck::from_result(name, check(&of))
+            }));
             // Also where a check has left a child behind.
             let killed = group.kill_processes(DEADLINE);
             let removed = killed.and_then(|_| group.remove_dirs(DEADLINE));
-            checks.push(match removed {
-                Ok(()) => PreflightCheck::works("remove a group", "nothing is left"),
-                Err(error) => PreflightCheck::from_error("remove a group", &error),
-            });
+            let name = "remove a group";
+            let removed = removed.map(|()| PreflightCheck::works(name, "nothing is left"));
+            checks.push(PreflightCheck::from_result(name, removed));
         }
         Err(error) => checks.push(PreflightCheck::from_error("make a group", &error)),
     }
-    checks.push(check_outer_limits(&layout));
+    let outer = check_outer_limits(&layout);
+    checks.push(PreflightCheck::from_result(OUTER_LIMITS, outer));
     checks
 }
 
@@ -178,23 +183,37 @@ impl Drop for InGroup {
     }
 }
 
-fn check_outcome(
+/// One check of a group.
+struct GroupProbe<'a> {
     name: &'static str,
-    result: Result<PreflightCheck, CgroupError>,
-) -> PreflightCheck {
-    result.unwrap_or_else(|error| PreflightCheck::from_error(name, &error))
+    group: &'a ControlGroup,
+    proc_root: &'a Path,
 }
 
 const CPU_QUOTA: &str = "CPU quota";
 
-fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
-    let try_it = || {
-        group.apply_limits(&CgroupLimits {
+type GroupCheck<'a> = fn(&GroupProbe<'a>) -> Result<PreflightCheck, CgroupError>;
+
+fn group_checks<'a>() -> [(&'static str, GroupCheck<'a>); 7] {
+    [
+        (CPU_QUOTA, GroupProbe::check_cpu_quota),
+        ("CPU pinning", GroupProbe::check_cpuset),
+        ("memory limit", GroupProbe::check_memory_limit),
+        ("no swap", GroupProbe::check_swap_off),
+        ("task limit", GroupProbe::check_task_limit),
+        ("pressure (PSI)", GroupProbe::check_pressure),
+        ("kill a group", GroupProbe::check_kill),
+    ]
+}
+
+impl GroupProbe<'_> {
+    fn check_cpu_quota(&self) -> Result<PreflightCheck, CgroupError> {
+        self.group.apply_limits(&CgroupLimits {
             cpu_quota: Some(Cpus::from_millis(200)),
             ..CgroupLimits::default()
         })?;
-        let mut child = InGroup::spawn_script(group, "while :; do :; done")?;
-        let mut reader = group.open_reader()?;
+        let mut child = InGroup::spawn_script(self.group, "while :; do :; done")?;
+        let mut reader = self.group.open_reader()?;
         let begin = Instant::now();
         let seen = child.watch_until(|| {
             let cpu = reader.read()?.cpu;
@@ -205,12 +224,118 @@ fn check_cpu_quota(group: &ControlGroup) -> PreflightCheck {
             Some((throttled, periods)) => {
                 let seen =
                     format!("a busy child was throttled in {throttled} of {periods} periods");
-                PreflightCheck::works(CPU_QUOTA, format!("20 ms in 100 ms: {seen}"))
+                PreflightCheck::works(self.name, format!("20 ms in 100 ms: {seen}"))
             }
             None => never_throttled(reader.read()?.cpu.usage, begin.elapsed()),
         })
-    };
-    check_outcome(CPU_QUOTA, try_it())
+    }
+
+    fn check_cpuset(&self) -> Result<PreflightCheck, CgroupError> {
+        if self.group.controller_dir(Controller::Cpuset).is_none() {
+            return Ok(PreflightCheck::missing(self.name, "no cpuset controller"));
+        }
+        let allowed = HostFacts::read(self.proc_root)?.cpus_allowed;
+        let first = allowed.iter().take(1).collect();
+        let detail = format!("pinned to CPU {first} of {allowed}");
+        self.group.apply_limits(&CgroupLimits {
+            cpuset: Some(first),
+            ..CgroupLimits::default()
+        })?;
+        Ok(PreflightCheck::works(self.name, detail))
+    }
+
+    fn check_memory_limit(&self) -> Result<PreflightCheck, CgroupError> {
+        self.group.apply_limits(&CgroupLimits {
+            memory: Some(Bytes::from_mib(16)),
+            ..CgroupLimits::default()
+        })?;
+        // dd fills one block of 64 MiB in its own memory.
+        let mut child = InGroup::spawn_script(
+            self.group,
+            "exec dd if=/dev/zero of=/dev/null bs=64M count=1",
+        )?;
+        let mut reader = self.group.open_reader()?;
+        let kills = child.watch_until(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
+        let seen = "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it";
+        let unseen = "a child that used 64 MiB under 16 MiB was not seen to be killed";
+        let fix = "an OOM kill cannot be told from a crash here; Linux 4.13 and later count it";
+        Ok(match kills {
+            Some(_) => PreflightCheck::works(self.name, seen),
+            None => PreflightCheck::broken(self.name, unseen).with_fix(fix),
+        })
+    }
+
+    fn check_swap_off(&self) -> Result<PreflightCheck, CgroupError> {
+        let swap = MachineMemory::read(self.proc_root)?.swap_total;
+        let has_file = |(version, dir): (CgroupVersion, &Path)| match version {
+            CgroupVersion::V1 => dir.join("memory.memsw.limit_in_bytes").exists(),
+            CgroupVersion::V2 => dir.join("memory.swap.max").exists(),
+        };
+        let memory = self.group.controller_dir(Controller::Memory);
+        let has_limit = memory.is_some_and(has_file);
+        Ok(match (swap.as_bytes(), has_limit) {
+            (0, _) => PreflightCheck::works(self.name, "this machine has no swap"),
+            (_, true) => PreflightCheck::works(self.name, format!("{swap} of swap, forbidden to the group")),
+            (_, false) => PreflightCheck::broken(self.name, format!("{swap} of swap that the group may use"))
+                .with_fix("swapoff -a, or boot with swapaccount=1: an application that swaps instead of being killed seems to fit"),
+        })
+    }
+
+    fn check_task_limit(&self) -> Result<PreflightCheck, CgroupError> {
+        if self.group.controller_dir(Controller::Pids).is_none() {
+            return Ok(PreflightCheck::missing(self.name, "no pids controller"));
+        }
+        self.group.apply_limits(&CgroupLimits {
+            pids: Some(1),
+            ..CgroupLimits::default()
+        })?;
+        // The shell is the one task; its fork fails, and the kernel counts that.
+        let mut child = InGroup::spawn_script(self.group, "(sleep 60); sleep 60")?;
+        let events = self.group.controller_dir(Controller::Pids);
+        let events = events.map(|(_, dir)| dir.join("pids.events"));
+        let refused = child.watch_until(|| {
+            let text = events.as_deref().map(file::read_optional).transpose()?;
+            let text = text.flatten().unwrap_or_default();
+            let count = text.trim().strip_prefix("max ");
+            Ok(count.and_then(|c| c.parse::<u64>().ok()).filter(|c| *c > 0))
+        })?;
+        let unseen = "a child under a limit of 1 was not seen to be kept from forking";
+        Ok(match refused {
+            Some(_) => {
+                PreflightCheck::works(self.name, "a child could not fork under a limit of 1")
+            }
+            None => PreflightCheck::broken(self.name, unseen),
+        })
+    }
+
+    fn check_pressure(&self) -> Result<PreflightCheck, CgroupError> {
+        let pressure = self.group.read()?.pressure.unwrap_or_default();
+        let none = "no cpu.pressure in the group: waiting for other programs is seen less well";
+        let fix = "boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI";
+        Ok(match pressure.cpu {
+            Some(_) => PreflightCheck::works(self.name, "cpu, memory and io of the group"),
+            None => PreflightCheck::missing(self.name, none).with_fix(fix),
+        })
+    }
+
+    fn check_kill(&self) -> Result<PreflightCheck, CgroupError> {
+        self.group.apply_limits(&CgroupLimits::default())?;
+        let mut child = InGroup::spawn_script(self.group, "(sleep 60 & sleep 60 & wait) & wait")?;
+        let all_there =
+            child.watch_until(|| Ok((self.group.process_ids()?.len() >= 3).then_some(())))?;
+        let start = Instant::now();
+        let killed = self.group.kill_processes(DEADLINE)?;
+        let took = start.elapsed().as_millis();
+        let how = match self.group.v2_dir() {
+            Some(dir) if dir.join("cgroup.kill").exists() => "cgroup.kill",
+            _ => "freezer or signals",
+        };
+        let gone = format!("{killed} processes gone in {took} ms by {how}");
+        Ok(match all_there {
+            Some(()) => PreflightCheck::works(self.name, gone),
+            None => PreflightCheck::broken(self.name, "children did not start in the group"),
+        })
+    }
 }
 
 /// What a busy child that was never throttled says, by the CPU time that it used meanwhile.
@@ -230,153 +355,24 @@ fn never_throttled(used: Option<Duration>, within: Duration) -> PreflightCheck {
     PreflightCheck::broken(CPU_QUOTA, detail).with_fix("try again when they are done")
 }
 
-fn check_cpuset(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
-    const NAME: &str = "CPU pinning";
-    if group.controller_dir(Controller::Cpuset).is_none() {
-        return PreflightCheck::missing(NAME, "no cpuset controller");
-    }
-    let try_it = || {
-        let allowed = HostFacts::read(proc_root)?.cpus_allowed;
-        let first = allowed.iter().take(1).collect();
-        let detail = format!("pinned to CPU {first} of {allowed}");
-        group.apply_limits(&CgroupLimits {
-            cpuset: Some(first),
-            ..CgroupLimits::default()
-        })?;
-        Ok(PreflightCheck::works(NAME, detail))
-    };
-    check_outcome(NAME, try_it())
-}
+const OUTER_LIMITS: &str = "outer limits";
 
-fn check_memory_limit(group: &ControlGroup) -> PreflightCheck {
-    const NAME: &str = "memory limit";
-    let try_it = || {
-        group.apply_limits(&CgroupLimits {
-            memory: Some(Bytes::from_mib(16)),
-            ..CgroupLimits::default()
-        })?;
-        // dd fills one block of 64 MiB in its own memory.
-        let mut child =
-            InGroup::spawn_script(group, "exec dd if=/dev/zero of=/dev/null bs=64M count=1")?;
-        let mut reader = group.open_reader()?;
-        let kills = child.watch_until(|| Ok(reader.read_memory()?.oom_kill.filter(|k| *k > 0)))?;
-        let seen = "a child that used 64 MiB under 16 MiB was killed, and the kernel counted it";
-        let unseen = "a child that used 64 MiB under 16 MiB was not seen to be killed";
-        let fix = "an OOM kill cannot be told from a crash here; Linux 4.13 and later count it";
-        Ok(match kills {
-            Some(_) => PreflightCheck::works(NAME, seen),
-            None => PreflightCheck::broken(NAME, unseen).with_fix(fix),
-        })
+fn check_outer_limits(layout: &CgroupLayout) -> Result<PreflightCheck, CgroupError> {
+    let describe = |l: &OuterLimit| {
+        let cpu = l.cpu.map(|c| format!(" CPU {c}"));
+        let memory = l.memory.map(|m| format!(" memory {m}"));
+        let pids = l.pids.map(|p| format!(" tasks {p}"));
+        let all: String = [cpu, memory, pids].into_iter().flatten().collect();
+        format!("{}:{all}", l.dir.display())
     };
-    check_outcome(NAME, try_it())
-}
-
-fn check_swap_off(group: &ControlGroup, proc_root: &Path) -> PreflightCheck {
-    const NAME: &str = "no swap";
-    let try_it = || {
-        let swap = MachineMemory::read(proc_root)?.swap_total;
-        let has_file = |(version, dir): (CgroupVersion, &Path)| match version {
-            CgroupVersion::V1 => dir.join("memory.memsw.limit_in_bytes").exists(),
-            CgroupVersion::V2 => dir.join("memory.swap.max").exists(),
-        };
-        let memory = group.controller_dir(Controller::Memory);
-        let has_limit = memory.is_some_and(has_file);
-        Ok(match (swap.as_bytes(), has_limit) {
-            (0, _) => PreflightCheck::works(NAME, "this machine has no swap"),
-            (_, true) => PreflightCheck::works(NAME, format!("{swap} of swap, forbidden to the group")),
-            (_, false) => PreflightCheck::broken(NAME, format!("{swap} of swap that the group may use"))
-                .with_fix("swapoff -a, or boot with swapaccount=1: an application that swaps instead of being killed seems to fit"),
-        })
+    let limits = outer_limits(layout)?;
+    let around = limits.iter().filter(|l| l.scope == OuterLimitScope::Trials);
+    let around: Vec<String> = around.map(describe).collect();
+    let detail = match around.is_empty() {
+        true => "no limit around trials".to_owned(),
+        false => format!("trials must stay below {}", around.join("; ")),
     };
-    check_outcome(NAME, try_it())
-}
-
-fn check_task_limit(group: &ControlGroup) -> PreflightCheck {
-    const NAME: &str = "task limit";
-    if group.controller_dir(Controller::Pids).is_none() {
-        return PreflightCheck::missing(NAME, "no pids controller");
-    }
-    let try_it = || {
-        group.apply_limits(&CgroupLimits {
-            pids: Some(1),
-            ..CgroupLimits::default()
-        })?;
-        // The shell is the one task; its fork fails, and the kernel counts that.
-        let mut child = InGroup::spawn_script(group, "(sleep 60); sleep 60")?;
-        let events = group.controller_dir(Controller::Pids);
-        let events = events.map(|(_, dir)| dir.join("pids.events"));
-        let refused = child.watch_until(|| {
-            let text = events.as_deref().map(file::read_optional).transpose()?;
-            let text = text.flatten().unwrap_or_default();
-            let count = text.trim().strip_prefix("max ");
-            Ok(count.and_then(|c| c.parse::<u64>().ok()).filter(|c| *c > 0))
-        })?;
-        let unseen = "a child under a limit of 1 was not seen to be kept from forking";
-        Ok(match refused {
-            Some(_) => PreflightCheck::works(NAME, "a child could not fork under a limit of 1"),
-            None => PreflightCheck::broken(NAME, unseen),
-        })
-    };
-    check_outcome(NAME, try_it())
-}
-
-fn check_pressure(group: &ControlGroup) -> PreflightCheck {
-    const NAME: &str = "pressure (PSI)";
-    let try_it = || {
-        let pressure = group.read()?.pressure.unwrap_or_default();
-        let none = "no cpu.pressure in the group: waiting for other programs is seen less well";
-        let fix = "boot with psi=1; needs a cgroup v2 mount and CONFIG_PSI";
-        Ok(match pressure.cpu {
-            Some(_) => PreflightCheck::works(NAME, "cpu, memory and io of the group"),
-            None => PreflightCheck::missing(NAME, none).with_fix(fix),
-        })
-    };
-    check_outcome(NAME, try_it())
-}
-
-fn check_kill(group: &ControlGroup) -> PreflightCheck {
-    const NAME: &str = "kill a group";
-    let try_it = || {
-        group.apply_limits(&CgroupLimits::default())?;
-        let mut child = InGroup::spawn_script(group, "(sleep 60 & sleep 60 & wait) & wait")?;
-        let all_there =
-            child.watch_until(|| Ok((group.process_ids()?.len() >= 3).then_some(())))?;
-        let start = Instant::now();
-        let killed = group.kill_processes(DEADLINE)?;
-        let took = start.elapsed().as_millis();
-        let how = match group.v2_dir() {
-            Some(dir) if dir.join("cgroup.kill").exists() => "cgroup.kill",
-            _ => "freezer or signals",
-        };
-        let gone = format!("{killed} processes gone in {took} ms by {how}");
-        Ok(match all_there {
-            Some(()) => PreflightCheck::works(NAME, gone),
-            None => PreflightCheck::broken(NAME, "children did not start in the group"),
-        })
-    };
-    check_outcome(NAME, try_it())
-}
-
-fn check_outer_limits(layout: &CgroupLayout) -> PreflightCheck {
-    const NAME: &str = "outer limits";
-    let try_it = || {
-        let describe = |l: &OuterLimit| {
-            let cpu = l.cpu.map(|c| format!(" CPU {c}"));
-            let memory = l.memory.map(|m| format!(" memory {m}"));
-            let pids = l.pids.map(|p| format!(" tasks {p}"));
-            let all: String = [cpu, memory, pids].into_iter().flatten().collect();
-            format!("{}:{all}", l.dir.display())
-        };
-        let limits = outer_limits(layout)?;
-        let around = limits.iter().filter(|l| l.scope == OuterLimitScope::Trials);
-        let around: Vec<String> = around.map(describe).collect();
-        let detail = match around.is_empty() {
-            true => "no limit around trials".to_owned(),
-            false => format!("trials must stay below {}", around.join("; ")),
-        };
-        Ok(PreflightCheck::works(NAME, detail))
-    };
-    check_outcome(NAME, try_it())
+    Ok(PreflightCheck::works(OUTER_LIMITS, detail))
 }
 
 #[cfg(test)]

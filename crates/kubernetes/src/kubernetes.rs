@@ -205,7 +205,13 @@ impl TrialHost for KubernetesHost {
         let follow = PodFollower::new(common, (&self.nodes, slot), order, delivery)?;
         let gate = follow.gate();
         let events = follow.start_following(&self.cluster);
-        Ok(Box::new(PodTrial::new(&self.cluster, gate, events)))
+        Ok(Box::new(PodTrial {
+            cluster: Rc::clone(&self.cluster),
+            gate,
+            events,
+            asked: false,
+            is_over: false,
+        }))
     }
 
     fn wait_for_events(&mut self, patience: Duration) {
@@ -257,7 +263,10 @@ fn unsupported_reason(order: &TrialOrder) -> Option<String> {
             "a CFS period other than the kubelet's 100 ms",
         ),
         (
-            manifest::image_of_order(order).is_some_and(|image| !image.volumes.is_empty()),
+            order
+                .app
+                .image()
+                .is_some_and(|image| !image.volumes.is_empty()),
             "volumes of this machine",
         ),
     ];

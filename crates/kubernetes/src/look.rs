@@ -87,7 +87,9 @@ impl NodeInspector {
     ) -> Result<NodeInspection, PodHalt> {
         match self.inspect_once(place, room, gate, &mut waits).await {
             // A look asks in one container for what a trial asks for in two, each of which may be allowed.
-            Err(PodHalt::NoRoom(refusal)) if room.is_some() && is_one_too_large(&refusal) => {
+            Err(PodHalt::NoRoom(RunRefusal { why, .. }))
+                if room.is_some() && why.contains("usage per Container") =>
+            {
                 self.inspect_once(place, None, gate, &mut waits).await
             }
             looked => looked,
@@ -155,7 +157,13 @@ impl NodeInspector {
             };
             let has_ended = |container| standing::ended_of(&pod, container).is_some();
             if has_ended(APPLICATION) && has_ended(FILLS) {
-                let text = self.inspection_log(name, &pod, gate).await?;
+                let params = LogParams {
+                    container: Some(APPLICATION.to_owned()),
+                    ..LogParams::default()
+                };
+                let (of, pods) = (pod.name_any(), self.access.pods());
+                let text = gate.pass_with_retries(name, || pods.logs(&of, &params));
+                let text = require_answer("reading the log of a pod", text.await)?;
                 return Ok((pod, text));
             }
             match standing::standing_of_pod(&pod) {
@@ -170,23 +178,6 @@ impl NodeInspector {
                 _ => {}
             }
         }
-    }
-
-    async fn inspection_log(
-        &self,
-        job: &str,
-        pod: &Pod,
-        gate: &RequestGate,
-    ) -> Result<String, PodHalt> {
-        let params = LogParams {
-            container: Some(APPLICATION.to_owned()),
-            ..LogParams::default()
-        };
-        let (name, pods) = (pod.name_any(), self.access.pods());
-        let text = gate
-            .pass_with_retries(job, || pods.logs(&name, &params))
-            .await;
-        require_answer("reading the log of a pod", text)
     }
 
     fn parse_reading(&self, text: &str) -> Result<ImageReading, RunRefusal> {
@@ -263,13 +254,12 @@ impl NodeInspector {
 }
 
 /// The result of a request; `None` means that its trial was stopped.
-fn require_answer<T>(what: &str, answer: Option<Result<T, kube::Error>>) -> Result<T, PodHalt> {
+pub(crate) fn require_answer<T>(
+    what: &str,
+    answer: Option<Result<T, kube::Error>>,
+) -> Result<T, PodHalt> {
     let answer = answer.ok_or_else(|| PodHalt::pod_lost("it was stopped"))?;
     answer.map_err(|error| PodHalt::Refused(refused::request_refusal(what, &error)))
-}
-
-fn is_one_too_large(refusal: &RunRefusal) -> bool {
-    refusal.why.contains("usage per Container")
 }
 
 fn gone_halt(why: String) -> PodHalt {

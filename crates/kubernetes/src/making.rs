@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use crate::cluster::NamespaceAccess;
 use crate::gate::RequestGate;
-use crate::look::NodeInspector;
+use crate::look::{NodeInspector, require_answer};
 use crate::nodes::PodPlacement;
-use crate::refused::{no_image, parse_json_value};
+use crate::refused::{defect_refusal, no_image, parse_json_value};
 use crate::watched::PodHalt;
 use crate::{manifest, refused};
 
@@ -33,7 +33,10 @@ pub(crate) struct TrialCreation<'a> {
 impl TrialCreation<'_> {
     pub(crate) async fn create_objects(&self) -> Result<(), PodHalt> {
         let (looks, order) = (self.looks, self.order);
-        let image = manifest::image_of_order(order).ok_or_else(|| PodHalt::Refused(no_image()))?;
+        let image = order
+            .app
+            .image()
+            .ok_or_else(|| PodHalt::Refused(no_image()))?;
         let packed = pack_order(order).map_err(PodHalt::Refused)?;
         let job = manifest::trial_object_name(&order.trial);
         let requests = self.job_requests(&job);
@@ -127,9 +130,7 @@ impl JobRequests<'_> {
         F: Future<Output = Result<T, kube::Error>>,
     {
         let answer = self.gate.pass_with_retries(self.job, request).await;
-        let answer = answer.ok_or_else(|| PodHalt::pod_lost("it was stopped"))?;
-        let what = format!("{what} {}", self.of);
-        answer.map_err(|error| PodHalt::Refused(refused::request_refusal(&what, &error)))
+        require_answer(&format!("{what} {}", self.of), answer)
     }
 }
 
@@ -145,15 +146,9 @@ fn longest_duration(order: &TrialOrder) -> Duration {
 
 fn pack_order(order: &TrialOrder) -> Result<Vec<u8>, RunRefusal> {
     let what = "sending the order of a trial to the cluster";
-    let failed = |error: &dyn std::fmt::Display| {
-        RunRefusal::new(
-            what,
-            error,
-            "this is a defect of loadline: please report it",
-        )
-    };
-    let text = serde_json::to_vec(order).map_err(|error| failed(&error))?;
-    let packed = zstd::encode_all(text.as_slice(), 3).map_err(|error| failed(&error))?;
+    let text = serde_json::to_vec(order).map_err(|error| defect_refusal(what, error))?;
+    let packed =
+        zstd::encode_all(text.as_slice(), 3).map_err(|error| defect_refusal(what, error))?;
     if packed.len() < LARGEST_ORDER * 3 / 4 {
         return Ok(packed);
     }

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadline_analysis::price::InstanceSize;
 use loadline_experiment::ClusterSettings;
-use loadline_protocol::{Account, AppSpec, ImageSpec, TrialOrder};
+use loadline_protocol::{Account, ImageSpec, TrialOrder};
 use loadline_sizing::{Bytes, Cpus};
 use loadline_trial::part::NODE;
 use loadline_trial::pod::{MARK, MEMORY_MIB, QUOTA_MILLIS};
@@ -234,13 +234,6 @@ pub(crate) fn owned_secret(name: &str, data: Value, job_uid: &str) -> Value {
         },
         "data": data,
     })
-}
-
-pub fn image_of_order(order: &TrialOrder) -> Option<&ImageSpec> {
-    match &order.app {
-        AppSpec::Image(image) => Some(image),
-        AppSpec::Command { .. } => None,
-    }
 }
 
 pub(crate) fn wrap_in_job(
@@ -474,7 +467,7 @@ mod tests {
     ) -> Value {
         trial_job(TrialJobInput {
             order,
-            image: image_of_order(order).expect("it has one"),
+            image: order.app.image().expect("it has one"),
             cluster,
             maker: &maker(),
             place: &place(),
@@ -540,7 +533,7 @@ mod tests {
     #[test]
     fn a_credential_stands_in_the_secret_alone() {
         let order = test_order();
-        let image = image_of_order(&order).expect("it has one");
+        let image = order.app.image().expect("it has one");
         let job = job_of(&order, None).to_string();
         assert!(!job.contains("hunter2"), "{job}");
         let secret = trial_secret(&order, b"order", image, "uid-1");

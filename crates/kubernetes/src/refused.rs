@@ -122,13 +122,16 @@ pub(crate) fn no_image() -> RunRefusal {
     )
 }
 
+pub(crate) fn defect_refusal(what: &str, error: impl ToString) -> RunRefusal {
+    let hint = "this is a defect of loadline: please report it";
+    RunRefusal::new(what, error, hint)
+}
+
 pub(crate) fn parse_json_value<T: serde::de::DeserializeOwned>(
     json: serde_json::Value,
 ) -> Result<T, RunRefusal> {
-    serde_json::from_value(json).map_err(|error| {
-        let hint = "this is a defect of loadline: please report it";
-        RunRefusal::new("writing the manifest of a trial", error, hint)
-    })
+    serde_json::from_value(json)
+        .map_err(|error| defect_refusal("writing the manifest of a trial", error))
 }
 
 #[cfg(test)]

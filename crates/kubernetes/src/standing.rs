@@ -3,7 +3,7 @@
 //! Owns the meaning of the kubelet's and the scheduler's words. Facts: kubelet's waiting reasons
 //! (`pkg/kubelet/images`, `kuberuntime`), pod conditions (`PodScheduled`, `DisruptionTarget`).
 
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use loadline_protocol::RunRefusal;
 
 use crate::labels::{APPLICATION, CONTROLLER, GENERATOR, OWN};
@@ -101,7 +101,7 @@ pub fn application_end(pod: &Pod) -> Option<&ContainerStateTerminated> {
 
 pub fn ended_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStateTerminated> {
     let found = statuses(pod).find(|status| status.name == container)?;
-    terminated_state(found.state.as_ref()?)
+    found.state.as_ref()?.terminated.as_ref()
 }
 
 pub fn own_end(pod: &Pod) -> Option<String> {
@@ -122,10 +122,6 @@ pub fn image_id(pod: &Pod) -> Option<String> {
 
 pub fn node_name(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
-}
-
-pub(crate) fn terminated_state(state: &ContainerState) -> Option<&ContainerStateTerminated> {
-    state.terminated.as_ref()
 }
 
 pub(crate) fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {

@@ -18,7 +18,7 @@ use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{self, ConnectedCluster, within_deadline};
-use crate::refused;
+use crate::refused::{self, defect_refusal};
 
 const KINDS: [(&str, &[&str]); 2] = [
     ("Deployment", &["deployment", "deployments", "deploy"]),
@@ -119,8 +119,7 @@ fn workload_resource(kind: &str) -> ApiResource {
 }
 
 fn defect(error: serde_json::Error) -> RunRefusal {
-    let hint = "this is a defect of loadline: please report it";
-    RunRefusal::new("reading a workload", error, hint)
+    defect_refusal("reading a workload", error)
 }
 
 pub(crate) fn of_cluster(

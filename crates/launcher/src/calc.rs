@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use loadline_sizing::compat::{calculator, fabric8, openj9};
+use loadline_sizing::compat::{LauncherOutput, calculator, fabric8, openj9};
 use loadline_sizing::decision::{self, DecisionInput};
 use loadline_sizing::hotspot::{self, MachineSize};
 use loadline_sizing::limits::{ContainerLimits, Quota, SourcedValue, SystemCallFacts};
@@ -135,11 +135,7 @@ fn calculator_row(
         options: &options,
     };
     match calculator::calculate_memory(flavour, &input) {
-        Ok(answer) => LauncherRow {
-            name,
-            answer: answer.options.join(" "),
-            leaves_out: answer.leaves_out.to_owned(),
-        },
+        Ok(answer) => output_row(name, &answer),
         Err(refusal) => LauncherRow {
             name,
             answer: format!("refuses to start: {refusal}"),
@@ -157,18 +153,17 @@ fn fabric8_row(case: &CalculatorCase) -> LauncherRow {
         init_ratio: None,
         options: &JvmOptionSet::none(),
     });
-    LauncherRow {
-        name: "fabric8 run-java.sh",
-        answer: answer.options.join(" "),
-        leaves_out: answer.leaves_out.to_owned(),
-    }
+    output_row("fabric8 run-java.sh", &answer)
 }
 
 fn openj9_row(case: &CalculatorCase) -> LauncherRow {
-    let answer = openj9::calculate_max_heap(case.memory);
+    output_row("OpenJ9 alone", &openj9::calculate_max_heap(case.memory))
+}
+
+fn output_row(name: &'static str, output: &LauncherOutput) -> LauncherRow {
     LauncherRow {
-        name: "OpenJ9 alone",
-        answer: answer.options.join(" "),
-        leaves_out: answer.leaves_out.to_owned(),
+        name,
+        answer: output.options.join(" "),
+        leaves_out: output.leaves_out.to_owned(),
     }
 }

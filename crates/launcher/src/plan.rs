@@ -3,7 +3,7 @@
 //! Fail-open: what cannot be read or understood becomes a note, and java starts with the user's
 //! own options.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use loadline_sizing::decision::{self, ChosenOption, DecisionInput, LaunchDecision};
@@ -79,7 +79,16 @@ pub fn plan_start(
     if environment.launcher_mode() != LauncherMode::Off {
         decide_options(&mut plan, environment, &file_system, &reading);
     }
-    plan.words = words_to_start(&plan, word, reading.own, words);
+    // java, the options added, `JAVA_OPTS`, and the user's words as they were.
+    plan.words.push(word.clone());
+    if plan.is_applied {
+        let added = plan.added.iter();
+        let added = added.map(|chosen| OsString::from(&chosen.option));
+        plan.words.extend(added);
+    }
+    plan.words
+        .extend(reading.own.into_iter().map(OsString::from));
+    plan.words.extend(words.iter().cloned());
     Ok(plan)
 }
 
@@ -111,7 +120,14 @@ fn decide_options(
     }
     let mut refused = None;
     if let Some(name) = environment.text_value("LOADLINE_COMPAT") {
-        let theirs = choose_compatible(&name, environment, plan, jdk, profile.as_ref());
+        let as_chosen = |option| ChosenOption {
+            option,
+            provenance: SizeProvenance::Calculated,
+            reason: format!("as {name} computes it"),
+        };
+        let profile = profile.as_ref();
+        let theirs = compatible::compatible_options(&name, environment, plan, jdk, profile);
+        let theirs = theirs.map(|options| options.into_iter().map(as_chosen).collect());
         let theirs = theirs.unwrap_or_else(|reason| {
             refused = Some(format!("LOADLINE_COMPAT: {reason}; nothing is added"));
             Vec::new()
@@ -149,22 +165,6 @@ fn decide_options(
     plan.profile = path;
     plan.sight = Some(sight);
     plan.decision = Some(decision);
-}
-
-fn choose_compatible(
-    name: &str,
-    environment: &Environment,
-    plan: &StartPlan,
-    jdk: loadline_sizing::JdkRelease,
-    profile: Option<&AppProfile>,
-) -> Result<Vec<ChosenOption>, String> {
-    let options = compatible::compatible_options(name, environment, plan, jdk, profile)?;
-    let chosen = options.into_iter().map(|option| ChosenOption {
-        option,
-        provenance: SizeProvenance::Calculated,
-        reason: format!("as {name} computes it"),
-    });
-    Ok(chosen.collect())
 }
 
 fn find_profile(
@@ -225,23 +225,6 @@ fn override_limits(
         Err(error) => doubts.push(error),
     }
     limits
-}
-
-/// java, the options added, `JAVA_OPTS`, and the user's words as they were.
-fn words_to_start(
-    plan: &StartPlan,
-    word: &OsStr,
-    own: Vec<String>,
-    words: &[OsString],
-) -> Vec<OsString> {
-    let mut all = vec![word.to_owned()];
-    if plan.is_applied {
-        let added = plan.added.iter();
-        all.extend(added.map(|chosen| OsString::from(&chosen.option)));
-    }
-    all.extend(own.into_iter().map(OsString::from));
-    all.extend(words.iter().cloned());
-    all
 }
 
 impl StartPlan {

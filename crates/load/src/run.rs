@@ -117,8 +117,19 @@ pub(crate) fn run_from(
         usage.cpu = process_cpu().saturating_sub(before.cpu);
         usage.throttled = throttled_time().saturating_sub(before.throttled);
         usage.stolen = stolen_time().saturating_sub(before.stolen);
-        let outcome = gathered.into_outcome(usage, end_ns, stopped)?;
-        Ok(LoadOutcome { users, ..outcome })
+        let [warmup, measure] = gathered.totals;
+        warmup.check_balance()?;
+        measure.check_balance()?;
+        let wall = Duration::from_nanos(end_ns - times.start);
+        Ok(LoadOutcome {
+            start_ns: times.start,
+            end_ns,
+            health: Health::judge_run(plan, &measure, usage, wall),
+            warmup,
+            measure,
+            stopped,
+            users,
+        })
     })
 }
 
@@ -205,28 +216,6 @@ impl<'a> SecondGatherer<'a> {
         for (totals, thread) in self.totals.iter_mut().zip(by_request) {
             totals.add_requests(thread);
         }
-    }
-
-    fn into_outcome(
-        self,
-        usage: GeneratorUsage,
-        end_ns: u64,
-        stopped: bool,
-    ) -> Result<LoadOutcome, LoadError> {
-        let [warmup, measure] = self.totals;
-        warmup.check_balance()?;
-        measure.check_balance()?;
-        let wall = Duration::from_nanos(end_ns - self.times.start);
-        let health = Health::judge_run(self.plan, &measure, usage, wall);
-        Ok(LoadOutcome {
-            start_ns: self.times.start,
-            end_ns,
-            warmup,
-            measure,
-            health,
-            stopped,
-            users: Vec::new(),
-        })
     }
 }
 

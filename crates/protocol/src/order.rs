@@ -165,6 +165,29 @@ pub enum AppSpec {
     Image(Box<ImageSpec>),
 }
 
+impl AppSpec {
+    pub fn image(&self) -> Option<&ImageSpec> {
+        match self {
+            Self::Image(image) => Some(image),
+            Self::Command { .. } => None,
+        }
+    }
+
+    pub fn command_line(&self) -> &[String] {
+        match self {
+            Self::Command { command, .. } => command,
+            Self::Image(image) => &image.command,
+        }
+    }
+
+    pub fn app_environment(&self) -> &BTreeMap<String, String> {
+        match self {
+            Self::Command { env, .. } => env,
+            Self::Image(image) => &image.env,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSpec {
     pub engine: ContainerEngine,

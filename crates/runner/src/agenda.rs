@@ -9,7 +9,6 @@ use std::time::Duration;
 use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::Configuration;
 use loadline_analysis::search::matrix::{Matrix, MatrixCell};
-use loadline_load::LoadModel;
 use loadline_sizing::Cpus;
 
 use loadline_experiment::{Experiment, ExperimentFactor};
@@ -102,7 +101,10 @@ pub fn trial_length_with(experiment: &Experiment, start_and_stop: Duration) -> D
     }
     let load = &experiment.load;
     let peak = load.spec.peak.map(|peak| peak.duration);
-    start_and_stop + load.spec.warm_up() + expected_length(&load.model) + peak.unwrap_or_default()
+    // A closed phase of requests is guessed.
+    let scheduled = load.model.scheduled_duration();
+    let scheduled = scheduled.unwrap_or(Duration::from_secs(10));
+    start_and_stop + load.spec.warm_up() + scheduled + peak.unwrap_or_default()
 }
 
 /// The descending factor varies fastest, each combination of the others is one ladder.
@@ -136,10 +138,4 @@ fn shuffle_configurations(
         configurations.swap(last, random.uniform_below(last + 1));
     }
     configurations.into_iter().map(|c| (c, None)).collect()
-}
-
-/// The length of a load phase, for estimates; a closed phase of requests is guessed at 10 s.
-fn expected_length(model: &LoadModel) -> Duration {
-    let scheduled = model.scheduled_duration();
-    scheduled.unwrap_or(Duration::from_secs(10))
 }

@@ -19,9 +19,7 @@ use loadline_analysis::record::{
     TrialPhase,
 };
 use loadline_protocol::log::{EventLogReader, LogEntry};
-use loadline_protocol::{
-    AppSpec, ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder,
-};
+use loadline_protocol::{ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_trial::apart::{self, ApartContainers, ContainerEnd};
 use loadline_trial::oci::image::EngineImage;
 use loadline_trial::pod::{self, ImageReading, LineEffect};
@@ -101,10 +99,7 @@ impl TrialHost for ApartHost {
         order: &TrialOrder,
         delivery: &Delivery,
     ) -> Result<Box<dyn TrialHandle>, RunRefusal> {
-        let id = match &order.app {
-            AppSpec::Image(image) => image.id.as_str(),
-            AppSpec::Command { .. } => "",
-        };
+        let id = order.app.image().map_or("", |image| &image.id);
         let seen = self.images.iter().find(|(known, _)| known == id);
         let (_, seen) = seen.ok_or_else(|| {
             let why = "it was not examined";

@@ -78,11 +78,17 @@ pub(crate) fn cache_path(
     directory.join(file_name(kind))
 }
 
+/// A run that is no trial, and where its files go.
 #[derive(Debug)]
-pub(crate) struct CacheTraining {
+pub(crate) struct CacheErrand {
     pub configuration: Configuration,
     pub order: TrialOrder,
     pub delivery: Delivery,
+}
+
+#[derive(Debug)]
+pub(crate) struct CacheTraining {
+    pub errand: CacheErrand,
     wanted: StartCache,
     room: CacheRoom,
     base: Option<BaseLayers>,
@@ -111,7 +117,12 @@ impl CacheTraining {
         let place = cache_path(of, configuration, wanted.kind);
         let directory = place.parent().unwrap_or(&place);
         make_cache_directory(directory)?;
-        let base = base_layers(&app, wanted.kind, &place)?;
+        // The image's layers below a new shared class cache.
+        let image = app.image.as_ref().and_then(|image| image.found.as_ref());
+        let base = match image.filter(|_| wanted.kind == CacheKind::Scc) {
+            Some(image) => BaseLayers::from_image(image, &place).map_err(CacheError::from)?,
+            None => None,
+        };
         let options = match &base {
             Some(base) => scc::populate_options(&base.place, room.limits, true),
             None => {
@@ -138,16 +149,13 @@ impl CacheTraining {
             CacheKind::Scc => format!("{WRITTEN}/"),
             CacheKind::AppCds | CacheKind::Aot => WRITTEN.to_owned(),
         };
-        let (mut order, delivery) =
-            prepare_errand(of, &training, assembled, load, (Some(&written), &raw))?;
-        if let loadline_protocol::AppSpec::Image(image) = &mut order.app {
+        let mut errand = prepare_errand(of, training, assembled, load, (Some(&written), &raw))?;
+        if let loadline_protocol::AppSpec::Image(image) = &mut errand.order.app {
             image.writable = base.as_ref().map(BaseLayers::writable_layer);
         }
         Ok(Self {
             has_compact_headers,
-            configuration: training,
-            order,
-            delivery,
+            errand,
             wanted,
             room,
             base,
@@ -160,14 +168,15 @@ impl CacheTraining {
 
     pub fn discard(self) {
         // What stays is removed before the next training.
-        let _ = fs::remove_file(&self.delivery.log);
+        let _ = fs::remove_file(&self.errand.delivery.log);
         let _ = fs::remove_file(&self.raw);
     }
 
     pub fn install(self, evidence: &Evidence) -> Result<InstalledCache, RunError> {
-        let log = gc_log_in(&self.delivery.log).unwrap_or_default();
+        let events = &self.errand.delivery.log;
+        let log = gc_log_in(events).unwrap_or_default();
         // Nothing of a training run is evidence for a size.
-        let _ = fs::remove_file(&self.delivery.log);
+        let _ = fs::remove_file(events);
         if !is_trained(evidence) || !self.raw.is_file() {
             // A cache of a run that failed would be an archive of the failure.
             let _ = fs::remove_file(&self.raw);
@@ -249,19 +258,6 @@ fn make_cache_directory(directory: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// The image's layers below a new shared class cache.
-fn base_layers(
-    app: &AppUnderTest,
-    kind: CacheKind,
-    place: &Path,
-) -> Result<Option<BaseLayers>, CacheError> {
-    let image = app.image.as_ref().and_then(|image| image.found.as_ref());
-    match image.filter(|_| kind == CacheKind::Scc) {
-        Some(image) => Ok(BaseLayers::from_image(image, place)?),
-        None => Ok(None),
-    }
-}
-
 fn training_configuration(
     experiment: &Experiment,
     configuration: &Configuration,
@@ -277,16 +273,16 @@ fn training_configuration(
 }
 
 /// Starts the application with its cache and the JVM's own log of classes: proof of use without
-/// counters. Returns its configuration, its order, and the place of the log.
+/// counters.
 pub(crate) fn prepare_witness(
     of: &Measurement<'_>,
     configuration: &Configuration,
     built: &InstalledCache,
-) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
+) -> Result<CacheErrand, RunError> {
     let mut with = alone_without_limits(configuration);
     with.label = format!("verifying {}", built.manifest.kind);
     if built.manifest.kind == CacheKind::Scc {
-        return shared::prepare_scc_witness(of, with, built);
+        return shared::prepare_saying(of, with, built, scc::witness_options);
     }
     let option = format!("-Xlog:class+load:file={CLASSES}");
     with.jvm_options.push(calculated_option(option));
@@ -294,9 +290,7 @@ pub(crate) fn prepare_witness(
     let log = built.file.with_file_name("classes.log");
     // Left over from a run that was killed.
     let _ = fs::remove_file(&log);
-    let (order, delivery) =
-        prepare_errand(of, &with, assembled, Vec::new(), (Some(CLASSES), &log))?;
-    Ok((with, order, delivery))
+    prepare_errand(of, with, assembled, Vec::new(), (Some(CLASSES), &log))
 }
 
 /// The classes that a witness logged; `None` when the JVM wrote no such log.
@@ -311,15 +305,14 @@ pub(crate) fn witnessed_classes(delivery: &Delivery) -> Option<LoadedClasses> {
     LoadedClasses::from_class_log(&text)
 }
 
-/// A run that is no trial, for one file or for its output alone: `wanted` is the file's path
-/// inside, and its destination.
+/// For one file or for its output alone: `wanted` is the file's path inside, and its destination.
 fn prepare_errand(
     of: &Measurement<'_>,
-    configuration: &Configuration,
+    configuration: Configuration,
     assembled: AssembledCommand,
     load: Vec<LoadPhase>,
     (seen, to): (Option<&str>, &Path),
-) -> Result<(TrialOrder, Delivery), RunError> {
+) -> Result<CacheErrand, RunError> {
     let id = uuid::Uuid::now_v7().to_string();
     let deadline = of.experiment.app.start_deadline;
     let order = TrialOrder {
@@ -328,11 +321,7 @@ fn prepare_errand(
         sampling: SamplingRate::Period,
         load,
         stop_grace: WRITING,
-        soak: None,
-        memory_study: None,
-        as_shipped: false,
-        generators: None,
-        ..order::order_without_load(of, &id, configuration, assembled, deadline)?
+        ..order::order_without_load(of, &id, &configuration, assembled, deadline)?
     };
     let delivery = Delivery {
         log: to.with_extension("events"),
@@ -340,7 +329,11 @@ fn prepare_errand(
     };
     // Left over from a run that was killed.
     let _ = fs::remove_file(&delivery.log);
-    Ok((order, delivery))
+    Ok(CacheErrand {
+        configuration,
+        order,
+        delivery,
+    })
 }
 
 pub(crate) fn assemble_with(
@@ -409,7 +402,7 @@ pub fn application_of_command(
 }
 
 fn jvm_words(assembled: &AssembledCommand) -> Vec<String> {
-    let variable = assembled.app_environment().get(TOOL_OPTIONS);
+    let variable = assembled.app.app_environment().get(TOOL_OPTIONS);
     let words = variable.map_or("", String::as_str).split_whitespace();
     let line = assembled.command_line().iter().cloned();
     words.map(str::to_owned).chain(line).collect()

@@ -42,17 +42,7 @@ pub struct AssembledCommand {
 
 impl AssembledCommand {
     pub fn command_line(&self) -> &[String] {
-        match &self.app {
-            AppSpec::Command { command, .. } => command,
-            AppSpec::Image(image) => &image.command,
-        }
-    }
-
-    pub(crate) fn app_environment(&self) -> &BTreeMap<String, String> {
-        match &self.app {
-            AppSpec::Command { env, .. } => env,
-            AppSpec::Image(image) => &image.env,
-        }
+        self.app.command_line()
     }
 }
 

@@ -37,7 +37,7 @@ fn is_known(jdk: Option<&InstalledJdk>) -> bool {
 }
 
 fn is_named(command: &AssembledCommand) -> bool {
-    let variables = command.app_environment().values();
+    let variables = command.app.app_environment().values();
     let mut texts = command.command_line().iter().chain(variables);
     texts.any(|text| text.contains(FLAG))
 }

@@ -6,7 +6,7 @@
 //! dependencies.
 
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::{Child, ChildStdin};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -19,7 +19,7 @@ use loadline_protocol::{
 };
 use loadline_trial::keeper::{DependencyEnd, KeeperAnswer, KeeperRequest};
 use loadline_trial::part::PARENT;
-use loadline_trial::{Site, part_command, read_answers, spawn_command};
+use loadline_trial::{Site, kill_part, part_command, read_answers, spawn_command};
 
 use crate::host::{TrialHandle, WRITABLE};
 
@@ -29,7 +29,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_secs(30);
 
 const POLL: Duration = Duration::from_millis(10);
-const COMPLAINT: u64 = 4096;
 
 type Begin = Box<dyn FnOnce(&TrialOrder) -> io::Result<Box<dyn TrialHandle>>>;
 
@@ -81,14 +80,8 @@ impl KeeperProcess {
     }
 
     fn loss_failure(&mut self) -> MeasurementFailure {
-        let _ = self.child.kill();
-        let how = self.child.wait();
-        let how = how.map_or_else(|error| error.to_string(), |status| status.to_string());
-        let mut said = Vec::new();
-        if let Some(stderr) = self.child.stderr.take() {
-            let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
-        }
-        let said = indented_line(String::from_utf8_lossy(&said).trim());
+        let (how, said) = kill_part(&mut self.child);
+        let said = indented_line(&said);
         let said = match said.as_str() {
             "" => String::new(),
             said => format!("; it said: {said}"),

@@ -95,12 +95,10 @@ fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
         TrialPurpose::Squeeze => true,
         _ => return None,
     };
-    let (words, env) = match &order.app {
-        AppSpec::Command { command, env, .. } => (command.as_slice(), env),
-        AppSpec::Image(image) => (image.command.as_slice(), &image.env),
-    };
-    let values = env.values().flat_map(|value| value.split_whitespace());
-    let mut words = words.iter().map(String::as_str).chain(values);
+    let values = order.app.app_environment().values();
+    let values = values.flat_map(|value| value.split_whitespace());
+    let words = order.app.command_line().iter();
+    let mut words = words.map(String::as_str).chain(values);
     let burst_requests = match words.any(|w| w == "-client" || w == "-XX:TieredStopAtLevel=1") {
         true => BURST_OF_FIRST_COMPILER,
         false => BURST,

@@ -17,12 +17,12 @@ use loadline_analysis::record::{Configuration, Evidence, StartCache, TrialPurpos
 use loadline_analysis::search::{ByAsk, SeenTrials, TrialAsk, TrialSearch, WantedTrials};
 use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::classes::LoadedClasses;
-use loadline_jvm::cache::scc::{FIRST_SIZE, SharedCacheLimits, SharedCacheStatistics};
+use loadline_jvm::cache::scc::{FIRST_SIZE, SharedCacheLimits};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder, TrialProgress};
 use loadline_sizing::Bytes;
 
-use crate::cache::{self, CacheRoom, CacheTraining, InstalledCache};
-use crate::host::{Delivery, TrialHost};
+use crate::cache::{self, CacheErrand, CacheRoom, CacheTraining, InstalledCache};
+use crate::host::{Delivery, TrialHandle, TrialHost};
 
 use attempts::AskAttempts;
 use job::{SlotJob, SlotWork};
@@ -144,7 +144,9 @@ impl<'a> SearchRunner<'a> {
                 is_final: false,
             };
             let built = self.train_with_room(slot, configuration, wanted, first)?;
-            let held = self.cache_statistics(slot, configuration, &built)?;
+            let errand = cache::prepare_statistics(&self.of, configuration, &built)?;
+            self.run_alone(slot, &errand)?;
+            let held = cache::statistics_in(&errand.delivery)?;
             if held.full_percent() < FULL {
                 let last = CacheRoom {
                     limits: held.rebuild_limits(),
@@ -164,25 +166,13 @@ impl<'a> SearchRunner<'a> {
         room: CacheRoom,
     ) -> Result<InstalledCache, RunError> {
         let training = CacheTraining::prepare_training(&self.of, configuration, wanted, room)?;
-        let (order, delivery) = (&training.order, &training.delivery);
-        let evidence = self.run_alone(slot, &training.configuration, order, delivery)?;
+        let evidence = self.run_alone(slot, &training.errand)?;
         let place = training.place.clone();
         let built = training.install(&evidence)?;
         if room.is_final {
             self.caches.insert(place, built.clone());
         }
         Ok(built)
-    }
-
-    fn cache_statistics(
-        &mut self,
-        slot: usize,
-        configuration: &Configuration,
-        built: &InstalledCache,
-    ) -> Result<SharedCacheStatistics, RunError> {
-        let (with, order, delivery) = cache::prepare_statistics(&self.of, configuration, built)?;
-        self.run_alone(slot, &with, &order, &delivery)?;
-        Ok(cache::statistics_in(&delivery)?)
     }
 
     /// Starts the application once more with its cache and the JVM's own log of classes; `None`
@@ -192,9 +182,9 @@ impl<'a> SearchRunner<'a> {
         configuration: &Configuration,
         built: &InstalledCache,
     ) -> Result<Option<LoadedClasses>, RunError> {
-        let (with, order, delivery) = cache::prepare_witness(&self.of, configuration, built)?;
-        self.run_alone(0, &with, &order, &delivery)?;
-        Ok(cache::witnessed_classes(&delivery))
+        let errand = cache::prepare_witness(&self.of, configuration, built)?;
+        self.run_alone(0, &errand)?;
+        Ok(cache::witnessed_classes(&errand.delivery))
     }
 
     fn until_answered<S: TrialSearch>(&mut self, search: &S) -> Result<S::Answer, RunError> {
@@ -387,18 +377,30 @@ impl<'a> SearchRunner<'a> {
         }
     }
 
-    fn run_alone(
+    fn launch_order(
         &mut self,
         slot: usize,
-        configuration: &Configuration,
         order: &TrialOrder,
         delivery: &Delivery,
-    ) -> Result<Evidence, RunError> {
+    ) -> Result<Box<dyn TrialHandle>, RunError> {
         if let Some(refusal) = self.host.order_refusal(order) {
             return Err(refusal.into());
         }
-        self.watcher.training_begins(slot, configuration);
-        let mut running = self.host.launch_trial(slot, order, delivery)?;
+        Ok(self.host.launch_trial(slot, order, delivery)?)
+    }
+
+    fn launch_errand(
+        &mut self,
+        slot: usize,
+        errand: &CacheErrand,
+    ) -> Result<Box<dyn TrialHandle>, RunError> {
+        let running = self.launch_order(slot, &errand.order, &errand.delivery)?;
+        self.watcher.training_begins(slot, &errand.configuration);
+        Ok(running)
+    }
+
+    fn run_alone(&mut self, slot: usize, errand: &CacheErrand) -> Result<Evidence, RunError> {
+        let mut running = self.launch_errand(slot, errand)?;
         let ending = loop {
             if self.watcher.is_interrupted() {
                 running.stop_trial();
@@ -414,7 +416,7 @@ impl<'a> SearchRunner<'a> {
         self.watcher.slot_ends(slot);
         if !matches!(ending, TrialEnding::Measured(_)) {
             // Ignored: the sweep by owner file removes leftovers.
-            let _ = loadline_trial::remove_scratch(&order.scratch);
+            let _ = loadline_trial::remove_scratch(&errand.order.scratch);
         }
         match ending {
             TrialEnding::Stopped => Err(RunError::Interrupted),

@@ -55,23 +55,19 @@ pub enum RouteAnswer {
     Failed(String),
 }
 
-/// The answer to a request that reads. `secret` goes into pages that can change something.
-pub fn answer_route(
-    route: &Route<'_>,
-    directory: &Path,
-    reading: &ResultReading,
-    secret: &str,
-) -> RouteAnswer {
-    match try_answer(route, directory, reading, secret) {
-        Ok(answer) => answer,
-        Err(error @ (StoreError::Unknown { .. } | StoreError::Ambiguous { .. })) => {
-            RouteAnswer::Unknown(error.to_string())
+impl From<StoreError> for RouteAnswer {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unknown { .. } | StoreError::Ambiguous { .. } => {
+                Self::Unknown(error.to_string())
+            }
+            _ => Self::Failed(error.to_string()),
         }
-        Err(error) => RouteAnswer::Failed(error.to_string()),
     }
 }
 
-fn try_answer(
+/// The answer to a request that reads. `secret` goes into pages that can change something.
+pub fn try_answer(
     route: &Route<'_>,
     directory: &Path,
     reading: &ResultReading,

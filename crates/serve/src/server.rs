@@ -220,8 +220,8 @@ impl SharedServer {
             ("GET", Route::Stop(_)) => Some(HttpAnswer::with_text(405, "not with this method")),
             ("GET", _) => {
                 let secret = &self.access.secret;
-                let answer = routes::answer_route(&route, &self.directory, &self.reading, secret);
-                Some(to_http_answer(answer))
+                let answer = routes::try_answer(&route, &self.directory, &self.reading, secret);
+                Some(to_http_answer(answer.unwrap_or_else(Into::into)))
             }
             _ => Some(HttpAnswer::with_text(405, "not with this method")),
         }

@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::halt::HaltReason;
 use crate::program::ProgramSpec;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ContainerEvent {
     Exec {
         at_ns: u64,
@@ -33,6 +34,7 @@ pub enum ContainerEvent {
         code: Option<i32>,
         signal: Option<i32>,
     },
+    /// A stage failed; no process of the application runs.
     Failed {
         detail: String,
     },
@@ -105,7 +107,10 @@ pub(crate) fn effective_signal(own: Option<i32>, signal: Signal) -> Signal {
 /// of its output and its [`ContainerEvent`]s. Dropping it ends the application and removes
 /// everything.
 pub trait AppContainer {
-    fn start_application(&mut self) -> Result<(), HaltReason>;
+    /// Starts what waits in it; in a pod that is the kubelet's work.
+    fn start_application(&mut self) -> Result<(), HaltReason> {
+        Ok(())
+    }
 
     fn signal_application(&mut self, signal: Signal);
 
@@ -137,7 +142,10 @@ pub trait AppContainer {
     /// application ended.
     fn last_sample(&self) -> Option<CgroupSample>;
 
-    fn application_network(&self) -> ContainerNetwork;
+    /// A pod's containers share theirs with loadline's own.
+    fn application_network(&self) -> ContainerNetwork {
+        ContainerNetwork::Host
+    }
 
     /// The engine that runs it, and its name there; `None` without an engine.
     fn holding_engine(&self) -> Option<(&ContainerEngine, &str)> {

@@ -126,19 +126,10 @@ impl CpuPlan {
     }
 }
 
+/// As ranges: `0-3,8`.
 pub fn format_cpu_list(cpus: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let range = |(first, last): (u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.into_iter().map(range).collect::<Vec<_>>().join(",")
+    let set: loadline_sizing::CpuSet = cpus.iter().copied().collect();
+    set.to_string()
 }
 
 pub fn available_cpus() -> rustix::io::Result<Vec<u32>> {

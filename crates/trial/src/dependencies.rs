@@ -12,12 +12,11 @@ use loadline_analysis::record::{
     CpuNeighbours, DependencyEvidence, MeasurementFailure, ProxyEvidence,
 };
 use loadline_cgroup::ControlGroup;
-use loadline_protocol::{DependencySpec, NetworkMode, ProxiedLink, RunRefusal, TrialOrder};
+use loadline_protocol::{DependencySpec, NetworkMode, RunRefusal, TrialOrder};
 
 use crate::container::ContainerNetwork;
 use crate::counted::{DependencyCounters, JoinedDependency};
-use crate::cpus::CpuPlan;
-use crate::dependency::RunningDependency;
+use crate::dependency::{DependencySite, RunningDependency};
 use crate::halt::{self, HaltReason, Stop};
 use crate::proxy::ProxyProcess;
 use crate::site::Site;
@@ -63,19 +62,25 @@ impl TrialDependencies {
         if order.dependencies.is_empty() && order.stubs.is_empty() {
             return Ok(());
         }
-        let plan = site.plan_cpus(order, 0)?;
-        self.join_shared((site, order), &plan)?;
+        let plan = &site.plan_cpus(order, 0)?;
+        let at = DependencySite {
+            site,
+            order,
+            plan,
+            stop,
+        };
+        self.join_shared(at)?;
         let is_kept = |name: &str| {
             let mut kept = order.kept.iter().flat_map(|kept| &kept.dependencies);
             kept.any(|kept| kept.evidence.name == name)
         };
         let fresh = order.dependencies.iter().filter(|d| !is_kept(&d.name));
         for dependency in fresh {
-            self.start_one(site, order, (dependency, &plan), stop)
+            self.start_one(at, dependency)
                 .map_err(|halt| name_dependency(halt, &dependency.name))?;
         }
         for stub in &order.stubs {
-            self.ensure_proxy(site, order, &plan)
+            self.ensure_proxy(at)
                 .and_then(|proxy| proxy.open_stub(stub))
                 .map_err(|halt| name_dependency(halt, &stub.name))?;
         }
@@ -83,20 +88,16 @@ impl TrialDependencies {
     }
 
     /// Joins running shared dependencies, before the proxy is connected: it joins their networks.
-    fn join_shared(
-        &mut self,
-        (site, order): (&Site, &TrialOrder),
-        plan: &CpuPlan,
-    ) -> Result<(), HaltReason> {
-        let Some(kept) = &order.kept else {
+    fn join_shared(&mut self, at: DependencySite<'_>) -> Result<(), HaltReason> {
+        let Some(kept) = &at.order.kept else {
             return Ok(());
         };
         let mut proxied = Vec::new();
         for one in &kept.dependencies {
             let of =
                 |error| halt::cgroup_refusal("looking at a dependency that trials share", &error);
-            let joined = JoinedDependency::new(&site.layout, one).map_err(of)?;
-            let mut all = order.dependencies.iter();
+            let joined = JoinedDependency::new(&at.site.layout, one).map_err(of)?;
+            let mut all = at.order.dependencies.iter();
             let dependency = all.find(|d| d.name == one.evidence.name);
             if let Some((dependency, with)) =
                 dependency.and_then(|d| Some((d, d.proxied.as_ref()?)))
@@ -108,61 +109,43 @@ impl TrialDependencies {
         }
         let behind = self.network_behind();
         for (dependency, with) in proxied {
-            self.ensure_proxy(site, order, plan)
+            self.ensure_proxy(at)
                 .and_then(|proxy| proxy.open_link(&dependency.name, with, &behind))
                 .map_err(|halt| name_dependency(halt, &dependency.name))?;
         }
         Ok(())
     }
 
-    fn ensure_proxy(
-        &mut self,
-        site: &Site,
-        order: &TrialOrder,
-        plan: &CpuPlan,
-    ) -> Result<&mut ProxyProcess, HaltReason> {
+    fn ensure_proxy(&mut self, at: DependencySite<'_>) -> Result<&mut ProxyProcess, HaltReason> {
         let proxy = match self.proxy.take() {
             Some(proxy) => proxy,
-            None => ProxyProcess::start_proxy(site, &order.trial, plan, &self.front_network())?,
+            None => ProxyProcess::start_proxy(at, &self.front_network())?,
         };
         Ok(self.proxy.insert(proxy))
     }
 
     fn start_one(
         &mut self,
-        site: &Site,
-        order: &TrialOrder,
-        (dependency, plan): (&DependencySpec, &CpuPlan),
-        stop: Stop<'_>,
+        at: DependencySite<'_>,
+        dependency: &DependencySpec,
     ) -> Result<(), HaltReason> {
         let network = match dependency.proxied {
             None => self.front_network(),
             Some(_) => self.network_behind(),
         };
-        let running = RunningDependency::start_dependency(site, order, dependency, plan, network)?;
+        let running = RunningDependency::start_dependency(at, dependency, network)?;
         self.running
             .push(DependencyHandle::Fresh(Box::new(running)));
         let Some(DependencyHandle::Fresh(running)) = self.running.last_mut() else {
             return Ok(());
         };
-        running.await_ready(dependency, &plan.generator, stop)?;
-        running.run_seed((site, order), dependency, plan, stop)?;
-        match &dependency.proxied {
-            None => Ok(()),
-            Some(proxied) => self.stand_before((site, order), dependency, proxied, plan),
-        }
-    }
-
-    fn stand_before(
-        &mut self,
-        (site, order): (&Site, &TrialOrder),
-        dependency: &DependencySpec,
-        proxied: &ProxiedLink,
-        plan: &CpuPlan,
-    ) -> Result<(), HaltReason> {
+        running.await_seeded(at)?;
+        let Some(proxied) = &dependency.proxied else {
+            return Ok(());
+        };
         self.behind.push(self.running.len() - 1);
         let behind = self.network_behind();
-        let proxy = self.ensure_proxy(site, order, plan)?;
+        let proxy = self.ensure_proxy(at)?;
         proxy.open_link(&dependency.name, proxied, &behind)
     }
 

@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(20);
 const READ: Duration = Duration::from_secs(2);
 const LAST: usize = 3;
 
-struct SideCommand {
+pub(crate) struct SideCommand {
     name: &'static str,
     command: fn(&DependencySpec) -> &[String],
     hint: &'static str,
@@ -41,7 +41,7 @@ const SEED: SideCommand = SideCommand {
     hint: "run it by hand against the dependency; it runs once, in the dependency's environment and directory, when that is ready",
 };
 
-const RESET: SideCommand = SideCommand {
+pub(crate) const RESET: SideCommand = SideCommand {
     name: "reset",
     command: |dependency| &dependency.reset,
     hint: "run it by hand against the dependency after some requests; it runs between two trials, in the dependency's environment and directory, and must leave what the seed left",
@@ -62,8 +62,18 @@ pub struct DependencyEnd {
     pub failure: MeasurementFailure,
 }
 
+/// Where dependencies of a trial are started, and until when.
+#[derive(Clone, Copy)]
+pub(crate) struct DependencySite<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) order: &'a TrialOrder,
+    pub(crate) plan: &'a CpuPlan,
+    pub(crate) stop: Stop<'a>,
+}
+
 /// A running dependency. The fields are dropped in order: watchers before the watched.
 pub(crate) struct RunningDependency {
+    pub(crate) spec: DependencySpec,
     probing: Option<ProbeThread>,
     process: DependencyProcess,
     pub(crate) counted: DependencyCounters,
@@ -71,24 +81,20 @@ pub(crate) struct RunningDependency {
 
 impl RunningDependency {
     pub(crate) fn start_dependency(
-        site: &Site,
-        order: &TrialOrder,
+        at: DependencySite<'_>,
         dependency: &DependencySpec,
-        plan: &CpuPlan,
         network: ContainerNetwork,
     ) -> Result<Self, HaltReason> {
-        let cpus = site.dependency_cpus(dependency, plan)?;
-        let limits = dependency_limits(site, dependency, &cpus);
-        site.refuse_too_large(&limits, 1)?;
+        let cpus = at.site.dependency_cpus(dependency, at.plan)?;
+        let limits = dependency_limits(at.site, dependency, &cpus);
+        at.site.refuse_too_large(&limits, 1)?;
         let to = DependencyStart {
-            site,
-            order,
+            at,
             dependency,
             suffix: format!("dependency-{}", dependency.name),
             limits,
             cpus: &cpus,
             network,
-            own: &plan.generator,
         };
         let watched = match &dependency.readiness {
             Readiness::LogLine { contains } => Some(contains.as_str()),
@@ -98,12 +104,9 @@ impl RunningDependency {
         process.container.start_application()?;
         let evidence = DependencyEvidence {
             name: dependency.name.clone(),
-            image: match &dependency.app {
-                AppSpec::Image(image) => Some(image.id.clone()),
-                AppSpec::Command { .. } => None,
-            },
+            image: dependency.app.image().map(|image| image.id.clone()),
             cpu_count: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
-            beside: plan.beside_dependency(&cpus),
+            beside: at.plan.beside_dependency(&cpus),
             cpus: cpus::format_cpu_list(&cpus),
             cpu_limit: dependency.cpu,
             memory_limit: dependency.memory,
@@ -111,21 +114,18 @@ impl RunningDependency {
         };
         let group = process.container.application_group().clone();
         Ok(Self {
+            spec: dependency.clone(),
             probing: None,
             counted: DependencyCounters::new(group, evidence),
             process,
         })
     }
 
-    pub(crate) fn await_ready(
-        &mut self,
-        dependency: &DependencySpec,
-        own: &[u32],
-        stop: Stop<'_>,
-    ) -> Result<(), HaltReason> {
+    /// Waits until it is ready, and runs its seed, in its network and on its CPUs.
+    pub(crate) fn await_seeded(&mut self, at: DependencySite<'_>) -> Result<(), HaltReason> {
         let begin = Instant::now();
         while self.process.state.ready_ns.is_none() {
-            if stop() {
+            if (at.stop)() {
                 return Err(HaltReason::Stopped);
             }
             self.process.take_notes(TICK);
@@ -146,17 +146,18 @@ impl RunningDependency {
                 let how = state.how_it_ended();
                 return Err(self.dependency_halt(&format!("it ended before it was ready ({how})")));
             }
-            if begin.elapsed() > dependency.start_deadline {
-                let last = match &dependency.readiness {
+            if begin.elapsed() > self.spec.start_deadline {
+                let last = match &self.spec.readiness {
                     Readiness::LogLine { contains } => format!("no line with `{contains}`"),
                     _ => state.last_probe.clone(),
                 };
-                let waited = dependency.start_deadline.as_secs_f64();
+                let waited = self.spec.start_deadline.as_secs_f64();
                 let why = format!("it was not ready within {waited} s ({last})");
                 return Err(self.dependency_halt(&why));
             }
             if self.probing.is_none() && state.exec_ns.is_some() {
-                self.probing = self.process.start_probe(dependency, own)?;
+                let own = &at.plan.generator;
+                self.probing = self.process.start_probe(&self.spec, own)?;
             }
         }
         self.probing = None;
@@ -164,59 +165,32 @@ impl RunningDependency {
         let ready = state.ready_ns.zip(state.exec_ns);
         self.counted.evidence.ready =
             ready.map(|(ready, exec)| Duration::from_nanos(ready.saturating_sub(exec)));
+        self.counted.evidence.seed = self.run_side_command(at, &SEED)?;
         Ok(())
     }
 
-    /// Runs its seed, in its network and on its CPUs.
-    pub(crate) fn run_seed(
+    pub(crate) fn run_side_command(
         &mut self,
-        of: (&Site, &TrialOrder),
-        dependency: &DependencySpec,
-        plan: &CpuPlan,
-        stop: Stop<'_>,
-    ) -> Result<(), HaltReason> {
-        let took = self.run(of, dependency, plan, &SEED, stop)?;
-        self.counted.evidence.seed = took;
-        Ok(())
-    }
-
-    pub(crate) fn run_reset(
-        &mut self,
-        of: (&Site, &TrialOrder),
-        dependency: &DependencySpec,
-        plan: &CpuPlan,
-        stop: Stop<'_>,
-    ) -> Result<Option<Duration>, HaltReason> {
-        self.run(of, dependency, plan, &RESET, stop)
-    }
-
-    fn run(
-        &mut self,
-        (site, order): (&Site, &TrialOrder),
-        dependency: &DependencySpec,
-        plan: &CpuPlan,
+        at: DependencySite<'_>,
         errand: &SideCommand,
-        stop: Stop<'_>,
     ) -> Result<Option<Duration>, HaltReason> {
-        let command = (errand.command)(dependency);
+        let command = (errand.command)(&self.spec);
         if command.is_empty() {
             return Ok(None);
         }
-        let cpus = site.dependency_cpus(dependency, plan)?;
+        let cpus = at.site.dependency_cpus(&self.spec, at.plan)?;
         let to = DependencyStart {
-            site,
-            order,
-            dependency,
-            suffix: format!("{}-{}", errand.name, dependency.name),
+            at,
+            dependency: &self.spec,
+            suffix: format!("{}-{}", errand.name, self.spec.name),
             limits: CgroupLimits::default(),
             cpus: &cpus,
             network: self.dependency_network(),
-            own: &plan.generator,
         };
-        let app = dependency.with_command(command);
+        let app = self.spec.with_command(command);
         let process = &mut self.process;
         let meanwhile = || process.take_notes(Duration::ZERO);
-        run_errand(to, &app, errand, meanwhile, stop).map(Some)
+        run_errand(to, &app, errand, meanwhile).map(Some)
     }
 
     pub(crate) fn dependency_network(&self) -> ContainerNetwork {
@@ -272,23 +246,19 @@ impl RunningDependency {
 
 /// Runs the command that restores a trial's backlog, before the application starts.
 pub(crate) fn run_backlog(
-    (site, order): (&Site, &TrialOrder),
+    at: DependencySite<'_>,
     backlog: &DependencySpec,
     network: ContainerNetwork,
-    stop: Stop<'_>,
 ) -> Result<Duration, HaltReason> {
-    let plan = site.plan_cpus(order, 0)?;
     let to = DependencyStart {
-        site,
-        order,
+        at,
         dependency: backlog,
         suffix: backlog.name.clone(),
         limits: CgroupLimits::default(),
-        cpus: &plan.generator,
+        cpus: &at.plan.generator,
         network,
-        own: &plan.generator,
     };
-    run_errand(to, &backlog.app, &BACKLOG, || {}, stop)
+    run_errand(to, &backlog.app, &BACKLOG, || {})
 }
 
 /// Runs a command to its end, at most for the start deadline.
@@ -297,9 +267,8 @@ fn run_errand(
     app: &AppSpec,
     errand: &SideCommand,
     mut meanwhile: impl FnMut(),
-    stop: Stop<'_>,
 ) -> Result<Duration, HaltReason> {
-    let deadline = to.dependency.start_deadline;
+    let (deadline, stop) = (to.dependency.start_deadline, to.at.stop);
     let mut ran = to.prepare_process(app, None)?;
     let begin = Instant::now();
     ran.container.start_application()?;
@@ -335,14 +304,12 @@ fn run_errand(
 }
 
 pub(crate) struct DependencyStart<'a> {
-    pub(crate) site: &'a Site,
-    pub(crate) order: &'a TrialOrder,
+    pub(crate) at: DependencySite<'a>,
     pub(crate) dependency: &'a DependencySpec,
     pub(crate) suffix: String,
     pub(crate) limits: CgroupLimits,
     pub(crate) cpus: &'a [u32],
     pub(crate) network: ContainerNetwork,
-    pub(crate) own: &'a [u32],
 }
 
 impl DependencyStart<'_> {
@@ -351,18 +318,25 @@ impl DependencyStart<'_> {
         app: &AppSpec,
         watched: Option<&str>,
     ) -> Result<DependencyProcess, HaltReason> {
-        let name = format!("{}-{}", self.order.trial, self.suffix);
+        let DependencySite { site, order, .. } = self.at;
+        let name = format!("{}-{}", order.trial, self.suffix);
         let (queue, notes) = channel();
         let teller = NoteSender::new(0, queue);
         let (reader, writer) = std::io::pipe().map_err(halt::step_failed("making a pipe"))?;
-        let redactor = Redactor::new(&self.order.secrets);
+        let redactor = Redactor::new(&order.secrets);
         let found = |at_ns| InstanceNote::LineFound { at_ns };
         let watch = watched.map(|text| watch_for_line(text, &teller, found));
-        let output = AppOutput::read(reader, None, redactor, watch, self.own.to_vec());
+        let output = AppOutput::read(
+            reader,
+            None,
+            redactor,
+            watch,
+            self.at.plan.generator.clone(),
+        );
         let output = output.map_err(halt::step_failed(
             "starting the thread that reads its output",
         ))?;
-        let hosts = self.order.peer_names();
+        let hosts = order.peer_names();
         let held = ContainedProgram {
             frame: ContainerBase {
                 name: &name,
@@ -370,22 +344,22 @@ impl DependencyStart<'_> {
                 shm: self.dependency.shm.unwrap_or(SHM),
                 network: self.network,
                 hosts: &hosts,
-                scratch: &self.order.scratch.with_file_name(&name),
-                open_files: self.site.options.open_files,
+                scratch: &order.scratch.with_file_name(&name),
+                open_files: site.options.open_files,
                 evict_page_cache: false,
             },
             app,
-            trial: &self.order.trial,
+            trial: &order.trial,
             program: &ProgramSpec::from_app(app, self.dependency.account),
             cpus: self.cpus,
             directories: &self.dependency.directories,
-            hidden: &self.order.hidden,
+            hidden: &order.hidden,
             gc_log: None,
             as_shipped: false,
             run: None,
         };
         let mut state = InstanceState::default();
-        let container = held.prepare_container(self.site, writer, &teller, &mut state.warnings)?;
+        let container = held.prepare_container(site, writer, &teller, &mut state.warnings)?;
         Ok(DependencyProcess {
             container,
             output,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_analysis::record::{DiskEvidence, Evidence, InvalidReason, MeasurementFailure};
 use loadline_files::measure_tree;
-use loadline_protocol::{AppSpec, TrialOrder};
+use loadline_protocol::TrialOrder;
 use loadline_sizing::Bytes;
 
 /// Reserve for the rest of the machine, or its share of a disk that is smaller than 20 times it.
@@ -129,10 +129,7 @@ pub(crate) fn nameless_files(processes: &[u32]) -> Vec<NamelessFile> {
 }
 
 pub(crate) fn disk_rooms(order: &TrialOrder) -> Vec<DiskRoom> {
-    let layer = match &order.app {
-        AppSpec::Image(image) => image.layers.first(),
-        AppSpec::Command { .. } => None,
-    };
+    let layer = order.app.image().and_then(|image| image.layers.first());
     let places = [order.scratch.parent(), layer.map(PathBuf::as_path)];
     let mut known: Vec<u64> = Vec::new();
     let is_new = |place: &&Path| {

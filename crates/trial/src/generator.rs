@@ -3,9 +3,9 @@
 //! Owns the translation of a load phase into the generator's order and of its messages into
 //! evidence, and the life of the process. `loadline-load` makes the load.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{
@@ -27,7 +27,7 @@ use crate::cpus::CpuPlan;
 use crate::halt::{self, HaltReason, failed_for};
 use crate::load_command::observed_share;
 use crate::notes::{GeneratorLine, InstanceNote, NoteSender};
-use crate::spawner;
+use crate::spawner::{self, GuardedChild};
 use loadline_analysis::foreign_text::indented_line;
 
 /// After the phase and its drain, the generator may take this long before it counts as stuck.
@@ -38,8 +38,6 @@ pub(crate) const FRONT_MEMORY: Bytes = Bytes::from_mib(1024);
 
 /// What Rust's allocator says before it gives up (`handle_alloc_error`).
 const NO_MEMORY: &str = "memory allocation of";
-
-const COMPLAINT: u64 = 4096;
 
 pub fn run_load_process(
     mut orders: impl BufRead + std::os::fd::AsFd,
@@ -75,7 +73,7 @@ pub(crate) struct GeneratorSetup<'a> {
 
 /// One instance's share of a load phase under way. Dropping it kills the generator.
 pub(crate) struct GeneratorProcess {
-    child: Child,
+    child: GuardedChild,
     orders: Option<ChildStdin>,
     pub(crate) begin: Instant,
     allowed: Duration,
@@ -90,14 +88,6 @@ pub(crate) struct GeneratorProcess {
     complaint: Option<String>,
 }
 
-impl Drop for GeneratorProcess {
-    fn drop(&mut self) {
-        // Already ended: then there is nothing to kill, only to reap.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 impl GeneratorProcess {
     pub(crate) fn start_generator(
         load: &LoadPhase,
@@ -109,7 +99,7 @@ impl GeneratorProcess {
         let child = spawner::spawn_command(command)
             .map_err(halt::step_failed("starting the load generator"))?;
         let mut generator = Self {
-            child,
+            child: GuardedChild(child),
             orders: None,
             begin: Instant::now(),
             allowed: Duration::ZERO,
@@ -128,7 +118,7 @@ impl GeneratorProcess {
         };
         generator.join_group(wanted.group)?;
         generator.limit_memory()?;
-        let child = &mut generator.child;
+        let child = &mut generator.child.0;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
@@ -179,7 +169,7 @@ impl GeneratorProcess {
     /// Puts it into its own group before it gets its order, that is before it does anything.
     fn join_group(&self, group: Option<&ControlGroup>) -> Result<(), HaltReason> {
         for file in group.iter().flat_map(|group| group.join_files()) {
-            std::fs::write(&file, self.child.id().to_string()).map_err(|error| {
+            std::fs::write(&file, self.id().to_string()).map_err(|error| {
                 let file = file.display();
                 halt::measurement_failed(format_args!("moving the generator by {file}: {error}"))
             })?;
@@ -202,11 +192,11 @@ impl GeneratorProcess {
 
     /// Its process, which is our child and not reaped yet: the id cannot be another's.
     fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+        i32::try_from(self.id()).ok().and_then(Pid::from_raw)
     }
 
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub(crate) fn take_generator_line(&mut self, line: GeneratorLine) -> Option<&SecondEvidence> {
@@ -362,10 +352,8 @@ fn read(stdout: ChildStdout, stderr: ChildStderr, tell: &NoteSender) {
             }
         }
     }
-    let mut said = Vec::new();
-    let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
-    let said = String::from_utf8_lossy(&said);
-    complaint.push_str(&indented_line(&said.trim().replace('\n', "; ")));
+    let said = spawner::read_complaint(Some(stderr));
+    complaint.push_str(&indented_line(&said.replace('\n', "; ")));
     tell.send_note(InstanceNote::Generator(GeneratorLine::End(complaint)));
 }
 

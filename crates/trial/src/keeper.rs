@@ -19,9 +19,9 @@ use loadline_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::container::ContainerNetwork;
-use crate::cpus::{self, CpuPlan};
+use crate::cpus;
 use crate::dependencies::{end_in_reverse, name_dependency, network_without_dependencies};
-use crate::dependency::RunningDependency;
+use crate::dependency::{DependencySite, RESET, RunningDependency};
 use crate::halt::{HaltReason, Stop};
 use crate::site::{Site, SiteOptions};
 use crate::spawner::die_with;
@@ -149,19 +149,22 @@ impl KeeperState {
     ) -> Result<SharedDependencies, SharedStartFailure> {
         let site = Site::detect_site(SiteOptions::default())?;
         let plan = site.plan_cpus(order, 0)?;
-        let wanted = SharingTerms::from_order(&site, order, &plan)?;
+        let at = DependencySite {
+            site: &site,
+            order,
+            plan: &plan,
+            stop,
+        };
+        let wanted = SharingTerms::from_order(at)?;
         let held = self.held.as_mut();
         if let Some(why) = held.and_then(|held| held.mismatch_reason(&wanted)) {
             self.anew = Some(why);
             self.end_held();
         }
         let (mut held, resets) = match self.held.take() {
-            None => (
-                start_dependencies((&site, order), wanted, &plan, stop)?,
-                Vec::new(),
-            ),
+            None => (start_dependencies(at, wanted)?, Vec::new()),
             Some(mut held) => {
-                let resets = held.reset_all((&site, order), &plan, stop)?;
+                let resets = held.reset_all(at)?;
                 (held, resets)
             }
         };
@@ -191,24 +194,17 @@ fn end_dependencies(running: Vec<RunningDependency>) -> Vec<DependencyEvidence> 
 }
 
 fn start_dependencies(
-    (site, order): (&Site, &TrialOrder),
+    at: DependencySite<'_>,
     wanted: SharingTerms,
-    plan: &CpuPlan,
-    stop: Stop<'_>,
 ) -> Result<HeldDependencies, SharedStartFailure> {
     let mut running: Vec<RunningDependency> = Vec::new();
-    for (index, dependency) in wanted.dependencies.iter().enumerate() {
+    for dependency in &wanted.dependencies {
         let begin = |running: &mut Vec<RunningDependency>| {
-            let network =
-                network_for_next(order, &wanted.dependencies[..index], running, dependency);
-            running.push(RunningDependency::start_dependency(
-                site, order, dependency, plan, network,
-            )?);
-            let Some(one) = running.last_mut() else {
-                return Ok(());
-            };
-            one.await_ready(dependency, &plan.generator, stop)?;
-            one.run_seed((site, order), dependency, plan, stop)
+            let network = network_for_next(at.order, running, dependency);
+            let one = RunningDependency::start_dependency(at, dependency, network)?;
+            running.push(one);
+            let last = running.last_mut();
+            last.map_or(Ok(()), |one| one.await_seeded(at))
         };
         if let Err(halt) = begin(&mut running) {
             return Err(SharedStartFailure(
@@ -228,14 +224,12 @@ fn start_dependencies(
 /// kind makes it.
 fn network_for_next(
     order: &TrialOrder,
-    before: &[DependencySpec],
     running: &[RunningDependency],
     next: &DependencySpec,
 ) -> ContainerNetwork {
-    let is_like = |d: &DependencySpec| d.proxied.is_some() == next.proxied.is_some();
-    let mut both = before.iter().zip(running);
-    match both.find(|(dependency, _)| is_like(dependency)) {
-        Some((_, first)) => first.dependency_network(),
+    let is_like = |one: &&RunningDependency| one.spec.proxied.is_some() == next.proxied.is_some();
+    match running.iter().find(is_like) {
+        Some(first) => first.dependency_network(),
         None if next.proxied.is_some() => ContainerNetwork::Own,
         None => network_without_dependencies(order),
     }
@@ -262,16 +256,13 @@ impl HeldDependencies {
 
     fn reset_all(
         &mut self,
-        of: (&Site, &TrialOrder),
-        plan: &CpuPlan,
-        stop: Stop<'_>,
+        at: DependencySite<'_>,
     ) -> Result<Vec<Option<std::time::Duration>>, HaltReason> {
-        let both = self.running.iter_mut().zip(&self.wanted.dependencies);
-        let reset = |(running, dependency): (&mut RunningDependency, &DependencySpec)| {
-            let took = running.run_reset(of, dependency, plan, stop);
-            took.map_err(|halt| name_dependency(halt, &dependency.name))
+        let reset = |running: &mut RunningDependency| {
+            let took = running.run_side_command(at, &RESET);
+            took.map_err(|halt| name_dependency(halt, &running.spec.name))
         };
-        both.map(reset).collect()
+        self.running.iter_mut().map(reset).collect()
     }
 
     fn shared_dependencies(
@@ -302,7 +293,8 @@ impl HeldDependencies {
 }
 
 impl SharingTerms {
-    fn from_order(site: &Site, order: &TrialOrder, plan: &CpuPlan) -> Result<Self, RunRefusal> {
+    fn from_order(at: DependencySite<'_>) -> Result<Self, RunRefusal> {
+        let DependencySite { site, order, .. } = at;
         let shared = order.dependencies.iter();
         let shared = shared.filter(|dependency| dependency.scope == DependencyScope::Result);
         // Random numbers of toxics differ per trial.
@@ -312,7 +304,7 @@ impl SharingTerms {
         };
         let dependencies: Vec<DependencySpec> = shared.map(plain).collect();
         let cpus = dependencies.iter().map(|dependency| {
-            let cpus = site.dependency_cpus(dependency, plan)?;
+            let cpus = site.dependency_cpus(dependency, at.plan)?;
             Ok(cpus::format_cpu_list(&cpus))
         });
         Ok(Self {

@@ -85,5 +85,5 @@ pub use proxy::run_proxy_process;
 pub use scratch::remove_scratch;
 pub use sight::blindness;
 pub use site::{Site, SiteOptions};
-pub use spawner::{part_command, read_answers, spawn_command};
+pub use spawner::{kill_part, part_command, read_answers, spawn_command};
 pub use sweep::{SiteSweep, client_id, is_dead_of_ours};

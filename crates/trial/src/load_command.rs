@@ -28,8 +28,9 @@ use loadline_protocol::{
 use rustix::process::Signal;
 
 use crate::container::ContainerNetwork;
-use crate::cpus::CpuPlan;
-use crate::dependency::{DependencyProcess, DependencyStart, quote_lines, run_backlog};
+use crate::dependency::{
+    DependencyProcess, DependencySite, DependencyStart, quote_lines, run_backlog,
+};
 use crate::generator::{LoadShare, outcome_evidence};
 use crate::group::TASKS;
 use crate::halt::{HaltReason, Stop, refusal_halt};
@@ -75,27 +76,24 @@ pub(crate) struct LoadTool {
 
 impl LoadTool {
     pub(crate) fn start_tool(
-        site: &Site,
-        order: &TrialOrder,
+        at: DependencySite<'_>,
         command: &LoadCommandSpec,
-        plan: &CpuPlan,
         network: ContainerNetwork,
     ) -> Result<Self, HaltReason> {
-        let has = |controller| site.layout.hierarchy_of(controller).is_some();
+        let own = &at.plan.generator;
+        let has = |controller| at.site.layout.hierarchy_of(controller).is_some();
         let start = DependencyStart {
-            site,
-            order,
+            at,
             dependency: &as_dependency(command, "load-command"),
             suffix: "load-command".to_owned(),
             limits: CgroupLimits {
-                cpuset: has(Controller::Cpuset).then(|| plan.generator.iter().copied().collect()),
+                cpuset: has(Controller::Cpuset).then(|| own.iter().copied().collect()),
                 memory: has(Controller::Memory).then_some(command.memory),
                 pids: Some(TASKS),
                 ..CgroupLimits::default()
             },
-            cpus: &plan.generator,
+            cpus: own,
             network,
-            own: &plan.generator,
         };
         let mut process = start.prepare_process(&command.app, None)?;
         process.container.start_application()?;
@@ -426,8 +424,14 @@ pub(crate) fn restore_backlog(
     stop: Stop<'_>,
 ) -> Result<Option<Duration>, HaltReason> {
     let run = |command| {
-        let backlog = as_dependency(command, "backlog");
-        run_backlog((site, order), &backlog, network, stop)
+        let plan = &site.plan_cpus(order, 0)?;
+        let at = DependencySite {
+            site,
+            order,
+            plan,
+            stop,
+        };
+        run_backlog(at, &as_dependency(command, "backlog"), network)
     };
     order.backlog.as_ref().map(run).transpose()
 }

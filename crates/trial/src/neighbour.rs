@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use loadline_cgroup::{CgroupLimits, ControlGroup, GroupName};
 use loadline_sys::set_parent_process_death_signal;
@@ -14,10 +14,11 @@ use rustix::process::Signal;
 use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason};
 use crate::site::Site;
+use crate::spawner::GuardedChild;
 use crate::{cpus, spawner};
 
 pub(crate) struct BusyNeighbour {
-    child: Child,
+    child: GuardedChild,
     group: TrialGroup,
 }
 
@@ -42,6 +43,7 @@ impl BusyNeighbour {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child =
             spawner::spawn_command(command).map_err(halt::step_failed("starting the neighbour"))?;
+        let child = GuardedChild(child);
         let mut neighbour = Self { child, group };
         let joined = neighbour.join_group();
         joined.map_err(halt::step_failed("starting the neighbour"))?;
@@ -53,22 +55,14 @@ impl BusyNeighbour {
     }
 
     fn join_group(&mut self) -> io::Result<()> {
-        let pid = self.child.id().to_string();
+        let pid = self.child.0.id().to_string();
         for file in self.group.as_group().join_files() {
             std::fs::write(file, &pid)?;
         }
-        match &mut self.child.stdin {
+        match &mut self.child.0.stdin {
             Some(stdin) => stdin.write_all(b"\n"),
             None => Ok(()),
         }
-    }
-}
-
-impl Drop for BusyNeighbour {
-    fn drop(&mut self) {
-        // Already ended: then there is nothing to kill, only to reap.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

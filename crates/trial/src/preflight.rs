@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use loadline_cgroup::{CheckStatus, PreflightCheck, probe_cgroups};
+use loadline_cgroup::{PreflightCheck, probe_cgroups};
 
 use crate::site::{Site, SiteOptions};
 use crate::{cpus, own};
@@ -24,26 +24,11 @@ pub fn preflight_checks(options: &SiteOptions) -> Vec<PreflightCheck> {
 
 fn check_namespaces(options: &SiteOptions) -> PreflightCheck {
     let name = "namespaces of trials";
-    match own::try_sandbox(&options.program) {
-        Ok(()) => PreflightCheck {
-            name,
-            status: CheckStatus::Works,
-            detail: WORKS.to_owned(),
-            fix: None,
-        },
-        Err(detail) => broken_check(name, detail),
-    }
-}
-
-const WORKS: &str = "process, mount, IPC, host name and network, with a separate init";
-
-fn broken_check(name: &'static str, detail: String) -> PreflightCheck {
+    let works = "process, mount, IPC, host name and network, with a separate init";
     let fix = "run as root; in a container: with CAP_SYS_ADMIN and without a seccomp profile that forbids unshare and mount";
-    PreflightCheck {
-        name,
-        status: CheckStatus::Broken,
-        detail,
-        fix: Some(fix.to_owned()),
+    match own::try_sandbox(&options.program) {
+        Ok(()) => PreflightCheck::works(name, works),
+        Err(detail) => PreflightCheck::broken(name, detail).with_fix(fix),
     }
 }
 
@@ -51,13 +36,10 @@ fn check_spare_cpu() -> PreflightCheck {
     let count = cpus::available_cpus().map_or(0, |cpus| cpus.len());
     let fix =
         "use a machine with two CPUs: with one, the load generator takes CPU from the application";
-    PreflightCheck {
-        name: "a CPU for the load generator",
-        status: match count > 1 {
-            true => CheckStatus::Works,
-            false => CheckStatus::Missing,
-        },
-        detail: format!("{count} for loadline and its trials"),
-        fix: (count < 2).then(|| fix.to_owned()),
+    let name = "a CPU for the load generator";
+    let detail = format!("{count} for loadline and its trials");
+    match count > 1 {
+        true => PreflightCheck::works(name, detail),
+        false => PreflightCheck::missing(name, detail).with_fix(fix),
     }
 }

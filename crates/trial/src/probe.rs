@@ -79,7 +79,18 @@ impl ReadinessProbe {
             Readiness::Tcp { port } => (*port, ProbeMethod::Tcp),
             Readiness::Grpc { port } => (*port, ProbeMethod::Grpc),
             Readiness::LogLine { .. } | Readiness::Exit => return Ok(None),
-            Readiness::Command { command } => (0, command_method(container, command, program)),
+            Readiness::Command { command } => {
+                let words = command.clone();
+                let method = match container.holding_engine() {
+                    Some((engine, name)) => ProbeMethod::Command {
+                        engine: engine.clone(),
+                        container: name.to_owned(),
+                        command: words,
+                    },
+                    None => ProbeMethod::Program { words, program },
+                };
+                (0, method)
+            }
             Readiness::Sample { port } => {
                 (port.unwrap_or_default(), ProbeMethod::Metrics(Vec::new()))
             }
@@ -288,22 +299,6 @@ fn exchange<T>(
             Err(error) if is_timeout(&error) => {}
             Err(error) => return Err(format!("the connection failed: {}", error.kind())),
         }
-    }
-}
-
-fn command_method(
-    container: &dyn AppContainer,
-    command: &[String],
-    program: ProgramSpec,
-) -> ProbeMethod {
-    let words = command.to_vec();
-    match container.holding_engine() {
-        Some((engine, name)) => ProbeMethod::Command {
-            engine: engine.clone(),
-            container: name.to_owned(),
-            command: words,
-        },
-        None => ProbeMethod::Program { words, program },
     }
 }
 

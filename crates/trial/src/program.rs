@@ -39,18 +39,13 @@ impl ProgramSpec {
     /// its container, as far as the order tells.
     pub fn from_app(app: &AppSpec, account: Account) -> Self {
         let Account { uid, gid } = account;
-        let (command, env, directory) = match app {
-            AppSpec::Command {
-                command,
-                env,
-                directory,
-            } => (command, env, directory.clone()),
-            AppSpec::Image(image) => (&image.command, &image.env, PathBuf::from("/")),
-        };
         Self {
-            command: command.clone(),
-            env: env.clone(),
-            directory,
+            command: app.command_line().to_vec(),
+            env: app.app_environment().clone(),
+            directory: match app {
+                AppSpec::Command { directory, .. } => directory.clone(),
+                AppSpec::Image(_) => PathBuf::from("/"),
+            },
             uid,
             gid,
         }

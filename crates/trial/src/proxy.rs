@@ -4,9 +4,9 @@
 //! same weight: neither may wait for a dependency. `loadline-proxy` handles the bytes; its module
 //! `network` makes it listen at a dependency's address.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin};
+use std::process::ChildStdin;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -23,12 +23,13 @@ use loadline_sys::set_parent_process_death_signal;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::container::{ContainerNetwork, NetworkNamespace};
-use crate::cpus::{self, CpuPlan};
+use crate::cpus;
+use crate::dependency::DependencySite;
 use crate::group::TrialGroup;
 use crate::halt::{self, HaltReason, refusal_halt};
 use crate::instance::GENERATOR_SHARES;
 use crate::site::Site;
-use crate::spawner;
+use crate::spawner::{self, GuardedChild};
 use loadline_analysis::foreign_text::indented_line;
 
 /// Memory that the proxy may take, in bytes, the kernel's for it included: it holds 512 MiB back at
@@ -37,8 +38,6 @@ const MEMORY: u64 = 2 << 30;
 
 /// An order is carried out in microseconds; a process that takes longer is not there any more.
 const ANSWER: Duration = Duration::from_secs(10);
-
-const COMPLAINT: u64 = 4096;
 
 pub fn run_proxy_process(
     orders: impl BufRead + std::os::fd::AsFd,
@@ -79,7 +78,7 @@ pub(crate) fn scheduled_outages(order: &loadline_protocol::TrialOrder) -> Vec<Ou
 }
 
 pub(crate) struct ProxyProcess {
-    child: Child,
+    child: GuardedChild,
     orders: Option<ChildStdin>,
     answers: Receiver<ProxyAnswer>,
     group: TrialGroup,
@@ -99,22 +98,21 @@ pub(crate) struct ProxyFigures {
 impl ProxyProcess {
     /// Starts it in this network, or in a new one. Errors: [`HaltReason`], after cleaning up.
     pub(crate) fn start_proxy(
-        site: &Site,
-        trial: &str,
-        plan: &CpuPlan,
+        at: DependencySite<'_>,
         front: &ContainerNetwork,
     ) -> Result<Self, HaltReason> {
-        let group = make_proxy_group(site, trial)?;
-        let mut command = spawner::part_command(&site.options.program, "proxy-part");
+        let trial = &at.order.trial;
+        let group = make_proxy_group(at.site, trial)?;
+        let mut command = spawner::part_command(&at.site.options.program, "proxy-part");
         command.env("LOADLINE_TRIAL", trial);
         let mut child =
             spawner::spawn_command(command).map_err(halt::step_failed("starting the proxy"))?;
         let answers = spawner::read_answers(&mut child, "proxy")
             .map_err(halt::step_failed("starting a thread"))?;
         let orders = child.stdin.take();
-        let own = &plan.generator;
+        let own = &at.plan.generator;
         let mut proxy = Self {
-            child,
+            child: GuardedChild(child),
             orders,
             answers,
             group,
@@ -150,7 +148,7 @@ impl ProxyProcess {
 
     fn join_group(&self) -> Result<(), HaltReason> {
         for file in self.group.as_group().join_files() {
-            let moved = std::fs::write(file, self.child.id().to_string());
+            let moved = std::fs::write(file, self.child.0.id().to_string());
             moved.map_err(halt::step_failed("moving the proxy into its cgroup"))?;
         }
         Ok(())
@@ -243,7 +241,7 @@ impl ProxyProcess {
     }
 
     pub(crate) fn check_running(&mut self) -> Result<(), HaltReason> {
-        match self.child.try_wait() {
+        match self.child.0.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(self.proxy_ended()),
         }
@@ -292,26 +290,11 @@ impl ProxyProcess {
     }
 
     fn proxy_ended(&mut self) -> HaltReason {
-        let _ = self.child.kill();
-        let how = self.child.wait();
-        let how = how.map_or_else(|error| error.to_string(), |status| status.to_string());
-        let mut said = Vec::new();
-        if let Some(stderr) = self.child.stderr.take() {
-            let _ = stderr.take(COMPLAINT).read_to_end(&mut said);
-        }
-        let said = indented_line(&String::from_utf8_lossy(&said));
+        let (how, said) = spawner::kill_part(&mut self.child.0);
+        let said = indented_line(&said);
         halt::measurement_failed(format_args!(
-            "the proxy before the dependencies ended ({how}): {}",
-            said.trim()
+            "the proxy before the dependencies ended ({how}): {said}"
         ))
-    }
-}
-
-impl Drop for ProxyProcess {
-    fn drop(&mut self) {
-        // Already ended: then there is nothing to kill, only to reap.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,7 +3,7 @@
 //! Why: the kernel sends PR_SET_PDEATHSIG when the *thread* that started a process ends. Started
 //! from a thread of a pool, a trial would die in the middle. Facts: PR_SET_PDEATHSIG(2const).
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +13,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use loadline_sys::set_parent_process_death_signal;
 use rustix::process::{Pid, Signal};
 use serde::de::DeserializeOwned;
+
+/// Most of a complaint that is read, in bytes.
+const COMPLAINT: u64 = 4096;
 
 struct SpawnJob {
     command: Command,
@@ -59,6 +62,34 @@ pub fn read_answers<T: DeserializeOwned + Send + 'static>(
         thread.spawn(read)?;
     }
     Ok(answers)
+}
+
+/// A child that is killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct GuardedChild(pub(crate) Child);
+
+impl Drop for GuardedChild {
+    fn drop(&mut self) {
+        // Already ended: then there is nothing to kill, only to reap.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Kills a part; says how it ended, and the begin of what it said to its standard error.
+pub fn kill_part(child: &mut Child) -> (String, String) {
+    let _ = child.kill();
+    let how = child.wait();
+    let how = how.map_or_else(|error| error.to_string(), |status| status.to_string());
+    (how, read_complaint(child.stderr.take()))
+}
+
+/// The begin of a part's complaint.
+pub(crate) fn read_complaint(stderr: Option<impl Read>) -> String {
+    let mut said = Vec::new();
+    // What cannot be read is not said.
+    let _ = stderr.map(|stderr| stderr.take(COMPLAINT).read_to_end(&mut said));
+    String::from_utf8_lossy(&said).trim().to_owned()
 }
 
 pub fn spawn_command(command: Command) -> io::Result<Child> {

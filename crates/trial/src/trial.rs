@@ -298,7 +298,7 @@ impl OngoingTrial<'_> {
             self.instances.begin_window(&alone);
         }
         let readers = self.start_metrics(load.phase)?;
-        let (begin, mut live) = (Instant::now(), LiveFigures::new(generators.len()));
+        let (begin, mut live) = (Instant::now(), LiveFigures(vec![None; generators.len()]));
         while !generators.iter().all(GeneratorProcess::is_over) {
             for (index, line) in self.instances.wait_tick() {
                 let second = generators[index].take_generator_line(line);
@@ -540,10 +540,6 @@ fn not_begun(
 struct LiveFigures(Vec<Option<SecondEvidence>>);
 
 impl LiveFigures {
-    fn new(instances: usize) -> Self {
-        Self(vec![None; instances])
-    }
-
     fn update_second(
         &mut self,
         index: usize,

@@ -56,10 +56,8 @@ impl Packages {
     pub fn from_cargo(cargo: &mut Command, more: &[&str]) -> Result<Self, Error> {
         cargo.args(["metadata", "--format-version=1", "--locked"]);
         let text = stdout_of(cargo.args(more))?;
-        let metadata: Value = serde_json::from_str(&text).map_err(|error| Error::Output {
-            command: "cargo metadata".to_owned(),
-            detail: error.to_string(),
-        })?;
+        let metadata: Value =
+            serde_json::from_str(&text).map_err(|error| Error::output("cargo metadata", error))?;
         Ok(Self::from_metadata(&metadata))
     }
 

@@ -96,10 +96,8 @@ impl Programs {
     fn look_at(&self, state: &Path) -> Result<Whole, Error> {
         let mut command = Command::new(&self.whole_store);
         let text = stdout_of(command.arg(state))?;
-        let said: Value = serde_json::from_str(&text).map_err(|error| Error::Output {
-            command: "whole_store".to_owned(),
-            detail: error.to_string(),
-        })?;
+        let said: Value =
+            serde_json::from_str(&text).map_err(|error| Error::output("whole_store", error))?;
         let texts = |name: &str| -> Vec<String> {
             let all = said[name].as_array().into_iter().flatten();
             all.filter_map(|v| v.as_str().map(str::to_owned)).collect()
@@ -128,10 +126,8 @@ fn call(directory: &Path, words: &[String]) -> Result<Ended, Error> {
         .env_remove("LOADLINE_STATE")
         .current_dir(directory);
     let output = output_of(&mut command)?;
-    let code = output.status.code().ok_or_else(|| Error::Output {
-        command: text(&command),
-        detail: output.status.to_string(),
-    })?;
+    let code = output.status.code();
+    let code = code.ok_or_else(|| Error::output(text(&command), output.status))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(Ended {
         code,

@@ -119,13 +119,11 @@ fn recorded(root: &Path, base: &Path, programs: &Programs) -> Result<Option<Vec<
             println!("SKIP power-loss: {}", said.trim());
             Ok(None)
         }
-        code => Err(Error::Output {
-            command: "tests/faults/power.sh".to_owned(),
-            detail: format!(
-                "{code:?}: {said}{}",
-                String::from_utf8_lossy(&output.stdout)
-            ),
-        }),
+        code => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let detail = format!("{code:?}: {said}{text}");
+            Err(Error::output("tests/faults/power.sh", detail))
+        }
     }
 }
 
@@ -141,9 +139,8 @@ fn read_log(path: &Path) -> Result<Vec<Entry>, Error> {
     let head = at(0, SECTOR)?;
     let is_log = word(&head, 0) == MAGIC && word(&head, 3) & 0xffff_ffff == SECTOR as u64;
     if !is_log {
-        let command = "dm-log-writes".to_owned();
-        let detail = "it is no log of sectors of 512 bytes".to_owned();
-        return Err(Error::Output { command, detail });
+        let detail = "it is no log of sectors of 512 bytes";
+        return Err(Error::output("dm-log-writes", detail));
     }
     let mut entries = Vec::new();
     let mut position = SECTOR as u64;

@@ -37,11 +37,8 @@ pub fn all(release: &Release, all: &[Programs]) -> Vec<Outcome> {
     outcomes
 }
 
-fn wrong<T>(what: impl Into<String>, detail: impl Into<String>) -> Result<T, Error> {
-    Err(Error::Output {
-        command: what.into(),
-        detail: detail.into(),
-    })
+fn wrong<T>(what: impl Into<String>, detail: impl ToString) -> Result<T, Error> {
+    Err(Error::output(what, detail))
 }
 
 fn sums(release: &Release) -> Result<String, Error> {

@@ -10,7 +10,7 @@ use std::process::Command;
 use super::programs::{Architecture, Programs};
 use super::{Release, reproduce, sbom};
 use crate::error::Error;
-use crate::process::stdout_of;
+use crate::process::{entries, stdout_of};
 
 pub fn archive(release: &Release, programs: &Programs) -> Result<(), Error> {
     let name = release.name(programs.architecture);
@@ -169,12 +169,9 @@ fn filled(release: &Release, name: &str, values: &[(&str, &str)]) -> Result<Stri
 
 pub fn sums(release: &Release) -> Result<(), Error> {
     let to = release.out.join("SHA256SUMS");
-    let mut names = Vec::new();
-    for entry in fs::read_dir(&release.out).map_err(Error::file(&release.out))? {
-        names.push(entry.map_err(Error::file(&release.out))?.file_name());
-    }
-    names.retain(|name| name != "SHA256SUMS");
-    names.sort();
+    let paths = entries(&release.out)?;
+    let names = paths.iter().filter_map(|path| path.file_name());
+    let names = names.filter(|name| *name != "SHA256SUMS");
     let mut sha256sum = release.command("sha256sum");
     let text = stdout_of(sha256sum.arg("--").args(names).current_dir(&release.out))?;
     fs::write(&to, text).map_err(Error::file(&to))

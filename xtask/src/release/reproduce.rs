@@ -46,10 +46,10 @@ pub fn is_same(
     let sums = [sum(release, first)?, sum(release, &again)?];
     match sums {
         [one, other] if one == other => Ok(one),
-        [one, other] => Err(Error::Output {
-            command: format!("a second build of {}, elsewhere", first.display()),
-            detail: format!("other bytes than the first: {one} and {other}"),
-        }),
+        [one, other] => Err(Error::output(
+            format!("a second build of {}, elsewhere", first.display()),
+            format!("other bytes than the first: {one} and {other}"),
+        )),
     }
 }
 

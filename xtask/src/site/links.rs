@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::Error;
+use crate::process::entries;
 
 struct Page {
     ids: BTreeSet<String>,
@@ -27,8 +28,7 @@ pub fn dead(site: &Path) -> Result<Vec<String>, Error> {
 }
 
 fn read(site: &Path, at: &Path, pages: &mut BTreeMap<PathBuf, Page>) -> Result<(), Error> {
-    for entry in fs::read_dir(at).map_err(Error::file(at))? {
-        let path = entry.map_err(Error::file(at))?.path();
+    for path in entries(at)? {
         // The page for missing addresses is shown anywhere: its links are the root's.
         if path.is_dir() {
             read(site, &path, pages)?;

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::check::documents::{resolve, targets};
 use crate::error::Error;
+use crate::process::entries;
 
 #[derive(Default)]
 pub struct Pages {
@@ -114,12 +115,9 @@ fn at_root(text: &str, file: &str) -> String {
 }
 
 fn list(directory: &Path, name: &str) -> Result<String, Error> {
-    let entries = fs::read_dir(directory).map_err(Error::file(directory))?;
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    let lines = names.iter().map(|name| format!("- [{name}]({name})\n"));
+    let paths = entries(directory)?;
+    let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+    let lines = names.map(|name| format!("- [{name}]({name})\n"));
     Ok(format!("# {name}\n\n") + &lines.collect::<String>())
 }
 

@@ -19,13 +19,13 @@ pub fn run(root: &Path) -> Result<Counts, Error> {
         return Ok(Counts::one_skipped("audit", reason));
     }
     let outside = deny(root, &["--offline", "check", "bans", "licenses", "sources"])?;
-    let mut counts = judge("audit", outside.status.success(), &outside);
+    let mut counts = judge("audit", &outside);
     let known = deny(root, &["check", "advisories"])?;
     if String::from_utf8_lossy(&known.stderr).contains(NO_DATABASE) {
         let reason = "their database cannot be reached";
         counts.add(Counts::one_skipped("advisories", reason));
     } else {
-        counts.add(judge("advisories", known.status.success(), &known));
+        counts.add(judge("advisories", &known));
     }
     Ok(counts)
 }
@@ -35,8 +35,9 @@ fn deny(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
     output_of(command.arg("deny").args(arguments).current_dir(root))
 }
 
-fn judge(name: &str, is_success: bool, output: &Output) -> Counts {
-    if is_success {
+/// Prints a failure's reason.
+pub fn judge(name: &str, output: &Output) -> Counts {
+    if output.status.success() {
         return Counts::one_passed();
     }
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::audit::judge;
 use super::output::Counts;
 use crate::error::Error;
 use crate::process::output_of;
@@ -36,10 +37,5 @@ fn check_target(root: &Path, target: &str) -> Result<Counts, Error> {
         // cc asks Apple's tools for it otherwise.
         .env("SDKROOT", "/")
         .current_dir(root);
-    let checked = output_of(&mut check)?;
-    if checked.status.success() {
-        return Ok(Counts::one_passed());
-    }
-    eprintln!("{}", String::from_utf8_lossy(&checked.stderr));
-    Ok(Counts::one_failed(target))
+    Ok(judge(target, &output_of(&mut check)?))
 }

@@ -4,10 +4,10 @@
 //! crates name, and by the path in their names; a test without a group is untimed.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::process::entries;
 
 const GUESTS: &str = "uml::";
 const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
@@ -72,32 +72,24 @@ impl Group {
 fn binaries(root: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), Error> {
     let (mut timed, mut untimed) = (BTreeSet::new(), BTreeSet::new());
     for package in entries(&root.join("crates"))? {
-        let tests = root.join("crates").join(&package).join("tests");
+        let tests = package.join("tests");
         if !tests.is_dir() {
             continue;
         }
         for entry in entries(&tests)? {
-            let is_directory = tests.join(&entry).join("main.rs").is_file();
-            let file = entry.strip_suffix(".rs");
-            let Some(name) = file.or_else(|| is_directory.then_some(entry.as_str())) else {
+            let is_file = entry.extension().is_some_and(|e| e == "rs");
+            if !is_file && !entry.join("main.rs").is_file() {
                 continue;
-            };
-            match TIMED.contains(&name) {
-                true => timed.insert(name.to_owned()),
-                false => untimed.insert(name.to_owned()),
+            }
+            let name = entry.file_stem().unwrap_or_default().to_string_lossy();
+            match TIMED.contains(&&*name) {
+                true => timed.insert(name.into_owned()),
+                false => untimed.insert(name.into_owned()),
             };
         }
     }
     untimed.remove(CONTAINED);
     Ok((timed, untimed))
-}
-
-fn entries(directory: &Path) -> Result<Vec<String>, Error> {
-    let read = fs::read_dir(directory).map_err(Error::file(directory))?;
-    let names = read.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-    names
-        .collect::<Result<_, std::io::Error>>()
-        .map_err(Error::file(directory))
 }
 
 #[cfg(test)]

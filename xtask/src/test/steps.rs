@@ -296,10 +296,7 @@ fn logged(
         .env("PROPTEST_RNG_SEED", "1")
         .stdout(writer.try_clone().map_err(Error::file("pipe"))?)
         .stderr(writer);
-    let mut child = command.spawn().map_err(|source| Error::Start {
-        program: "timeout".to_owned(),
-        source,
-    })?;
+    let mut child = command.spawn().map_err(Error::start(&command))?;
     // The command holds the pipe's other end: without this the reader would never see the end.
     drop(command);
 

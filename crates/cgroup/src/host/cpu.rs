@@ -26,10 +26,8 @@ impl MachineCpuTimes {
     pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let path = proc_root.join("stat");
         let text = file::read(&path)?;
-        Self::parse_stat(&text).ok_or_else(|| CgroupError::Malformed {
-            path,
-            detail: "no `cpu` line with eight numbers".to_owned(),
-        })
+        let detail = "no `cpu` line with eight numbers";
+        Self::parse_stat(&text).ok_or_else(|| CgroupError::malformed(&path, detail))
     }
 
     pub(super) fn parse_stat(text: &str) -> Option<Self> {

@@ -23,10 +23,8 @@ impl MachineMemory {
     pub fn read(proc_root: &Path) -> Result<Self, CgroupError> {
         let path = proc_root.join("meminfo");
         let text = file::read(&path)?;
-        Self::parse_meminfo(&text).map_err(|field| CgroupError::Malformed {
-            path,
-            detail: format!("no {field}"),
-        })
+        Self::parse_meminfo(&text)
+            .map_err(|field| CgroupError::malformed(&path, format!("no {field}")))
     }
 
     pub(super) fn parse_meminfo(text: &str) -> Result<Self, &'static str> {

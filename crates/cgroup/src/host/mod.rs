@@ -41,13 +41,11 @@ impl HostFacts {
         let text = |name: &str| file::read(&proc_root.join(name));
         let status = proc_root.join("self/status");
         let allowed = cpu::allowed_cpus(&file::read(&status)?);
+        let unnamed = || CgroupError::malformed(&status, "no Cpus_allowed_list");
         Ok(Self {
             kernel: text("sys/kernel/osrelease")?.trim().to_owned(),
             cpu_model: cpu::cpu_model(&text("cpuinfo")?),
-            cpus_allowed: allowed.ok_or_else(|| CgroupError::Malformed {
-                path: status,
-                detail: "no Cpus_allowed_list".to_owned(),
-            })?,
+            cpus_allowed: allowed.ok_or_else(unnamed)?,
             memory: MachineMemory::read(proc_root)?,
         })
     }

@@ -313,17 +313,11 @@ impl ClusterResult {
 
 fn not_begun(halt: PodHalt) -> RunRefusal {
     match halt {
-        PodHalt::Refused(refusal) => refusal,
         PodHalt::NoRoom(refusal) if refusal.what == NO_NODE => {
             let hint = "it waited two minutes; loadline's own pod needs 200m CPU and 256Mi on any node of the cluster: use smaller trials, or a larger node";
             RunRefusal::new("finding a node for loadline", refusal.why, hint)
         }
-        PodHalt::NoRoom(refusal) => refusal,
-        PodHalt::Lost(why) => RunRefusal::new(
-            "starting loadline in the cluster",
-            why,
-            "try again; `kubectl get events` shows more",
-        ),
+        halt => halt.into_refusal("starting loadline in the cluster"),
     }
 }
 

@@ -13,6 +13,8 @@ use loadline_runner::store::{FinishedTrial, ResultRow, ResultStatus, is_store_id
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::refused::defect_refusal;
+
 /// A config map holds 1 MiB, base64 not counted; the API server takes 1.5 MiB at once, base64 counted.
 pub const LARGEST: usize = 700 << 10;
 
@@ -56,10 +58,8 @@ pub struct PieceChunk {
 /// The chunks of a piece, the first with this number.
 /// Errors: [`RunRefusal`]: a defect.
 pub fn split_piece(piece: &ResultPiece, first: u32) -> Result<Vec<PieceChunk>, RunRefusal> {
-    let packed = pack_piece(piece).map_err(|error| {
-        let hint = "this is a defect of loadline: please report it";
-        RunRefusal::new("keeping a piece of the result in the cluster", error, hint)
-    })?;
+    let what = "keeping a piece of the result in the cluster";
+    let packed = pack_piece(piece).map_err(|error| defect_refusal(what, error))?;
     let all: Vec<&[u8]> = packed.chunks(LARGEST).collect();
     let parts = all.len() as u32;
     let chunk = |(at, bytes): (u32, &[u8])| PieceChunk {

@@ -107,13 +107,9 @@ pub(super) fn receive_client(
     if !is_proof(secret, CLIENT, (&theirs, &own), &shown) {
         return Err(stranger_error("it does not know the secret"));
     }
-    let greeting = match take() {
-        true => Greeting::Welcome,
-        false => Greeting::Busy,
-    };
-    let word = match greeting {
-        Greeting::Welcome => HelloMessage::Welcome,
-        Greeting::Busy => HelloMessage::Busy,
+    let (greeting, word) = match take() {
+        true => (Greeting::Welcome, HelloMessage::Welcome),
+        false => (Greeting::Busy, HelloMessage::Busy),
     };
     write(stream, &word).map(|()| greeting)
 }

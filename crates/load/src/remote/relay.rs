@@ -67,10 +67,7 @@ fn drive(
         let link = GeneratorLink::open_link(member, &generators.secret);
         let link = link.map_err(|error| lost_generator(&member.name, &member.node, &error))?;
         if let Some(why) = link.offset.unknown_reason() {
-            return Err(RelayHalt::Failed(
-                RemoteLoadFailure::Clock,
-                name_in_message(&link, &why),
-            ));
+            return Err(failed_link(RemoteLoadFailure::Clock, &link, &why));
         }
         links.push(link);
     }
@@ -89,7 +86,13 @@ fn drive(
                 return Err(lost_link(link, &error));
             }
         }
-        let mut load = RemoteLoad::new(&links, &hears, stop);
+        let mut load = RemoteLoad {
+            links: &links,
+            hears: &hears,
+            stop,
+            pinged: Instant::now(),
+            is_stopped: false,
+        };
         let made = load.make_load(plans, say);
         if made.is_err() {
             links.iter().for_each(GeneratorLink::close_link);
@@ -109,9 +112,7 @@ fn merge_finished(
         made.push(Made {
             member: link.member,
             offset: link.offset,
-            drift_ns: drift.map_err(|why| {
-                RelayHalt::Failed(RemoteLoadFailure::Clock, name_in_message(link, &why))
-            })?,
+            drift_ns: drift.map_err(|why| failed_link(RemoteLoadFailure::Clock, link, &why))?,
             result,
         });
     }
@@ -127,20 +128,6 @@ struct RemoteLoad<'a> {
 }
 
 impl<'a> RemoteLoad<'a> {
-    fn new(
-        links: &'a [GeneratorLink<'a>],
-        hears: &'a Receiver<Heard>,
-        stop: &'a AtomicBool,
-    ) -> Self {
-        Self {
-            links,
-            hears,
-            stop,
-            pinged: Instant::now(),
-            is_stopped: false,
-        }
-    }
-
     fn make_load(
         &mut self,
         plans: Vec<LoadPlan>,
@@ -187,10 +174,7 @@ impl<'a> RemoteLoad<'a> {
                         .saturating_sub(start);
                     if u128::from(late) > MOST_ERROR.as_nanos() {
                         let why = format!("it began {} ms after the others", late / 1_000_000);
-                        return Err(RelayHalt::Failed(
-                            RemoteLoadFailure::Lost,
-                            name_in_message(link, &why),
-                        ));
+                        return Err(failed_link(RemoteLoadFailure::Lost, link, &why));
                     }
                     seconds.end_generator(of);
                     results.push((of, *result));
@@ -326,16 +310,14 @@ fn check_reachability(
     let Some(why) = why else { return Ok(()) };
     let answers = |target| TcpStream::connect_timeout(target, OWN).is_ok();
     match own.iter().all(answers) {
-        true => Err(RelayHalt::Failed(
-            RemoteLoadFailure::Unreachable,
-            name_in_message(link, &why),
-        )),
+        true => Err(failed_link(RemoteLoadFailure::Unreachable, link, &why)),
         false => Ok(()),
     }
 }
 
-fn name_in_message(link: &GeneratorLink<'_>, why: &str) -> String {
-    generator_name(&link.member.name, &link.member.node) + ": " + why
+fn failed_link(how: RemoteLoadFailure, link: &GeneratorLink<'_>, why: &str) -> RelayHalt {
+    let of = generator_name(&link.member.name, &link.member.node);
+    RelayHalt::Failed(how, of + ": " + why)
 }
 
 fn generator_name(name: &str, node: &str) -> String {

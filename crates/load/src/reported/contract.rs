@@ -8,8 +8,8 @@ use std::io::Read;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use serde::Deserialize;
 
+use super::book::{ReportedRow, RowTime};
 use super::input::{ReportInput, refuse_results};
-use super::{ReportBook, ReportedRow, RowTime};
 use crate::error::LoadError;
 use crate::histogram::decode_histogram;
 
@@ -31,11 +31,8 @@ pub(super) fn is_lines(head: &[u8]) -> bool {
     line.starts_with(b"{") && has(b"\"time\"") && has(b"\"latency\"") && has(b"\"ok\"")
 }
 
-pub(super) fn read_lines(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
-    input.each_line(|line| {
+pub(super) fn read_lines(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
+    input.each_line(|line, book| {
         let line: ContractLine<'_> = serde_json::from_slice(line).ok()?;
         book.count_row(&ReportedRow {
             at: RowTime::Unix(line.time),
@@ -52,10 +49,7 @@ pub(super) fn is_log(head: &[u8]) -> bool {
 }
 
 /// Times of intervals count from the base or start time, where the log has one.
-pub(super) fn read_log(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_log(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let mut text = Vec::new();
     let read = Read::read_to_end(&mut *input.text, &mut text);
     read.map_err(|error| refuse_results(format!("it cannot be read: {error}")))?;
@@ -71,7 +65,8 @@ pub(super) fn read_log(
                     .saturating_add(interval.duration() / 2);
                 let histogram = decode_histogram(interval.encoded_histogram());
                 let histogram = histogram.map_err(|error| refuse_results(error.to_string()))?;
-                book.add_interval(base.map(|base| base + middle.as_secs_f64()), &histogram);
+                let middle = base.map(|base| base + middle.as_secs_f64());
+                input.book.add_interval(middle, &histogram);
             }
             // Its last line may be cut.
             Err(_) => break,

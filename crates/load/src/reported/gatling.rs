@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::io::Read;
 
+use super::book::{ReportedRow, RowTime};
 use super::input::{ReportInput, refuse_results};
-use super::{ReportBook, ReportedRow, RowTime};
 use crate::error::LoadError;
 
 const VERSION: &str = "3.14.";
@@ -116,7 +116,7 @@ impl LogReader<'_, '_> {
         Ok(begin)
     }
 
-    fn read_record(&mut self, begin: i64, book: &mut ReportBook) -> Result<(), LogStop> {
+    fn read_record(&mut self, begin: i64) -> Result<(), LogStop> {
         match self.read_bytes()? {
             [1] => {
                 self.read_groups()?;
@@ -125,7 +125,7 @@ impl LogReader<'_, '_> {
                 let [is_ok] = self.read_bytes()?;
                 self.read_name()?;
                 let name = self.names.get(&name).ok_or(LogStop::Damage)?;
-                book.count_row(&ReportedRow {
+                self.input.book.count_row(&ReportedRow {
                     at: RowTime::Unix((begin as f64 + f64::from(start)) / 1e3),
                     latency: (f64::from(end) - f64::from(start)) / 1e3,
                     is_ok: is_ok == 1,
@@ -148,10 +148,7 @@ impl LogReader<'_, '_> {
     }
 }
 
-pub(super) fn read_log(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_log(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let mut log = LogReader {
         input,
         names: HashMap::new(),
@@ -168,7 +165,7 @@ pub(super) fn read_log(
     }
     let mut read = log.read_head().and_then(|begin| {
         loop {
-            log.read_record(begin, book)?;
+            log.read_record(begin)?;
         }
     });
     match &mut read {

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, Read};
 
+use super::book::ReportBook;
 use crate::error::LoadError;
 
 /// Longest line, in bytes; those of vegeta hold whole answers.
@@ -15,12 +16,15 @@ pub(super) fn refuse_results(why: impl Into<String>) -> LoadError {
 
 pub(super) struct ReportInput<'a> {
     pub(super) text: &'a mut dyn BufRead,
+    /// Where its requests are counted.
+    pub(super) book: ReportBook,
     lines: u64,
 }
 
 impl<'a> ReportInput<'a> {
-    pub(super) fn new(text: &'a mut dyn BufRead) -> Self {
-        Self { text, lines: 0 }
+    pub(super) fn new(text: &'a mut dyn BufRead, book: ReportBook) -> Self {
+        let lines = 0;
+        Self { text, book, lines }
     }
 
     /// Appends bytes up to this one, which is left out; `false` at the end of the file.
@@ -49,11 +53,11 @@ impl<'a> ReportInput<'a> {
     /// Hands each line that is not blank over. Errors: A line that is not taken (`None`).
     pub(super) fn each_line(
         &mut self,
-        mut take: impl FnMut(&[u8]) -> Option<()>,
+        mut take: impl FnMut(&[u8], &mut ReportBook) -> Option<()>,
     ) -> Result<(), LoadError> {
         let mut line = Vec::new();
         while self.next_line(&mut line)? {
-            if !line.trim_ascii().is_empty() && take(&line).is_none() {
+            if !line.trim_ascii().is_empty() && take(&line, &mut self.book).is_none() {
                 return Err(
                     self.damage("is not a row of its format; did something else write there?")
                 );
@@ -65,11 +69,11 @@ impl<'a> ReportInput<'a> {
     /// The same for records of CSV (RFC 4180), which may have line breaks in quotes.
     pub(super) fn each_record(
         &mut self,
-        mut take: impl FnMut(&CsvRecord) -> Option<()>,
+        mut take: impl FnMut(&CsvRecord, &mut ReportBook) -> Option<()>,
     ) -> Result<(), LoadError> {
         let (mut record, mut open) = (CsvRecord::default(), Vec::new());
         let mut is_open = false;
-        self.each_line(|line| {
+        self.each_line(|line, book| {
             open.extend_from_slice(line);
             is_open ^= line.iter().filter(|b| **b == b'"').count() % 2 == 1;
             if is_open && (open.len() as u64) < MOST_LINE {
@@ -79,7 +83,7 @@ impl<'a> ReportInput<'a> {
             record.split_line(&open);
             open.clear();
             is_open = false;
-            take(&record)
+            take(&record, book)
         })
     }
 

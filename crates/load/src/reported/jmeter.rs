@@ -4,8 +4,8 @@
 //! The stamp is the start (`sampleresult.timestamp.start`, as shipped). Where samples have parts, such
 //! as redirects, the parts are what was sent. A transaction is none; in CSV only its message tells it.
 
+use super::book::{ReportBook, ReportedRow, RowTime};
 use super::input::{ReportInput, refuse_results};
-use super::{ReportBook, ReportedRow, RowTime};
 use crate::error::LoadError;
 use crate::profile::decimal;
 
@@ -38,13 +38,10 @@ fn sample_row<'a>(
     })
 }
 
-pub(super) fn read_csv(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_csv(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let mut header: Option<[usize; 3]> = None;
     let mut optional = [None; 2];
-    input.each_record(|record| {
+    input.each_record(|record, book| {
         let Some([stamp, elapsed, success]) = header else {
             header = Some(record.find_columns(["timeStamp", "elapsed", "success"])?);
             optional = ["label", "responseMessage"].map(|name| record.find_columns([name]));
@@ -66,10 +63,7 @@ struct OpenSample {
     has_parts: bool,
 }
 
-pub(super) fn read_xml(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_xml(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let mut open: Vec<OpenSample> = Vec::new();
     let mut piece = Vec::new();
     loop {
@@ -82,7 +76,7 @@ pub(super) fn read_xml(
         let tag = &piece[begin..];
         let is_end = matches!(tag, b"/httpSample" | b"/sample");
         if is_end && let Some(sample) = open.pop() {
-            count_sample(&sample, book)?;
+            count_sample(&sample, &mut input.book)?;
         }
         if !tag.starts_with(b"httpSample ") && !tag.starts_with(b"sample ") {
             continue;
@@ -95,7 +89,7 @@ pub(super) fn read_xml(
             has_parts: false,
         };
         match tag.last() {
-            Some(b'/') => count_sample(&sample, book)?,
+            Some(b'/') => count_sample(&sample, &mut input.book)?,
             _ if open.len() >= MOST_DEPTH => {
                 return Err(refuse_results(
                     "its samples are more than 100 deep; is it JMeter's?",

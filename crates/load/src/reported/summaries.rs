@@ -12,8 +12,8 @@ use loadline_analysis::slo::parse_duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
+use super::book::{ReportedRow, RowTime, is_good};
 use super::input::{ReportInput, refuse_results};
-use super::{ReportBook, ReportedRow, RowTime, is_good};
 use crate::error::LoadError;
 use crate::profile::{decimal, parse_iso};
 
@@ -68,14 +68,11 @@ pub(super) fn is_ghz(head: &[u8]) -> bool {
     head.starts_with(b"{") && has_text(head, b"\"endReason\"")
 }
 
-pub(super) fn read_ghz(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_ghz(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let document: GhzDocument = read_document(&mut *input.text)?;
     for call in document.details.unwrap_or_default() {
         let latency = call.latency as f64 / 1e9;
-        book.count_row(&ReportedRow {
+        input.book.count_row(&ReportedRow {
             at: RowTime::Unix(call.end - latency),
             latency,
             is_ok: call.is_ok,
@@ -105,10 +102,7 @@ pub(super) fn is_oha(head: &[u8]) -> bool {
     head.starts_with(b"{") && has_text(head, b"\"successRate\"")
 }
 
-pub(super) fn read_oha(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_oha(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let document: OhaDocument = read_document(Read::take(&mut *input.text, LONGEST_SUMS))?;
     let sum =
         |counts: &mut dyn Iterator<Item = &u64>| counts.fold(0, |n: u64, c| n.saturating_add(*c));
@@ -127,7 +121,7 @@ pub(super) fn read_oha(
         p90: at(p90),
         p99: at(p99),
     };
-    book.take_summary("", figures);
+    input.book.take_summary("", figures);
     Ok(())
 }
 
@@ -136,10 +130,7 @@ pub(super) fn is_locust(head: &[u8]) -> bool {
 }
 
 /// The row without a type sums all up.
-pub(super) fn read_locust(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_locust(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     const NAMES: [&str; 7] = [
         "Type",
         "Name",
@@ -150,7 +141,7 @@ pub(super) fn read_locust(
         "99%",
     ];
     let mut header: Option<[usize; 7]> = None;
-    input.each_record(|record| {
+    input.each_record(|record, book| {
         let Some(columns) = header else {
             header = Some(record.find_columns(NAMES)?);
             return Some(());
@@ -181,13 +172,10 @@ pub(super) fn is_wrk(head: &[u8]) -> bool {
 
 /// The text that wrk and wrk2 print; percentiles only with `--latency`. A request without an answer is in the
 /// socket errors only.
-pub(super) fn read_wrk(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_wrk(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     let mut figures = ReportedFigures::default();
     let (mut answers, mut lost) = (None, 0_u64);
-    input.each_line(|line| {
+    input.each_line(|line, _| {
         let line = String::from_utf8_lossy(line);
         let number = |text: &str| text.trim().parse::<u64>().unwrap_or_default();
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -210,6 +198,6 @@ pub(super) fn read_wrk(
     })?;
     figures.requests = answers.saturating_add(lost);
     figures.failed = figures.failed.saturating_add(lost);
-    book.take_summary("", figures);
+    input.book.take_summary("", figures);
     Ok(())
 }

@@ -9,8 +9,8 @@ use std::io::Read;
 
 use serde::Deserialize;
 
+use super::book::{ReportBook, ReportedRow, RowTime};
 use super::input::{MOST_LINE, ReportInput, refuse_results};
-use super::{ReportBook, ReportedRow, RowTime};
 use crate::error::LoadError;
 use crate::har::split_url;
 use crate::profile::{decimal, parse_iso, request_class};
@@ -72,11 +72,8 @@ pub(super) fn is_json(head: &[u8]) -> bool {
     line.starts_with(b"{\"attack\":")
 }
 
-pub(super) fn read_json(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
-    input.each_line(|line| {
+pub(super) fn read_json(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
+    input.each_line(|line, book| {
         let result: VegetaResult<'_> = serde_json::from_slice(line).ok()?;
         result.count_at(parse_iso(result.timestamp.as_bytes())?, book);
         Some(())
@@ -92,11 +89,8 @@ pub(super) fn is_csv(head: &[u8]) -> bool {
     is_number(16..=19) && is_number(1..=3) && is_number(1..=19)
 }
 
-pub(super) fn read_csv(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
-    input.each_record(|record| {
+pub(super) fn read_csv(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
+    input.each_record(|record, book| {
         let text = |index| record.field(index).map(String::from_utf8_lossy);
         let result = VegetaResult {
             code: text(1)?.parse().ok()?,
@@ -119,10 +113,7 @@ pub(super) fn is_gob(head: &[u8]) -> bool {
 }
 
 /// Messages with a length before each: descriptions of types with vegeta's fields, then results.
-pub(super) fn read_gob(
-    input: &mut ReportInput<'_>,
-    book: &mut ReportBook,
-) -> Result<(), LoadError> {
+pub(super) fn read_gob(input: &mut ReportInput<'_>) -> Result<(), LoadError> {
     const WHY: &str = "it is not a result file of vegeta 12; pipe it through `vegeta encode`";
     let mut message = Vec::new();
     let mut is_described = false;
@@ -134,7 +125,7 @@ pub(super) fn read_gob(
                 is_described |= has_fields(&message);
                 Some(())
             }
-            Some(_) if is_described => bytes.count_result(book),
+            Some(_) if is_described => bytes.count_result(&mut input.book),
             _ => None,
         };
         counted.ok_or_else(|| refuse_results(WHY))?;

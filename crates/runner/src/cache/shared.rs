@@ -14,7 +14,7 @@ use loadline_experiment::AppUnderTest;
 use loadline_jvm::cache::CacheKind;
 use loadline_jvm::cache::manifest::{ManifestError, length_and_checksum};
 use loadline_jvm::cache::scc::{self, SharedCacheLimits, SharedCachePlace, SharedCacheStatistics};
-use loadline_protocol::{TrialOrder, WritableDirectory};
+use loadline_protocol::WritableDirectory;
 use loadline_sizing::Bytes;
 use loadline_sizing::cache::SharedCacheInfo;
 use loadline_sizing::cache::shared::{CacheLayer, FileName, IN_IMAGE};
@@ -22,7 +22,8 @@ use loadline_trial::oci::image::EngineImage;
 
 use super::outcome::last_lines;
 use super::{
-    CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, name_of, prepare_errand,
+    CacheErrand, CacheError, InstalledCache, WRITTEN, alone_without_limits, assemble_by, name_of,
+    prepare_errand,
 };
 use crate::command::JVM_VARIABLES;
 use crate::error::RunError;
@@ -195,22 +196,14 @@ fn without_name(raw: &Path) -> io::Result<String> {
     Ok(name)
 }
 
-pub(super) fn prepare_scc_witness(
-    of: &Measurement<'_>,
-    with: Configuration,
-    built: &InstalledCache,
-) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
-    said_by(of, with, built, scc::witness_options)
-}
-
 pub(crate) fn prepare_statistics(
     of: &Measurement<'_>,
     configuration: &Configuration,
     built: &InstalledCache,
-) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
+) -> Result<CacheErrand, RunError> {
     let mut with = alone_without_limits(configuration);
     with.label = "reading scc".to_owned();
-    said_by(of, with, built, |place| vec![scc::print_statistics(place)])
+    prepare_saying(of, with, built, |place| vec![scc::print_statistics(place)])
 }
 
 pub(crate) fn statistics_in(delivery: &Delivery) -> Result<SharedCacheStatistics, CacheError> {
@@ -225,18 +218,18 @@ pub(crate) fn statistics_in(delivery: &Delivery) -> Result<SharedCacheStatistics
     })
 }
 
-fn said_by(
+/// A start for what the JVM says with these options.
+pub(super) fn prepare_saying(
     of: &Measurement<'_>,
     with: Configuration,
     built: &InstalledCache,
     options: impl Fn(&SharedCachePlace) -> Vec<String>,
-) -> Result<(Configuration, TrialOrder, Delivery), RunError> {
+) -> Result<CacheErrand, RunError> {
     let options = |seen: &Path| options(&SharedCachePlace::from_cache_file(seen));
     let assembled = assemble_by(of, &with, built, options)?;
     let directory = built.file.parent().unwrap_or(&built.file);
     let to = directory.with_file_name("said");
-    let (order, delivery) = prepare_errand(of, &with, assembled, Vec::new(), (None, &to))?;
-    Ok((with, order, delivery))
+    prepare_errand(of, with, assembled, Vec::new(), (None, &to))
 }
 
 #[cfg(test)]

@@ -100,14 +100,11 @@ impl SearchRunner<'_> {
         let deadline = trial.ask.start_deadline;
         let cache = trial.cache.as_ref();
         let order = order::trial_order(&self.of, &trial.id, &trial.key, deadline, cache)?;
-        if let Some(refusal) = self.host.order_refusal(&order) {
-            return Err(refusal.into());
-        }
         let delivery = Delivery {
             log: self.of.store.trial_log_path(&trial.id),
             files: Vec::new(),
         };
-        Ok(self.host.launch_trial(slot, &order, &delivery)?)
+        self.launch_order(slot, &order, &delivery)
     }
 
     fn train(&mut self, slot: usize, training: CacheTraining) -> Result<(), RunError> {
@@ -116,12 +113,7 @@ impl SearchRunner<'_> {
         if self.slots.iter().flatten().any(is_it) {
             return Ok(());
         }
-        if let Some(refusal) = self.host.order_refusal(&training.order) {
-            return Err(refusal.into());
-        }
-        let (order, delivery) = (&training.order, &training.delivery);
-        let running = self.host.launch_trial(slot, order, delivery)?;
-        self.watcher.training_begins(slot, &training.configuration);
+        let running = self.launch_errand(slot, &training.errand)?;
         self.occupy_slot(slot, SlotWork::Training(Box::new(training)), running);
         Ok(())
     }

@@ -52,13 +52,9 @@ pub fn prepare_connection(connection: &Connection) -> rusqlite::Result<Result<()
         VERSION => {}
         newer => return Ok(Err(newer)),
     }
-    add_later(connection).map(Ok)
-}
-
-/// Tables added later; older loadlines ignore them.
-fn add_later(connection: &Connection) -> rusqlite::Result<()> {
+    // Tables added later; older loadlines ignore them.
     connection.execute_batch(super::reuse::TABLE)?;
-    connection.execute_batch(super::copies::TABLE)
+    connection.execute_batch(super::copies::TABLE).map(Ok)
 }
 
 fn create_tables(connection: &Connection) -> rusqlite::Result<()> {

@@ -54,10 +54,8 @@ pub struct ContainerEnd {
 }
 
 pub fn unsupported_apart(order: &TrialOrder) -> Option<&'static str> {
-    let has_files = match &order.app {
-        AppSpec::Image(image) => !image.volumes.is_empty(),
-        AppSpec::Command { .. } => false,
-    };
+    let image = order.app.image();
+    let has_files = image.is_some_and(|image| !image.volumes.is_empty());
     let own = [
         (has_files, "volumes of this machine"),
         (order.configuration.cpu_burst.is_some(), "CFS burst"),

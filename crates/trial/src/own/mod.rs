@@ -33,7 +33,7 @@ use crate::halt::{self, HaltReason, refusal_halt};
 use crate::pagecache;
 use crate::program::ProgramSpec;
 use crate::scratch::Scratch;
-use protocol::{FilesystemView, InitEvent, InitOrder};
+use protocol::{FilesystemView, InitOrder};
 use reach::{ProgramFiles, UnreachableFile};
 use sandbox::{Sandbox, SandboxError};
 
@@ -99,8 +99,6 @@ impl NamespaceContainer {
         let group =
             TrialGroup::create_limited(layout, &name.to_string(), frame.limits).map_err(making)?;
         let order = init_order(wanted, &needs, &group, view);
-        let tell =
-            move |event: Option<InitEvent>| to_container_event(event).into_iter().for_each(&tell);
         let sandbox = Sandbox::open_sandbox(loadline, &order, frame.name, output, tell);
         Ok(Self {
             sandbox: sandbox.map_err(sandbox_refused)?,
@@ -225,20 +223,6 @@ fn bare_order(program: &ProgramSpec, view: FilesystemView) -> InitOrder {
         network: ContainerNetwork::Host,
         keeps_groups: !rustix::process::geteuid().is_root(),
         view,
-    }
-}
-
-/// What the trial wants to know of init's events; `None` is the end of all.
-fn to_container_event(event: Option<InitEvent>) -> Option<ContainerEvent> {
-    match event {
-        None => Some(ContainerEvent::Gone),
-        Some(InitEvent::Exec { at_ns }) => Some(ContainerEvent::Exec { at_ns }),
-        Some(InitEvent::NotExecuted) => Some(ContainerEvent::NotExecuted),
-        Some(InitEvent::Exited { code, signal, .. }) => {
-            Some(ContainerEvent::Exited { code, signal })
-        }
-        Some(InitEvent::Failed { detail }) => Some(ContainerEvent::Failed { detail }),
-        Some(InitEvent::Held { .. } | InitEvent::Prepared) => None,
     }
 }
 

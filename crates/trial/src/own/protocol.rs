@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
-use crate::container::ContainerNetwork;
+use crate::container::{ContainerEvent, ContainerNetwork};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -66,26 +66,14 @@ pub enum InitCommand {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "event")]
+#[serde(rename_all = "snake_case")]
 pub enum InitEvent {
     Held {
         init: i32,
     },
     /// Mounts and network stand; init waits for [`InitCommand::Start`].
     Prepared,
-    Exec {
-        at_ns: u64,
-    },
-    NotExecuted,
-    Exited {
-        code: Option<i32>,
-        signal: Option<i32>,
-        at_ns: u64,
-    },
-    /// A stage failed; no process of the application runs.
-    Failed {
-        detail: String,
-    },
+    Told(ContainerEvent),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -126,16 +114,15 @@ mod tests {
         let events = [
             InitEvent::Held { init: 7 },
             InitEvent::Prepared,
-            InitEvent::Exec { at_ns: u64::MAX },
-            InitEvent::NotExecuted,
-            InitEvent::Exited {
+            InitEvent::Told(ContainerEvent::Exec { at_ns: u64::MAX }),
+            InitEvent::Told(ContainerEvent::NotExecuted),
+            InitEvent::Told(ContainerEvent::Exited {
                 code: None,
                 signal: Some(9),
-                at_ns: 1,
-            },
-            InitEvent::Failed {
+            }),
+            InitEvent::Told(ContainerEvent::Failed {
                 detail: "mount /proc:\nEPERM \u{1b}".to_owned(),
-            },
+            }),
         ];
         let mut wire = Vec::new();
         for event in &events {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use super::protocol::{
     InitCommand, InitEvent, InitOrder, ProtocolError, receive_message, send_message,
 };
+use crate::container::ContainerEvent;
 use crate::spawner;
 
 /// How long namespaces and mounts may take; milliseconds as a rule.
@@ -40,14 +41,14 @@ pub struct Sandbox {
 
 impl Sandbox {
     /// Makes the namespaces and mounts. `output` becomes the application's output; each later event
-    /// goes to `tell` from a separate thread, `None` when every process of the trial is dead.
+    /// goes to `tell` from a separate thread, `Gone` when every process of the trial is dead.
     /// Errors: When a stage fails; nothing is left behind.
     pub fn open_sandbox(
         program: &Path,
         order: &InitOrder,
         trial: &str,
         output: PipeWriter,
-        tell: impl Fn(Option<InitEvent>) + Send + 'static,
+        tell: impl Fn(ContainerEvent) + Send + 'static,
     ) -> Result<Self, SandboxError> {
         let (socket, theirs) = UnixStream::pair().map_err(system_error("making a socket pair"))?;
         let mut process = spawner::part_command(program, "init-part");
@@ -84,10 +85,10 @@ impl Sandbox {
             match receive_message(&mut reader)? {
                 Some(InitEvent::Held { init }) => self.init = init,
                 Some(InitEvent::Prepared) => is_prepared = true,
-                Some(InitEvent::Failed { detail }) => return Err(SandboxError::Stage(detail)),
-                Some(
-                    InitEvent::Exec { .. } | InitEvent::NotExecuted | InitEvent::Exited { .. },
-                ) => {}
+                Some(InitEvent::Told(ContainerEvent::Failed { detail })) => {
+                    return Err(SandboxError::Stage(detail));
+                }
+                Some(InitEvent::Told(_)) => {}
                 None => return Err(SandboxError::Silent),
             }
         }
@@ -140,12 +141,14 @@ impl Drop for Sandbox {
     }
 }
 
-fn forward_events(mut reader: BufReader<UnixStream>, tell: &dyn Fn(Option<InitEvent>)) {
+fn forward_events(mut reader: BufReader<UnixStream>, tell: &dyn Fn(ContainerEvent)) {
     // An unreadable message is as good as none: the other end is not of this version.
     while let Ok(Some(event)) = receive_message(&mut reader) {
-        tell(Some(event));
+        if let InitEvent::Told(event) = event {
+            tell(event);
+        }
     }
-    tell(None);
+    tell(ContainerEvent::Gone);
 }
 
 fn system_error(step: &str) -> impl FnOnce(io::Error) -> SandboxError + '_ {

@@ -30,7 +30,7 @@ use loadline_protocol::{AppSpec, Readiness, TrialOrder};
 use loadline_sizing::{Bytes, Cpus};
 use rustix::process::Signal;
 
-use crate::container::{AppContainer, ContainerEvent, ContainerNetwork, effective_signal};
+use crate::container::{AppContainer, ContainerEvent, effective_signal};
 use crate::halt::{HaltReason, failed_for};
 use crate::{pagecache, scratch};
 use watch::{AppProcess, WatchedProcess};
@@ -178,10 +178,6 @@ impl PodContainer {
 }
 
 impl AppContainer for PodContainer {
-    fn start_application(&mut self) -> Result<(), HaltReason> {
-        Ok(())
-    }
-
     fn signal_application(&mut self, signal: Signal) {
         self.watched
             .signal_process(effective_signal(self.stop_signal, signal));
@@ -218,10 +214,6 @@ impl AppContainer for PodContainer {
             Ok(now) if now.has_oom_kills() => Some(now),
             now => self.watched.counters_at_end().or(now.ok()),
         }
-    }
-
-    fn application_network(&self) -> ContainerNetwork {
-        ContainerNetwork::Host
     }
 
     fn open_file(&self, seen: &Path) -> io::Result<File> {

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use super::{PodPaths, open_in_pod};
 use crate::clock::monotonic_ns;
-use crate::container::{AppContainer, ContainerEvent, ContainerNetwork};
+use crate::container::{AppContainer, ContainerEvent};
 use crate::halt::HaltReason;
 
 const LOOK: Duration = Duration::from_millis(1);
@@ -68,10 +68,6 @@ impl ShippedPodContainer {
 }
 
 impl AppContainer for ShippedPodContainer {
-    fn start_application(&mut self) -> Result<(), HaltReason> {
-        Ok(())
-    }
-
     fn signal_application(&mut self, _: Signal) {}
 
     fn application_group(&self) -> &ControlGroup {
@@ -96,10 +92,6 @@ impl AppContainer for ShippedPodContainer {
 
     fn last_sample(&self) -> Option<CgroupSample> {
         None
-    }
-
-    fn application_network(&self) -> ContainerNetwork {
-        ContainerNetwork::Host
     }
 
     fn open_file(&self, seen: &Path) -> io::Result<File> {

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use loadline_analysis::record::{LoadEvidence, LoadFrom, PhaseSpan, TrialPhase};
 use loadline_load::reported::ReportedWindow;
-use loadline_protocol::{LoadPhase, TrialOrder};
+use loadline_protocol::{LoadCommandSpec, LoadPhase, TrialOrder};
 
 use super::OngoingTrial;
 use crate::clock::wall_ahead_ns;
 use crate::container::{ContainerNetwork, NetworkNamespace};
+use crate::dependency::DependencySite;
 use crate::generator::GeneratorProcess;
 use crate::halt::{HaltReason, refusal_halt};
 use crate::load_command::LoadTool;
@@ -42,17 +43,29 @@ impl OngoingTrial<'_> {
             let Some(network) = front.front_network() else {
                 return Err(front.gave_nothing(None));
             };
-            let plan = &self.instances.all[0].plan;
             let network = ContainerNetwork::Of(NetworkNamespace {
                 path: network.to_owned(),
                 container: None,
             });
-            let tool = LoadTool::start_tool(self.site, self.order, command, plan, network)?;
-            self.instances.load_tool = Some(tool);
+            self.start_tool_in(network, command)?;
         }
-        if let Some(tool) = &mut self.instances.load_tool {
-            tool.begin_phase();
-        }
+        let tool = self.instances.load_tool.iter_mut();
+        tool.for_each(LoadTool::begin_phase);
+        Ok(())
+    }
+
+    fn start_tool_in(
+        &mut self,
+        network: ContainerNetwork,
+        command: &LoadCommandSpec,
+    ) -> Result<(), HaltReason> {
+        let at = DependencySite {
+            site: self.site,
+            order: self.order,
+            plan: &self.instances.all[0].plan,
+            stop: self.stop,
+        };
+        self.instances.load_tool = Some(LoadTool::start_tool(at, command, network)?);
         Ok(())
     }
 
@@ -73,12 +86,10 @@ impl OngoingTrial<'_> {
         self.refuse_in_pod()?;
         if self.instances.load_tool.is_none() {
             let network = only.container.application_network();
-            let tool = LoadTool::start_tool(self.site, self.order, command, &only.plan, network)?;
-            self.instances.load_tool = Some(tool);
+            self.start_tool_in(network, command)?;
         }
-        if let Some(tool) = &mut self.instances.load_tool {
-            tool.begin_phase();
-        }
+        let tool = self.instances.load_tool.iter_mut();
+        tool.for_each(LoadTool::begin_phase);
         Ok(())
     }
 

@@ -349,10 +349,10 @@ fn told(ended: &Ended, fault: &Fault, is_mute: bool) -> Vec<String> {
 fn expect(ended: &Ended, what: &str) -> Result<(), Error> {
     match ended.code {
         0 => Ok(()),
-        code => Err(Error::Output {
-            command: what.to_owned(),
-            detail: format!("code {code}: {}", ended.stderr),
-        }),
+        code => Err(Error::output(
+            what,
+            format!("code {code}: {}", ended.stderr),
+        )),
     }
 }
 

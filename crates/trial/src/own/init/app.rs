@@ -17,6 +17,7 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use super::error::{InitError, StepContext};
 use super::{calls, mounts};
 use crate::clock::monotonic_ns;
+use crate::container::ContainerEvent;
 use crate::cpus;
 use crate::own::protocol::{InitEvent, InitOrder, send_message};
 
@@ -113,6 +114,6 @@ fn exec_command(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitEr
     command.args(order.command.iter().skip(1));
     command.env_clear().envs(&order.env);
     let at_ns = monotonic_ns();
-    send_message(events, &InitEvent::Exec { at_ns })?;
+    send_message(events, &InitEvent::Told(ContainerEvent::Exec { at_ns }))?;
     Err(command.exec()).at_step(format!("executing {program} as uid {}", order.uid))
 }

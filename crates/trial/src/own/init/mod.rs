@@ -25,8 +25,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub use error::InitError;
 
 use super::protocol::{InitCommand, InitEvent, InitOrder, receive_message, send_message};
-use crate::clock::monotonic_ns;
-use crate::container::ContainerNetwork;
+use crate::container::{ContainerEvent, ContainerNetwork};
 use error::StepContext;
 
 /// PF_FORKNOEXEC of include/linux/sched.h: forked, and no other program yet.
@@ -50,7 +49,8 @@ pub fn run() -> Result<(), InitError> {
     if let Err(error) = &done {
         let detail = error.to_string();
         // loadline may be gone; then there is no receiver.
-        let _ = send_message(&mut line.writer, &InitEvent::Failed { detail });
+        let failed = InitEvent::Told(ContainerEvent::Failed { detail });
+        let _ = send_message(&mut line.writer, &failed);
     }
     done
 }
@@ -177,7 +177,7 @@ fn reap_children(app: Pid, events: &mut UnixStream) {
             Ok(Some((pid, status))) if pid == app => {
                 // When loadline is gone, the other thread is about to end it all.
                 if !was_executed {
-                    let _ = send_message(events, &InitEvent::NotExecuted);
+                    let _ = send_message(events, &InitEvent::Told(ContainerEvent::NotExecuted));
                 }
                 let _ = send_message(events, &to_exit_event(status));
             }
@@ -203,11 +203,10 @@ fn is_only_forked(stat: &str) -> bool {
 }
 
 fn to_exit_event(status: WaitStatus) -> InitEvent {
-    InitEvent::Exited {
+    InitEvent::Told(ContainerEvent::Exited {
         code: status.exit_status(),
         signal: status.terminating_signal(),
-        at_ns: monotonic_ns(),
-    }
+    })
 }
 
 #[cfg(test)]
