@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use loadline_experiment::ValueWithOrigin;
 use loadline_experiment::compose::words::split_words;
 use loadline_experiment::wire::ReadyTable;
@@ -180,7 +181,7 @@ pub struct ExperimentFlags {
     pub options_to: Option<String>,
 
     /// With --job: text that a successful run prints, within one line
-    #[arg(long, value_name = "TEXT", help_heading = APPLICATION)]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = APPLICATION)]
     pub expect_output: Option<String>,
 
     /// With --job: file that a successful run leaves behind, not empty

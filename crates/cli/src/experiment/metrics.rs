@@ -19,7 +19,10 @@ pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags
             say!("warning: --metric {name}= is given more than once: the last one counts");
         }
     }
-    for (name, command) in &flags.probe {
+    for (at, (name, command)) in flags.probe.iter().enumerate() {
+        if flags.probe[..at].iter().any(|(earlier, _)| earlier == name) {
+            say!("warning: --probe {name}= is given more than once: the last one counts");
+        }
         table.probe.insert(name.clone(), command.0.clone());
     }
     let is_changed = table != before;
