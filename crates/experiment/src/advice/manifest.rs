@@ -225,7 +225,10 @@ fn is_clearly_jvm(found: &ManifestContainer) -> bool {
     let program = words.first().map_or("", |word| last_path_segment(word));
     let is_other = has_word(PREPARING, program) || has_word(OTHERS, program);
     let is_other = is_other || image_without_jvm(image).is_some();
-    names_java(&words) || !found.container.jvm.is_empty() && !is_other
+    // A jar alone may be one that it copies.
+    let mut parts = words.iter().flat_map(|word| word.split_whitespace());
+    let runs_java = parts.any(|part| last_path_segment(part) == "java" || part == "-jar");
+    runs_java || !found.container.jvm.is_empty() && !is_other
 }
 
 fn names_java(words: &[String]) -> bool {
@@ -579,7 +582,7 @@ mod tests {
                 "non-heap memory regions require",
             ),
             (
-                "env: [{name: BPL_JVM_LOADED_CLASS_COUNT, value: '90000'}]",
+                "env: [{name: BPL_JVM_LOADED_CLASS_COUNT, value: '95000'}]",
                 "fixed memory regions require",
             ),
             (
