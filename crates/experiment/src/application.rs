@@ -63,8 +63,8 @@ pub(super) fn check_image(
         return Err(source.error_at(engine, problem, hint));
     };
     if !is_image_reference(reference) {
-        let problem = format!("`{reference}` is not an image name");
-        let hint = "write it in small letters, such as registry.example/orders:1.4";
+        let problem = format!("the image `{reference}`: that is not an image name");
+        let hint = "write it as the engine lists it, in small letters: registry.example/orders:1.4";
         return Err(source.error_at(reference, problem, hint));
     }
     Ok(Some(ExperimentImage {

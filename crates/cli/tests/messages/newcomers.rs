@@ -676,49 +676,58 @@ pub const NEWCOMERS: &[Row] = &[
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo/Bar:1",
         USAGE,
         &[
-            "`Foo/Bar:1` is not an image name",
-            "hint: write it in small letters",
+            "the image `Foo/Bar:1`: that is not an image name",
+            "hint: write it as the engine lists it",
         ],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image foo/bar:la:test",
         USAGE,
-        &["is not an image name", "hint: write it in small letters"],
+        &[
+            "that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image https://registry.example/foo:1",
         USAGE,
-        &["is not an image name", "hint: write it in small letters"],
+        &[
+            "that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image foo@sha256:xyz",
         USAGE,
-        &["is not an image name", "hint: write it in small letters"],
+        &[
+            "that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
     ),
     (
         "size --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo:1",
         USAGE,
-        &["--image: `Foo:1` is not an image name"],
+        &["--image: the image `Foo:1`: that is not"],
     ),
     (
         "run --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo:1 --memory 1Gi",
         USAGE,
-        &["is not an image name"],
+        &["that is not an image name"],
     ),
     (
         "judge --advice percent=75 --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo:1",
         USAGE,
-        &["is not an image name"],
+        &["that is not an image name"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --kubernetes --image Foo:1",
         USAGE,
-        &["is not an image name"],
+        &["that is not an image name"],
     ),
     (
         "plan image.toml",
         USAGE,
-        &["image.toml:3:9: `Foo/Bar:1` is not an image name"],
+        &["image.toml:3:9: the image `Foo/Bar:1`: that is not"],
     ),
     ("init --image Foo:1", USAGE, &["it is not an image name"]),
     // Options, each as a JVM answers.
@@ -821,12 +830,12 @@ pub const NEWCOMERS: &[Row] = &[
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --duration 30 -- sh -c true",
         USAGE,
-        &["hint: write 30s, or as in 500ms"],
+        &["at most a year, here 30s"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --duration '1 minute' -- sh -c true",
         USAGE,
-        &["write 1m, or as in"],
+        &["at most a year, here 1m"],
     ),
     (
         "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --time 30s -- sh -c true",

@@ -156,10 +156,10 @@ impl fmt::Display for GrpcCode {
 fn parse_time(text: &str) -> Result<Duration, String> {
     let right = parse_duration(text).filter(|time| *time <= LONGEST);
     right.ok_or_else(|| {
-        let meant = meant_duration(text).map(|meant| format!("{meant}, or as in "));
+        let meant = meant_duration(text).map(|meant| format!(", here {meant}"));
         let meant = meant.unwrap_or_default();
         format!(
-            "`{text}` is not a length of time; write {meant}500ms, 10s, 2m or 1.5h, at most a year"
+            "`{text}` is not a length of time; write 500ms, 10s, 2m or 1.5h, at most a year{meant}"
         )
     })
 }
