@@ -18,12 +18,16 @@ use loadline_sizing::Bytes;
 pub use amounts::over_commitment;
 pub use build::{BuildJvm, check_build};
 pub use container::{
-    ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer, PodNeeds,
+    CalculatorSettings, ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer,
+    MemoryVolume, PodNeeds,
 };
 pub use options::check_refused_options;
 pub use pod::qos_class;
 
-use amounts::{check_amounts, check_memory_limit, check_order, check_quantities, check_request};
+use amounts::{
+    check_amounts, check_calculator, check_memory_limit, check_order, check_quantities,
+    check_request, check_volumes,
+};
 use options::{
     check_container_support, check_gc_threads, check_shares, check_unseen, heap_options,
 };
@@ -68,6 +72,7 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
     let mut findings: Vec<LintFinding> = [
         check_memory_limit(container),
         over_commitment(container, measured),
+        check_calculator(container),
         heap_options(container),
         check_refused_options(container),
         check_container_support(container),
@@ -80,6 +85,7 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
     .flatten()
     .chain(container.malformed.iter().cloned())
     .chain(check_quantities(container))
+    .chain(check_volumes(container))
     .chain(check_amounts(container))
     .chain(check_shares(container))
     .chain(check_order(container))

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 use duration::round_printed;
-pub use duration::{parse_duration, print_duration};
+pub use duration::{meant_duration, parse_duration, print_duration};
 pub use jvm::JvmObjective;
 pub use metric::{Comparison, MetricObjective};
 pub use peak::print_peak_objective;

@@ -65,7 +65,8 @@ fn usage_error(refusal: &clap::Error, words: &[String]) -> Error {
     let command = called_command(words);
     let of_command = command.as_deref();
     let of_others = |is_kin: bool| other_owners(refusal, of_command?, is_kin);
-    let meant = of_others(true).or_else(|| similar(refusal));
+    let meant = of_others(true).or_else(|| renamed_flag(refusal, of_command?));
+    let meant = meant.or_else(|| similar(refusal));
     let meant = meant.or_else(|| meant_flag(refusal, of_command?, words));
     hints.extend(meant.or_else(|| of_others(false)));
     let names_java = words.iter().any(|w| w == "java" || w.ends_with(".jar"));
@@ -233,11 +234,6 @@ fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<
     if let Some(near) = flags.iter().find(|flag| is_near(bare, flag)) {
         return Some(format!("did you mean `--{near}`?"));
     }
-    let name = |flag: &'static str| flag.trim_start_matches('-').split(' ').next();
-    let mut others = OTHER_NAMES.iter().filter(|(list, _)| has_word(list, bare));
-    if let Some((_, flag)) = others.find(|(_, flag)| name(flag).is_some_and(has)) {
-        return Some(format!("did you mean {flag}?"));
-    }
     if let Some(whole) = flags.iter().find(begun) {
         return Some(format!("did you mean `--{whole}`?"));
     }
@@ -245,6 +241,25 @@ fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<
     let place = called.get_positionals().next().filter(|_| is_bare)?;
     let names = place.get_value_names()?.first()?;
     Some(format!("leave the flag out: loadline {command} {names}"))
+}
+
+/// The flag of this command that has another name in other tools, as a hint.
+fn renamed_flag(refusal: &clap::Error, command: &str) -> Option<String> {
+    let given = context_texts(refusal, ContextKind::InvalidArg);
+    let bare = given.first()?.strip_prefix("--")?;
+    let all = CommandLine::command();
+    let called = all.find_subcommand(command)?;
+    let is_unknown = refusal.kind() == Kind::UnknownArgument;
+    let has = |example: &str| {
+        let mut flags = called
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set());
+        let name = example.trim_start_matches('-').split(' ').next();
+        flags.any(|flag| flag.get_long() == name)
+    };
+    let mut others = OTHER_NAMES.iter().filter(|(list, _)| has_word(list, bare));
+    let (_, flag) = others.find(|(_, flag)| is_unknown && has(flag))?;
+    Some(format!("did you mean {flag}?"))
 }
 
 /// The commands that have a flag which this one has not; with `is_kin` only where both start an

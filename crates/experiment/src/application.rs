@@ -9,6 +9,7 @@ use loadline_analysis::record::{Configuration, LevelApplication};
 use loadline_protocol::{EngineKind, RunRefusal};
 use loadline_trial::oci;
 
+use super::advice::image_jdk::is_image_reference;
 use super::checked::Checked;
 use super::error::ExperimentSource;
 use super::said::Text;
@@ -61,6 +62,11 @@ pub(super) fn check_image(
         let hint = "name the image: image = \"registry/name:tag\", or --image";
         return Err(source.error_at(engine, problem, hint));
     };
+    if !is_image_reference(reference) {
+        let problem = format!("the image `{reference}`: that is not an image name");
+        let hint = "write it as the engine lists it, in small letters: registry.example/orders:1.4";
+        return Err(source.error_at(reference, problem, hint));
+    }
     Ok(Some(ExperimentImage {
         reference: reference.to_string(),
         engine: kind,

@@ -255,6 +255,10 @@ fn did_you_mean(problem: &str) -> Option<String> {
     if !problem.starts_with("unknown") || known.is_empty() {
         return None;
     }
+    let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
+    if let Some(meant) = known.iter().find(|known| plain(known) == plain(wrong)) {
+        return Some(format!("did you mean `{meant}`?"));
+    }
     let rows = |table: &'static str| table.lines().filter_map(|line| line.split_once(" => "));
     let name = wrong.replace('_', "-");
     if let Some((_, place)) = rows(PLACES).find(|(keys, _)| has_word(keys, &name)) {

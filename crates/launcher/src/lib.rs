@@ -90,17 +90,17 @@ fn launch_application(
         Ok(plan) => plan,
         Err(error) => return complain(error, NOT_FOUND),
     };
-    if arguments.action == LauncherAction::Options {
-        let options = plan.added.iter();
-        let options = options.map(|chosen| format!("{}\n", chosen.option));
-        return print_to_stdout(&options.collect::<String>());
-    }
     tell_plan(&plan, environment);
     if environment.is_on("LOADLINE_STRICT")
         && let Some(refusal) = plan.strict_refusal()
     {
         let why = format_args!("refused by LOADLINE_STRICT: {refusal}");
         return complain(why, REFUSED);
+    }
+    if arguments.action == LauncherAction::Options {
+        let options = plan.added.iter();
+        let options = options.map(|chosen| format!("{}\n", chosen.option));
+        return print_to_stdout(&options.collect::<String>());
     }
     let variables = plan.start_environment(environment);
     let java = plan.java.path.as_os_str();

@@ -2,6 +2,7 @@
 //!
 //! Owns their rules.
 
+use loadline_sizing::compat::calculator::{CalculatorInput, Flavour, calculate_memory};
 use loadline_sizing::hotspot::collector::choose;
 use loadline_sizing::hotspot::heap::size_heap;
 use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
@@ -49,6 +50,9 @@ pub(super) fn check_amounts(container: &LintedContainer) -> Vec<LintFinding> {
     tiny.chain(both().filter_map(huge)).collect()
 }
 
+/// What a JVM that ends before the service starts needs outside its heap at the least.
+const SHORT_LIVED: Bytes = Bytes::from_mib(64);
+
 pub fn over_commitment(
     container: &LintedContainer,
     measured: MeasuredNeeds,
@@ -60,18 +64,72 @@ pub fn over_commitment(
     };
     let jdk = container.jdk();
     let options = container.options();
-    let rest = measured.rest.or(container.rest);
-    let overrun = check_container(jdk, machine, &options, rest)?;
+    // The calculator leaves the heap what its own regions do not take.
+    let is_chosen = options.is_set("MaxHeapSize") || options.is_set("MaxRAMPercentage");
+    if container.calculator.is_some() && !is_chosen {
+        return None;
+    }
+    let measured = measured.rest.or(container.rest);
+    let least = Some(SHORT_LIVED).filter(|_| container.is_init);
+    // What was measured had its files, too.
+    let volumes = container
+        .memory_volumes
+        .iter()
+        .filter(|_| measured.is_none());
+    let volumes = volumes.filter_map(|volume| Some((volume, volume.most?)));
+    let files = volumes.clone().map(|(_, most)| most);
+    let files = files.fold(Bytes::default(), Bytes::saturating_add);
+    let overrun = check_container(jdk, machine, &options, (measured.or(least), files))?;
     let mut hint = overrun.suggest_change();
-    let whose = match rest {
-        Some(_) => "as it was measured, growth included",
-        None => {
+    let mut whose = match (measured, least) {
+        (Some(_), _) => "as it was measured, growth included".to_owned(),
+        (None, Some(_)) => "at the least".to_owned(),
+        (None, None) => {
             hint.push_str("; --measured RESULT takes the service's own");
-            "for a typical service"
+            "for a typical service".to_owned()
         }
     };
+    for (volume, most) in volumes {
+        whose.push_str(&format!(
+            ", with {most} of files in the emptyDir {}",
+            volume.name
+        ));
+    }
     let problem = format!("over-committed: {overrun} ({whose})");
     Some(finding(Severity::Error, problem, &hint))
+}
+
+/// Volumes in memory without a bound.
+pub(super) fn check_volumes(container: &LintedContainer) -> impl Iterator<Item = LintFinding> {
+    let volumes = container.memory_volumes.iter();
+    volumes.filter(|volume| volume.most.is_none()).map(|volume| {
+        let problem = format!(
+            "the emptyDir {} is in memory and has no sizeLimit: what is written there counts against the memory limit",
+            volume.name
+        );
+        let hint = "set its sizeLimit, and leave as much of the limit to it";
+        finding(Severity::Warning, problem, hint)
+    })
+}
+
+/// What the calculator has where nothing limits the memory (paketo-buildpacks/libjvm).
+const CALCULATED_MEMORY: Bytes = Bytes::from_gib(1);
+
+/// Memory that Paketo's calculator cannot divide: the container ends before java starts.
+pub(super) fn check_calculator(container: &LintedContainer) -> Option<LintFinding> {
+    let settings = container.calculator?;
+    let options = container.options();
+    let input = CalculatorInput {
+        total: container.limits.memory.unwrap_or(CALCULATED_MEMORY),
+        classes: settings.classes,
+        threads: settings.threads,
+        headroom_percent: settings.headroom_percent,
+        options: &options,
+    };
+    let refusal = calculate_memory(Flavour::Paketo, &input).err()?;
+    let problem = format!("the image's memory calculator ends before java starts: {refusal}");
+    let hint = "raise the limit, or lower what it counts: BPL_JVM_THREAD_COUNT, BPL_JVM_HEAD_ROOM, -XX:ReservedCodeCacheSize in JAVA_TOOL_OPTIONS";
+    Some(finding(Severity::Error, problem, hint))
 }
 
 pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFinding> {

@@ -37,6 +37,27 @@ pub struct LintedContainer {
     pub pod: PodNeeds,
     /// Everything outside the heap, as [`super::OUTSIDE_HEAP`] says.
     pub rest: Option<Bytes>,
+    /// Whether it ends before the others of its pod start.
+    pub is_init: bool,
+    /// Volumes in memory that it writes to: each page counts as the container's.
+    pub memory_volumes: Vec<MemoryVolume>,
+    /// The memory calculator of Paketo's images, which chooses the heap.
+    pub calculator: Option<CalculatorSettings>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryVolume {
+    pub name: String,
+    /// `None`: up to the limit of the pod.
+    pub most: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CalculatorSettings {
+    pub classes: u64,
+    pub threads: u64,
+    /// Percentage kept free.
+    pub headroom_percent: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,11 +98,16 @@ impl LintedContainer {
         if let Some(own) = &self.pod.own {
             return paid(own);
         }
-        let all = || self.pod.running.iter().copied().chain([self.own_needs()]);
+        let own = [self.own_needs()];
+        let (running, starting) = match self.is_init {
+            true => (&[][..], &own[..]),
+            false => (&own[..], &[][..]),
+        };
+        let all = || self.pod.running.iter().chain(running).copied();
         let cpu = all().filter_map(|needs| paid(&needs).0.map(Cpus::as_millis));
         let memory = all().filter_map(|needs| paid(&needs).1);
         // Containers that end before the others start need their room alone.
-        let before = || self.pod.starting.iter().map(paid);
+        let before = || self.pod.starting.iter().chain(starting).map(paid);
         let cpu = cpu.reduce(u32::saturating_add).map(Cpus::from_millis);
         let memory = memory.reduce(Bytes::saturating_add);
         (

@@ -3,7 +3,7 @@
 //! Owns their rules. Facts: HotSpot rounds a CPU quota up to whole processors and takes as many GC
 //! threads.
 
-use loadline_sizing::JvmOptionSet;
+use loadline_sizing::hotspot;
 use loadline_sizing::hotspot::collector::choose;
 use loadline_sizing::hotspot::heap::{idle_percentage, size_heap};
 use loadline_sizing::hotspot::refusal::HotSpotRefusal::{
@@ -12,11 +12,14 @@ use loadline_sizing::hotspot::refusal::HotSpotRefusal::{
 };
 use loadline_sizing::hotspot::refusal::tiny_percentages;
 use loadline_sizing::hotspot::threads::collector_threads;
-use loadline_sizing::hotspot::{self, CollectorKind};
 use loadline_sizing::sight::{blind_places, without_container_support};
+use loadline_sizing::{JavaVersion, JdkRelease, JvmOptionSet};
 
 use super::container::LintedContainer;
 use super::{LintFinding, Severity, finding};
+
+/// The JDKs that stand for one that is not known.
+const USUAL_JDKS: [u32; 2] = [17, 25];
 
 pub(super) const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 
@@ -28,18 +31,14 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
     let is_known = |option: &&String| !option.contains(['$', '{']);
     let known = container.jvm.iter().filter(is_known);
     let options = JvmOptionSet::from_words(known.cloned());
-    let (jdk, machine) = (container.jdk(), container.machine());
-    let by_version = |refusal: &HotSpotRefusal| {
-        matches!(
-            refusal,
-            UnknownFlag { .. } | LockedFlag { .. } | ConcurrentAboveParallel { .. }
-        )
-    };
-    let refused = match hotspot::predict(jdk, machine, &options).err() {
-        Some(refusal) if by_version(&refusal) && container.jdk.is_none() => {
-            size_heap(jdk, machine, CollectorKind::Serial, &options).err()
+    let refused = match container.jdk {
+        Some(jdk) => hotspot::predict(jdk, container.machine(), &options).err(),
+        // Of an unknown JDK, what both the older and the newer one refuse.
+        None => {
+            let mut refused = USUAL_JDKS.map(|jdk| refused_by_any(container, jdk, options.clone()));
+            let [first, last] = &mut refused;
+            first.take().filter(|_| last.is_some())
         }
-        refused => refused,
     }?;
     let heap = "write -Xmx512m or -XX:MaxRAMPercentage=75.0";
     let parts = ["-Xm", "RAM", "HeapSize"];
@@ -56,6 +55,30 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
     };
     let problem = format!("the JVM does not start with these options: {refused}");
     Some(finding(Severity::Error, problem, hint))
+}
+
+/// What a JDK refuses, apart from what depends on its version.
+fn refused_by_any(
+    container: &LintedContainer,
+    feature: u32,
+    mut options: JvmOptionSet,
+) -> Option<HotSpotRefusal> {
+    let jdk = JdkRelease::for_hotspot(JavaVersion::from_feature(feature));
+    let machine = container.machine();
+    loop {
+        let count = options.option_texts().count();
+        let refused = hotspot::predict(jdk, machine, &options).err()?;
+        let (UnknownFlag { option, .. } | LockedFlag { option, .. }) = &refused else {
+            let by_threads = matches!(refused, ConcurrentAboveParallel { .. });
+            return Some(refused).filter(|_| !by_threads);
+        };
+        let others = options.option_texts().filter(|(text, _)| text != option);
+        let others: Vec<String> = others.map(|(text, _)| text.to_owned()).collect();
+        options = JvmOptionSet::from_words(others);
+        if options.option_texts().count() == count {
+            return None;
+        }
+    }
 }
 
 /// Percentages that were meant as shares, `-XX:MaxRAMPercentage=0.75`, or that do not count there.

@@ -45,7 +45,8 @@ fn is_guaranteed(needs: &ContainerNeeds) -> bool {
 }
 
 pub(super) fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
-    if !container.unreadable.is_empty() || !container.malformed.is_empty() {
+    // Said once a pod, of the containers that stay.
+    if container.is_init || !container.unreadable.is_empty() || !container.malformed.is_empty() {
         return None;
     }
     let is_meant = |needs: &ContainerNeeds| is_guaranteed(needs) || is_sized_by_request(needs);

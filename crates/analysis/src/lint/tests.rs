@@ -53,6 +53,19 @@ fn options_that_no_jvm_starts_with_are_errors() {
             &["-XX:MaxHeapFreeRatio=30"],
             Some("above MaxHeapFreeRatio (30)"),
         ),
+        (&["-Xlog:gcs"], Some("instead of `gcs`")),
+        (&["-Xlog:gc*:file=gc.log:times"], Some("instead of `times`")),
+        (&["-Xmn0"], Some("an amount above 0")),
+        (
+            &["-XX:NativeMemoryTracking=on"],
+            Some("one of off, summary, detail"),
+        ),
+        (&["-XX:MaxMetaspaceSize=64"], Some("at least 128k")),
+        (&["-XX:+TraceClassLoading", "-Xmx80%"], Some("-Xmx80%")),
+        (&["-XX:+UseG1gc"], Some("did you mean -XX:+UseG1GC")),
+        // A later JDK takes it.
+        (&["-XX:G1HeapRegionSize=64m"], None),
+        (&["-XX:G1HeapRegionSize=1g"], Some("at most 32m")),
         // Its JDK is not known: it may be OpenJ9.
         (&["-Xgcpolicy:gencon"], None),
     ] {
@@ -84,6 +97,16 @@ fn the_jdk_of_the_image_decides_about_its_flags_and_its_sight() {
         ("8u131", "-Dx=y", "HotSpot 8u131 has no container support"),
         ("11.0.11", "-Dx=y", "Warning: on a node with cgroup v2"),
         ("11.0.11", "-Xmx256m", ""),
+        ("8", "-Xlog:gc", "does not know this flag"),
+        ("17", "-XX:G1HeapRegionSize=64m", "at most 32m"),
+        ("21", "-XX:G1HeapRegionSize=64m", ""),
+        ("21", "-XX:+TraceClassLoading", "does not know this flag"),
+        ("25", "-XX:+DebugNonSafepoints", "diagnostic in HotSpot 25"),
+        (
+            "17",
+            "-XX:G1NewSizePercent=20",
+            "experimental in HotSpot 17",
+        ),
         ("8u372", "-XX:+UseConcMarkSweepGC", ""),
         ("17", "-XX:MaxRAMPercentage=50", ""),
     ] {

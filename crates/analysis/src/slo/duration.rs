@@ -34,6 +34,24 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
+/// The length of time that was meant by a number without a unit, or with one in words: `30s` of `30`, `1h`
+/// of `1 hour`.
+pub fn meant_duration(text: &str) -> Option<String> {
+    let plain = text.trim().to_lowercase().replace(char::is_whitespace, "");
+    let end = plain.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, word) = plain.split_at(end.unwrap_or(plain.len()));
+    let unit = match word {
+        "" | "sec" | "secs" | "second" | "seconds" => "s",
+        "msec" | "millis" | "millisecond" | "milliseconds" => "ms",
+        "mins" | "minute" | "minutes" => "m",
+        "hr" | "hrs" | "hour" | "hours" => "h",
+        _ => return None,
+    };
+    let meant = format!("{number}{unit}");
+    let is_some = parse_duration(&meant).is_some_and(|time| !time.is_zero());
+    is_some.then_some(meant)
+}
+
 /// Prints a duration the way people write it: `250us`, `50ms`, `1.5s`, `2m`; parses back.
 pub fn print_duration(value: Duration) -> String {
     let nanos = value.as_nanos() as f64;

@@ -5,7 +5,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::duration::{parse_duration, parse_percent, round_printed};
+use super::duration::{meant_duration, parse_duration, parse_percent, round_printed};
 use super::{
     DEFAULT_ERROR_BOUND, JvmObjective, MetricObjective, Objective, OutageObjective, ParseSloError,
     Quantile, RequestObjective, RunObjective, Slo, exit, metric, peak,
@@ -120,8 +120,17 @@ fn meant_objective(text: &str) -> Option<String> {
         return Some(format!("did you mean `{}`?", exit::LOAD_PASSES));
     }
     let signs = ['<', '>', '=', '≤'];
-    let (name, bound) = plain.split_once(signs)?;
+    // A time alone is a latency's.
+    let (name, bound) = plain.split_once(signs).unwrap_or(("latency", &plain));
     let bound = bound.trim_start_matches(signs);
+    if ["exitcode", "exit_code", "rc"].contains(&name) {
+        return Some(format!("did you mean `exit={bound}`?"));
+    }
+    if ["availability", "success", "successrate", "success_rate"].contains(&name) {
+        let kept = bound.trim_end_matches('%').parse::<f64>().ok();
+        let lost = round_printed(100.0 - kept.filter(|kept| *kept < 100.0)?);
+        return Some(format!("did you mean `errors<{lost}%`?"));
+    }
     let by_percent = || {
         let number = name.strip_suffix('%').or(name.strip_suffix("th"))?;
         Some(format!("p{number}"))
@@ -131,10 +140,14 @@ fn meant_objective(text: &str) -> Option<String> {
         "p100" | "maximum" | "worst" => ("", "max".to_owned()),
         "avg" | "average" | "mean" => ("a mean hides slow requests; ", "p50".to_owned()),
         "median" => ("", "p50".to_owned()),
+        "latency" | "responsetime" | "response_time" | "rt" | "duration" => {
+            ("it does not say for how many requests; ", "p99".to_owned())
+        }
         "startup" | "boot" => ("", "start".to_owned()),
         other => ("", by_percent().unwrap_or_else(|| other.to_owned())),
     };
     let mut bounds = vec![bound.to_owned()];
+    bounds.extend(meant_duration(bound).filter(|_| bound.contains(char::is_alphabetic)));
     if let Ok(number) = bound.parse::<f64>() {
         reason = "the bound has no unit; ";
         // Below 1 it is a fraction, or of seconds.

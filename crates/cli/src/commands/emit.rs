@@ -134,7 +134,7 @@ pub struct EmitArguments {
     force: bool,
 }
 
-fn parse_image_name(text: &str) -> Result<String, String> {
+pub(super) fn parse_image_name(text: &str) -> Result<String, String> {
     match is_image_name(text) {
         true => Ok(text.to_owned()),
         false => Err("it is not an image name; write registry.example/orders:1.4".to_owned()),

@@ -17,7 +17,7 @@ pub struct InitArguments {
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Image to start [default: the jar that was built, else the manifest's image]
-    #[arg(long, value_name = "REF", conflicts_with = "command")]
+    #[arg(long, value_name = "REF", conflicts_with = "command", value_parser = super::emit::parse_image_name)]
     image: Option<String>,
     /// The request: a path such as /owners?lastName=Da, or a URL [default: the readiness path]
     #[arg(long, value_name = "PATH|URL")]

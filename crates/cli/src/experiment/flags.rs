@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use loadline_experiment::compose::words::split_words;
 use loadline_experiment::wire::{AppTable, ExperimentFile, MetricsTable, ReadyTable};
 use loadline_experiment::{ValueOrigin, ValueWithOrigin};
@@ -179,7 +180,7 @@ pub struct ExperimentFlags {
     pub options_to: Option<String>,
 
     /// With --job: text that a successful run prints, within one line
-    #[arg(long, value_name = "TEXT", help_heading = APPLICATION)]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new(), help_heading = APPLICATION)]
     pub expect_output: Option<String>,
 
     /// With --job: file that a successful run leaves behind, not empty
@@ -440,7 +441,10 @@ pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags
             say!("warning: --metric {name}= is given more than once: the last one counts");
         }
     }
-    for (name, command) in &flags.probe {
+    for (at, (name, command)) in flags.probe.iter().enumerate() {
+        if flags.probe[..at].iter().any(|(earlier, _)| earlier == name) {
+            say!("warning: --probe {name}= is given more than once: the last one counts");
+        }
         table.probe.insert(name.clone(), command.0.clone());
     }
     let is_changed = table != before;

@@ -30,7 +30,16 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 66] = [
+const FILES: [(&str, &str); 69] = [
+    (
+        "image.toml",
+        "slo = 'p99<1s'\n[app]\nimage = 'Foo/Bar:1'\n[load]\nurl = 'http://localhost:1/'\nrate = '5/s'\n",
+    ),
+    (
+        "underscore.toml",
+        "slo = 'p99<1s'\n[search]\nmax_memory = '1Gi'\n",
+    ),
+    ("cpus.yaml", "services: {a: {image: a, cpus: many}}\n"),
     ("empty.toml", ""),
     ("empty.yaml", ""),
     ("text", "no format\n"),

@@ -671,4 +671,221 @@ pub const NEWCOMERS: &[Row] = &[
             "-Xmx8G comes from a mounted ConfigMap",
         ],
     ),
+    // Images that no engine can start, refused before anything is planned.
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo/Bar:1",
+        USAGE,
+        &[
+            "the image `Foo/Bar:1`: that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image foo/bar:la:test",
+        USAGE,
+        &[
+            "that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image https://registry.example/foo:1",
+        USAGE,
+        &[
+            "that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --image foo@sha256:xyz",
+        USAGE,
+        &[
+            "that is not an image name",
+            "hint: write it as the engine lists it",
+        ],
+    ),
+    (
+        "size --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo:1",
+        USAGE,
+        &["--image: the image `Foo:1`: that is not"],
+    ),
+    (
+        "run --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo:1 --memory 1Gi",
+        USAGE,
+        &["that is not an image name"],
+    ),
+    (
+        "judge --advice percent=75 --slo p99<1s --rate 5/s --url http://localhost:1/ --image Foo:1",
+        USAGE,
+        &["that is not an image name"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --kubernetes --image Foo:1",
+        USAGE,
+        &["that is not an image name"],
+    ),
+    (
+        "plan image.toml",
+        USAGE,
+        &["image.toml:3:9: the image `Foo/Bar:1`: that is not"],
+    ),
+    ("init --image Foo:1", USAGE, &["it is not an image name"]),
+    // Options, each as a JVM answers.
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 8 --jvm=-Xlog:gc",
+        USAGE,
+        &["-Xlog:gc: HotSpot 8 does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 8 --jvm=--add-opens=java.base/java.lang=ALL-UNNAMED",
+        USAGE,
+        &["HotSpot 8 does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 11 --jvm=-Xmn0",
+        USAGE,
+        &["-Xmn0: expected an amount above 0"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm=-Xlog:gcs",
+        USAGE,
+        &["expected tags such as gc, gc* or gc+heap instead of `gcs`"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 21 --jvm=-Xlog:gc*:file=gc.log:times",
+        USAGE,
+        &["instead of `times`"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 21 --jvm=-Xlog:gc*=verbose",
+        USAGE,
+        &["a level of off, trace, debug, info, warning, error instead of `verbose`"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 25 --jvm=-Xlog:gc:file=gc.log::filesize=10MB",
+        USAGE,
+        &["instead of `filesize=10MB`"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm=-XX:G1HeapRegionSize=64m",
+        USAGE,
+        &["expected at most 32m"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 21 --jvm=-XX:G1HeapRegionSize=1g",
+        USAGE,
+        &["expected at most 512m"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 21 --jvm=-XX:+CMSClassUnloadingEnabled",
+        USAGE,
+        &["HotSpot 21 does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 25 --jvm=-XX:+UseBiasedLocking",
+        USAGE,
+        &["HotSpot 25 does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm=-XX:+DebugNonSafepoints",
+        USAGE,
+        &["diagnostic in HotSpot 17; put -XX:+UnlockDiagnosticVMOptions before it"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm=-XX:NativeMemoryTracking=on",
+        USAGE,
+        &["expected one of off, summary, detail"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm=-XX:+UseG1gc",
+        USAGE,
+        &["did you mean -XX:+UseG1GC?"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm=-Xshare:of",
+        USAGE,
+        &["does not know this flag"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 17 --jvm '-XX:MaxRAMPercentage=150 -XX:MaxRAMPercentage=75'",
+        USAGE,
+        &["-XX:MaxRAMPercentage=150: expected a percentage"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk 21 --jvm '-XX:+UseShenandoahGC -XX:ShenandoahGCMode=generational'",
+        USAGE,
+        &["expected one of satb"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk openj9-17 --jvm=-Xshareclass",
+        USAGE,
+        &["OpenJ9 has no option of this name"],
+    ),
+    (
+        "predict --memory 4Gi --cpu 2 --jdk openj9-17 --jvm=-Xss512kb",
+        USAGE,
+        &["a size is digits and k, m, g or t"],
+    ),
+    // Lengths of time, objectives and keys as people write them.
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --duration 30 -- sh -c true",
+        USAGE,
+        &["at most a year, here 30s"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --duration '1 minute' -- sh -c true",
+        USAGE,
+        &["at most a year, here 1m"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ --time 30s -- sh -c true",
+        USAGE,
+        &["did you mean --duration 1m?"],
+    ),
+    (
+        "plan --slo latency<250ms --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["for how many requests; did you mean `p99<250ms`?"],
+    ),
+    (
+        "plan --slo 250ms --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["did you mean `p99<250ms`?"],
+    ),
+    (
+        "plan --slo availability>99.9% --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["did you mean `errors<0.1%`?"],
+    ),
+    (
+        "plan --job --slo 'time<1 hour' -- sh -c true",
+        USAGE,
+        &["did you mean `time<1h`?"],
+    ),
+    (
+        "plan --job --slo 'exit code=3' -- sh -c true",
+        USAGE,
+        &["did you mean `exit=3`?"],
+    ),
+    (
+        "plan --job --expect-output '' -- sh -c true",
+        USAGE,
+        &["--expect-output"],
+    ),
+    (
+        "plan underscore.toml",
+        USAGE,
+        &[
+            "there is no key `max_memory` here",
+            "did you mean `max-memory`?",
+        ],
+    ),
+    (
+        "plan --compose cpus.yaml --service a --slo p99<1s --rate 5/s --url http://localhost:1/",
+        USAGE,
+        &[
+            "cpus: `many` is not an amount of CPU",
+            "hint: write cpus: \"0.5\"",
+        ],
+    ),
 ];

@@ -14,9 +14,27 @@ const JDK_IMAGES: &str = "adoptopenjdk amazoncorretto eclipse-temurin java jdk \
 
 const WORDS: [&str; 3] = ["jdk", "jre", "java"];
 
+/// Where podman finds an image outside registries; docker:// stands before a name.
+const TRANSPORTS: [&str; 6] = [
+    "containers-storage:",
+    "dir:",
+    "docker-archive:",
+    "docker-daemon:",
+    "oci-archive:",
+    "oci:",
+];
+
+/// Whether an engine can start it: a name, or a place that podman knows.
+pub fn is_image_reference(text: &str) -> bool {
+    let name = text.strip_prefix("docker://").unwrap_or(text);
+    let is_place = TRANSPORTS.iter().any(|begin| text.starts_with(begin));
+    is_place || is_image_name(name)
+}
+
 /// Whether a registry can have it, as distribution's `reference` package reads names.
 pub fn is_image_name(text: &str) -> bool {
     let (name, digest) = text.split_once('@').unwrap_or((text, "sha256:0"));
+    let (_, digest) = digest.split_once(':').unwrap_or_default();
     let (path, tag) = match name.rsplit_once(':') {
         Some((path, tag)) if !tag.contains('/') => (path, tag),
         _ => (name, "latest"),
@@ -33,7 +51,8 @@ pub fn is_image_name(text: &str) -> bool {
         let is_inside = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         !word.is_empty() && word.chars().all(is_inside)
     };
-    path.split('/').all(is_part) && is_word(tag) && digest.split(':').all(is_word)
+    let is_digest = !digest.is_empty() && digest.chars().all(|c| c.is_ascii_hexdigit());
+    path.split('/').all(is_part) && is_word(tag) && is_digest
 }
 
 /// Whether the image may be another one tomorrow.
@@ -91,6 +110,8 @@ mod tests {
             ("-orders:1", false, false),
             ("Shop/orders:1", false, false),
             ("orders:1 ", false, false),
+            ("orders@sha256:xyz", false, false),
+            ("orders@00ff", false, false),
             ("", false, true),
         ] {
             assert_eq!(
@@ -98,6 +119,20 @@ mod tests {
                 (is_name, is_another),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn an_engine_takes_places_too() {
+        for (text, is_taken) in [
+            ("docker-archive:/A/b.tar", true),
+            ("oci:Dir", true),
+            ("docker://shop/orders:1", true),
+            ("docker://Shop/orders:1", false),
+            ("https://registry.example/orders:1", false),
+            ("Orders", false),
+        ] {
+            assert_eq!(is_image_reference(text), is_taken, "{text}");
         }
     }
 

@@ -284,10 +284,12 @@ impl ConfigMaps {
             return;
         };
         for (name, list) in [("env", all), ("envFrom", outside)] {
-            match list.is_empty() {
-                true => fields.remove(name),
-                false => fields.insert(name.to_owned(), list.into()),
-            };
+            // What is no list stays as it is: the API server refuses it.
+            if !list.is_empty() {
+                fields.insert(name.to_owned(), list.into());
+            } else if fields.get(name).is_some_and(Value::is_array) {
+                fields.remove(name);
+            }
         }
     }
 

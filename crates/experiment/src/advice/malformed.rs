@@ -17,6 +17,9 @@ const SHELLS: &str = "sh bash ash dash zsh";
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
+const KEYS: &str = "args command env envFrom image imagePullPolicy lifecycle livenessProbe ports \
+    readinessProbe resources restartPolicy securityContext startupProbe volumeMounts workingDir";
+
 /// A finding for each such key, in the order of the API reference.
 pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     let mut all: Vec<(String, &str)> = Vec::new();
@@ -25,10 +28,45 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     for key in outside.iter().filter(|key| has(container, key)) {
         all.push((format!("`{key}` is outside `resources`"), RESOURCES));
     }
-    let resources = &container["resources"];
-    for key in ["cpu", "memory"].iter().filter(|key| has(resources, key)) {
-        let problem = format!("`resources.{key}` is neither a limit nor a request");
-        all.push((problem, RESOURCES));
+    let keys = |of: &Value| -> Vec<String> {
+        let fields = of.as_object().into_iter();
+        fields.flat_map(|fields| fields.keys().cloned()).collect()
+    };
+    for key in keys(&container["resources"]) {
+        if !["limits", "requests", "claims"].contains(&key.as_str()) {
+            let problem = format!("`resources.{key}` is neither a limit nor a request");
+            all.push((problem, RESOURCES));
+        }
+    }
+    for key in keys(container) {
+        let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
+        let mut known = KEYS.split(' ');
+        if let Some(meant) = known.find(|known| plain(known) == plain(&key) && *known != key) {
+            all.push((
+                format!("`{key}` is no key; `{meant}` is"),
+                "spell it as the API has it",
+            ));
+        }
+    }
+    for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let numbers = [
+            "initialDelaySeconds",
+            "periodSeconds",
+            "timeoutSeconds",
+            "failureThreshold",
+            "successThreshold",
+        ];
+        let probe = &container[kind];
+        let wrong = numbers
+            .iter()
+            .filter(|key| probe.get(**key).is_some_and(|n| !n.is_u64()));
+        for key in wrong {
+            let problem = format!("{kind}: {key}: {} is not a whole number", probe[*key]);
+            all.push((
+                problem,
+                "write digits without quotes and without a unit: 30",
+            ));
+        }
     }
     let words = ["command", "args"];
     for key in words.iter().filter(|key| container[**key].is_string()) {
@@ -273,6 +311,7 @@ mod tests {
         let container = serde_json::json!({
             "limits": {"memory": "1Gi"}, "resources": {"memory": "1Gi"},
             "command": "java -jar a.jar", "env": {"JAVA_OPTS": "-Xmx1g"}, "image": "R/o:1 ",
+            "livenessprobe": {}, "startupProbe": {"periodSeconds": "10s"},
         });
         let said = found(container);
         for part in [
@@ -280,6 +319,8 @@ mod tests {
             "`resources.memory` is neither",
             "`command` is a string",
             "`env` is not a list",
+            "`livenessprobe` is no key; `livenessProbe` is",
+            "startupProbe: periodSeconds: \"10s\" is not a whole number",
             "`R/o:1 ` is not an image name",
         ] {
             assert!(said.contains(part), "{part}: {said}");

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::lint::{
-    ContainerNeeds, ContainerProbe, ContainerResources, IMAGE_OPTIONS, LintedContainer,
-    OUTSIDE_HEAP, PodNeeds,
+    CalculatorSettings, ContainerNeeds, ContainerProbe, ContainerResources, IMAGE_OPTIONS,
+    LintFinding, LintedContainer, MemoryVolume, OUTSIDE_HEAP, PodNeeds, Severity,
 };
 use loadline_sizing::options::words::{self, has_word};
 use serde_json::{Value, json};
@@ -23,9 +23,18 @@ use super::fields::{
 use super::image_jdk::image_jdk;
 use super::inlined::ConfigMaps;
 use super::malformed::find_malformed;
-use super::quantity;
+use super::{THREADS, paketo_classes, quantity};
 use crate::manifest::ManifestFile;
 use crate::program::build_tool;
+
+/// Begins of the variables that Paketo's Java buildpack reads when the container starts.
+const PAKETO_VARIABLES: [&str; 5] = [
+    "BPL_JVM_",
+    "BPL_JAVA_",
+    "BPL_JMX_",
+    "BPL_JFR_",
+    "BPL_DEBUG_",
+];
 
 const VARIABLES: [&str; 6] = ["JAVA_", "JDK_", "JVM_", "SPRING_", "QUARKUS_", "BPL_JVM_"];
 
@@ -74,7 +83,14 @@ pub struct ManifestContainer {
     pub skipped: Option<String>,
 }
 
+/// The containers that stay while their pods run.
 pub fn containers(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
+    let all = every_container(sources).into_iter();
+    all.filter(|found| !found.container.is_init).collect()
+}
+
+/// All containers, with the JVMs among those that end before the others start.
+pub fn every_container(sources: &[ManifestFile]) -> Vec<ManifestContainer> {
     let documents: Vec<&Value> = sources.iter().flat_map(|s| &s.documents).collect();
     let maps = ConfigMaps::from_documents(&documents).with_secrets(&documents);
     let objects = sources.iter().flat_map(|source| {
@@ -137,15 +153,23 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
     let keeps_running = |container: &&Value| container["restartPolicy"] == "Always";
     let running = list("containers").chain(list("initContainers").filter(keeps_running));
     let workload = workload_name(object);
-    let mut all: Vec<ManifestContainer> = running
-        .map(|raw| ManifestContainer {
+    let parse = |raw: &Value| {
+        let mut container = parse_container(raw, maps.mounted_options(object, raw));
+        let volumes = memory_volumes(pod, raw, &mut container.unreadable);
+        ManifestContainer {
             path: path.to_owned(),
             workload: workload.clone(),
-            container: parse_container(raw, maps.mounted_options(object, raw)),
+            container: LintedContainer {
+                memory_volumes: volumes,
+                ..container
+            },
             raw: raw.clone(),
             skipped: None,
-        })
-        .collect();
+        }
+    };
+    let mut all: Vec<ManifestContainer> = running.map(parse).collect();
+    let first = list("initContainers").filter(|c| !keeps_running(c));
+    let first: Vec<ManifestContainer> = first.map(parse).collect();
     let annotations = object.pointer("/metadata/annotations");
     let in_image = annotations.and_then(|a| a.get(IMAGE_OPTIONS)?.as_str());
     if let (Some(options), Some(first)) = (in_image, all.first_mut()) {
@@ -158,23 +182,125 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
     let rest = annotations.and_then(|a| a.get(OUTSIDE_HEAP)?.as_str());
     let rest = rest.and_then(quantity::parse_memory_quantity);
     let pod_own = pod_needs(pod);
-    let starting: Vec<ContainerNeeds> = list("initContainers")
-        .filter(|c| !keeps_running(c))
-        .map(|container| parse_needs(container, &mut Vec::new()))
-        .collect();
-    let running: Vec<ContainerNeeds> = all.iter().map(|f| f.container.own_needs()).collect();
+    let needs = |all: &[ManifestContainer]| -> Vec<ContainerNeeds> {
+        all.iter().map(|f| f.container.own_needs()).collect()
+    };
+    let (running, starting) = (needs(&all), needs(&first));
+    let others = |all: &[ContainerNeeds], at: usize| [&all[..at], &all[at + 1..]].concat();
     for (at, found) in all.iter_mut().enumerate() {
-        let mut others = running.clone();
-        others.remove(at);
         found.container.pod = PodNeeds {
             own: pod_own,
-            running: others,
+            running: others(&running, at),
             starting: starting.clone(),
         };
-        found.container.inherit_limits();
         found.container.rest = rest;
     }
+    for (at, mut found) in first
+        .into_iter()
+        .enumerate()
+        .filter(|(_, found)| is_clearly_jvm(found))
+    {
+        found.container.is_init = true;
+        found.container.pod = PodNeeds {
+            own: pod_own,
+            running: running.clone(),
+            starting: others(&starting, at),
+        };
+        all.push(found);
+    }
+    for found in &mut all {
+        found.container.inherit_limits();
+    }
     all
+}
+
+/// Programs of containers that prepare something, and in which variables of the JVM mean nothing.
+const PREPARING: &str = "\
+    sh bash ash cp mv ln rm cat chmod chown mkdir touch tar echo sleep test true nc wget psql";
+
+/// Whether java is its program, or its options are for the program of an image that has a JVM.
+fn is_clearly_jvm(found: &ManifestContainer) -> bool {
+    let words = program_texts(&found.raw);
+    let image = found.raw["image"].as_str().unwrap_or_default();
+    let program = words.first().map_or("", |word| last_path_segment(word));
+    let is_other = has_word(PREPARING, program) || has_word(OTHERS, program);
+    let is_other = is_other || image_without_jvm(image).is_some();
+    // A jar alone may be one that it copies.
+    let mut parts = words.iter().flat_map(|word| word.split_whitespace());
+    let runs_java = parts.any(|part| last_path_segment(part) == "java" || part == "-jar");
+    runs_java || !found.container.jvm.is_empty() && !is_other
+}
+
+fn names_java(words: &[String]) -> bool {
+    let is_java = |word: &String| {
+        let mut parts = word.split_whitespace();
+        parts.any(|part| last_path_segment(part) == "java" || part.ends_with(".jar"))
+    };
+    let tool = build_tool(words).and_then(|tool| tool.options_variable);
+    let program = words.first().map_or("", |word| last_path_segment(word));
+    tool.is_some() || program == "spark-submit" || words.iter().any(is_java)
+}
+
+/// The volumes in memory that a container mounts to write to; a size that is none is unreadable.
+fn memory_volumes(
+    pod: &Value,
+    container: &Value,
+    unreadable: &mut Vec<String>,
+) -> Vec<MemoryVolume> {
+    let is_written = |name: &Value| {
+        let mut mounts = list_items(container, "volumeMounts");
+        mounts.any(|mount| mount["name"] == *name && mount["readOnly"] != true)
+    };
+    let volumes = list_items(pod, "volumes").filter(|volume| is_written(&volume["name"]));
+    let mut in_memory = Vec::new();
+    for volume in volumes {
+        let (name, directory) = (scalar_text(&volume["name"]), &volume["emptyDir"]);
+        let size = directory.get("sizeLimit").map(scalar_text);
+        let most = size.as_deref().and_then(quantity::parse_memory_quantity);
+        if let (Some(text), None) = (&size, most) {
+            unreadable.push(format!("sizeLimit `{text}` of the emptyDir {name}"));
+        } else if directory["medium"] == "Memory" {
+            in_memory.push(MemoryVolume { name, most });
+        }
+    }
+    in_memory
+}
+
+/// What an image of Paketo's Java buildpack divides its memory by: it has launch variables of its own,
+/// or its command is one of the buildpack's.
+fn calculator_settings(
+    container: &Value,
+    malformed: &mut Vec<LintFinding>,
+) -> Option<CalculatorSettings> {
+    let words = program_texts(container);
+    let is_built = words.first().is_some_and(|word| word.starts_with("/cnb/"));
+    let has_own = |name: &str| PAKETO_VARIABLES.iter().any(|begin| name.starts_with(begin));
+    let all: Vec<(&str, Option<String>)> = variables(container).collect();
+    if !is_built && !all.iter().any(|(name, _)| has_own(name)) {
+        return None;
+    }
+    let mut number = |wanted: &str, usual: u64| {
+        let found = all.iter().find(|(name, _)| *name == wanted);
+        let Some(text) = found
+            .and_then(|(_, value)| value.as_deref())
+            .filter(|text| !text.contains('$'))
+        else {
+            return usual;
+        };
+        text.trim().parse().unwrap_or_else(|_| {
+            malformed.push(LintFinding {
+                severity: Severity::Error,
+                problem: format!("{wanted}: `{text}` is not a whole number: the image's memory calculator ends before java starts"),
+                hint: "write digits alone".to_owned(),
+            });
+            usual
+        })
+    };
+    Some(CalculatorSettings {
+        classes: number("BPL_JVM_LOADED_CLASS_COUNT", paketo_classes(None)),
+        threads: number("BPL_JVM_THREAD_COUNT", THREADS),
+        headroom_percent: number("BPL_JVM_HEAD_ROOM", 0),
+    })
 }
 
 /// Decides over the whole pod: an unknown container is skipped only if another container clearly
@@ -214,10 +340,6 @@ impl ContainerSign {
         let (raw, container) = (&found.raw, &found.container);
         let mut names = variables(raw).map(|(name, _)| name);
         let words = program_texts(raw);
-        let is_java = |word: &String| {
-            let mut parts = word.split_whitespace();
-            parts.any(|part| last_path_segment(part) == "java" || part.ends_with(".jar"))
-        };
         let image = raw["image"].as_str().unwrap_or_default().to_lowercase();
         let base = image_base(&image);
         let program = words.first().map_or("", |word| last_path_segment(word));
@@ -227,9 +349,7 @@ impl ContainerSign {
         let mut tokens = base.split(|c: char| !c.is_ascii_alphanumeric());
         let other = has_word(OTHERS, program).then(|| program.to_owned());
         let other = other.or_else(|| image_without_jvm(&image));
-        let tool = build_tool(&words).and_then(|tool| tool.options_variable);
-        let is_launcher = tool.is_some() || program == "spark-submit";
-        if !container.jvm.is_empty() || is_launcher || words.iter().any(is_java) {
+        if !container.jvm.is_empty() || names_java(&words) {
             Self::Jvm
         } else if let Some(other) = other {
             Self::Other(other)
@@ -266,12 +386,15 @@ pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
     let mut unreadable = Vec::new();
     let ContainerNeeds { requests, limits } = parse_needs(value, &mut unreadable);
     let jvm = jvm_options(value, mounted);
+    let mut malformed = find_malformed(value);
+    let calculator = calculator_settings(value, &mut malformed);
     LintedContainer {
         name: value["name"].as_str().unwrap_or_default().to_owned(),
         requests,
         limits,
         unreadable,
-        malformed: find_malformed(value),
+        malformed,
+        calculator,
         unseen: unseen_values(value, &jvm),
         jdk: value["image"].as_str().and_then(image_jdk),
         jvm,
@@ -331,6 +454,163 @@ fn parse_probe(kind: &str, value: &Value) -> Option<ContainerProbe> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The findings of a pod with a service in 1Gi: `NAME: problem`.
+    fn linted(service: &str, pod: &str) -> String {
+        let text = format!(
+            "kind: Pod\nmetadata: {{name: a}}\nspec: {{{pod} containers: [{{name: orders, image: orders, resources: {{limits: {{memory: 1Gi, cpu: 1}}, requests: {{memory: 1Gi, cpu: 1}}}}, {service}}}]}}"
+        );
+        let documents = crate::manifest::documents(&text, "x").expect("it is YAML");
+        let path = PathBuf::from("x.yaml");
+        let found = every_container(&[ManifestFile { path, documents }]);
+        let checked = found.iter().filter(|found| found.skipped.is_none());
+        let said = checked.flat_map(|found| {
+            let name = found.container.name.clone();
+            let all = loadline_analysis::lint::lint(&found.container, Default::default());
+            all.into_iter()
+                .map(move |f| format!("{name}: {}", f.problem))
+        });
+        said.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn jvms_that_run_before_the_service_are_judged() {
+        let service = "command: [java, -Xmx512m, -jar, a.jar]";
+        let limits =
+            "resources: {limits: {memory: 512Mi, cpu: 1}, requests: {memory: 512Mi, cpu: 1}}";
+        for (first, wanted) in [
+            (
+                "image: flyway, env: [{name: JAVA_ARGS, value: -Xmx1g}]",
+                "first: over-committed: the heap may take 1Gi",
+            ),
+            (
+                "image: orders, command: [java, -Xmx2g, -jar, m.jar]",
+                "first: over-committed: the heap may take 2Gi",
+            ),
+            (
+                "image: 'eclipse-temurin:21', command: [java, '-XX:+UseG1GC', '-XX:+UseZGC', A]",
+                "first: the JVM does not start",
+            ),
+            (
+                "image: 'keycloak', args: [build], env: [{name: JAVA_OPTS, value: '-Xmx80%'}]",
+                "first: the JVM does not start",
+            ),
+            ("image: orders, command: [java, -Xmx256m, -jar, m.jar]", ""),
+            ("image: orders, command: [java, -jar, m.jar]", ""),
+            (
+                "image: orders, command: [sh, -c, 'until nc -z db 1; do sleep 1; done'], env: [{name: JAVA_OPTS, value: -Xmx1g}]",
+                "",
+            ),
+            (
+                "image: 'busybox:1', env: [{name: JAVA_OPTS, value: -Xmx1g}]",
+                "",
+            ),
+            ("image: agent, command: [cp, /agent.jar, /x/]", ""),
+        ] {
+            let said = linted(
+                service,
+                &format!("initContainers: [{{name: first, {first}, {limits}}}],"),
+            );
+            assert!(
+                said.starts_with(wanted) && wanted.is_empty() == said.is_empty(),
+                "{first}: {said}"
+            );
+        }
+        let found = of(&format!(
+            "kind: Pod\nspec: {{initContainers: [{{name: b, command: [java, -Xmx1g, A]}}], containers: [{{name: a, {service}}}]}}"
+        ));
+        assert_eq!(found.len(), 1, "only what stays is measured");
+    }
+
+    #[test]
+    fn volumes_in_memory_count_against_the_limit() {
+        let mount = "volumeMounts: [{name: v, mountPath: /v}]";
+        for (directory, mount, wanted) in [
+            (
+                "{medium: Memory, sizeLimit: 512Mi}",
+                mount,
+                "with 512Mi of files in the emptyDir v)",
+            ),
+            (
+                "{medium: Memory, sizeLimit: 4Gi}",
+                mount,
+                "with 4Gi of files in the emptyDir v)",
+            ),
+            (
+                "{medium: Memory}",
+                mount,
+                "the emptyDir v is in memory and has no sizeLimit",
+            ),
+            (
+                "{medium: Memory, sizeLimit: 512MB}",
+                mount,
+                "sizeLimit `512MB` of the emptyDir v is no quantity",
+            ),
+            ("{medium: Memory, sizeLimit: 16Mi}", mount, ""),
+            ("{sizeLimit: 4Gi}", mount, ""),
+            ("{}", mount, ""),
+            ("{medium: HugePages-2Mi}", mount, ""),
+            ("{medium: Memory, sizeLimit: 4Gi}", "volumeMounts: []", ""),
+            (
+                "{medium: Memory, sizeLimit: 4Gi}",
+                "volumeMounts: [{name: v, mountPath: /v, readOnly: true}]",
+                "",
+            ),
+        ] {
+            let service = format!("command: [java, -Xmx640m, -jar, a.jar], {mount}");
+            let said = linted(
+                &service,
+                &format!("volumes: [{{name: v, emptyDir: {directory}}}],"),
+            );
+            assert!(
+                said.contains(wanted) && wanted.is_empty() == said.is_empty(),
+                "{directory}: {said}"
+            );
+        }
+    }
+
+    /// Sums as libjvm's calculator has them: `compat::calculator` is tested against it.
+    #[test]
+    fn the_memory_calculator_of_an_image_is_asked() {
+        for (service, wanted) in [
+            (
+                "env: [{name: BPL_JVM_THREAD_COUNT, value: '750'}]",
+                "fixed memory regions require",
+            ),
+            (
+                "env: [{name: BPL_JVM_HEAD_ROOM, value: '70'}]",
+                "non-heap memory regions require",
+            ),
+            (
+                "env: [{name: BPL_JVM_LOADED_CLASS_COUNT, value: '95000'}]",
+                "fixed memory regions require",
+            ),
+            (
+                "env: [{name: BPL_JAVA_NMT_ENABLED, value: 'true'}, {name: JAVA_TOOL_OPTIONS, value: -Xmx900m}]",
+                "all memory regions require",
+            ),
+            (
+                "env: [{name: BPL_JVM_THREAD_COUNT, value: many}]",
+                "BPL_JVM_THREAD_COUNT: `many` is not a whole number",
+            ),
+            (
+                "command: [/cnb/process/web], env: [{name: JAVA_TOOL_OPTIONS, value: '-XX:ReservedCodeCacheSize=900m'}]",
+                "fixed memory regions require",
+            ),
+            ("env: [{name: BPL_JVM_THREAD_COUNT, value: '50'}]", ""),
+            ("env: [{name: BPL_JVM_THREAD_COUNT, value: '250'}]", ""),
+            (
+                "env: [{name: BPL_SPRING_CLOUD_BINDINGS_DISABLED, value: 'true'}, {name: THREAD_COUNT, value: '900'}]",
+                "",
+            ),
+        ] {
+            let said = linted(service, "");
+            assert!(
+                said.contains(wanted) && wanted.is_empty() == said.is_empty(),
+                "{service}: {said}"
+            );
+        }
+    }
 
     const DEPLOYMENT: &str = r#"
 apiVersion: v1

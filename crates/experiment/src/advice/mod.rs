@@ -155,7 +155,7 @@ fn paketo_rule(named: &str, given: &RuleInput) -> Result<ContainerAdvice, Advice
         .ok_or_else(|| no_answer("there is no memory limit to divide".to_owned()))?;
     let input = calculator::CalculatorInput {
         total,
-        classes: (JDK_CLASSES + given.classes.unwrap_or(FEW)) * LOADED / 100,
+        classes: paketo_classes(given.classes),
         threads: THREADS,
         headroom_percent: 0,
         options: &JvmOptionSet::from_words(Vec::<String>::new()),
@@ -167,6 +167,11 @@ fn paketo_rule(named: &str, given: &RuleInput) -> Result<ContainerAdvice, Advice
         jvm: answer.options,
         ..ContainerAdvice::default()
     })
+}
+
+/// Classes that the build pack takes to be loaded.
+fn paketo_classes(of_application: Option<u64>) -> u64 {
+    (JDK_CLASSES + of_application.unwrap_or(FEW)) * LOADED / 100
 }
 
 fn fabric8_rule(given: &RuleInput) -> Result<ContainerAdvice, AdviceError> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use loadline_analysis::slo::parse_duration;
 use loadline_protocol::RunRefusal;
-use loadline_sizing::Bytes;
 use loadline_sizing::options::words::has_word;
+use loadline_sizing::{Bytes, Cpus};
 use serde_json::{Map, Value};
 
 use super::super::references;
@@ -169,6 +169,13 @@ impl ComposeService {
                 None => Ok(text),
             }
         };
+        let cpu = limit("cpus", "cpus").and_then(|text| match &text {
+            Some(wrong) if wrong.parse::<Cpus>().is_err() => {
+                let why = format!("cpus: `{wrong}` is not an amount of CPU");
+                Err(at.refuse_service(why, "write cpus: \"0.5\""))
+            }
+            _ => Ok(text),
+        });
         let memory_of =
             limit("mem_limit", "memory").and_then(|text| memory("its memory limit", text));
         let shm = at
@@ -192,7 +199,7 @@ impl ComposeService {
             ports,
             volumes,
             named,
-            cpu: noted.value(limit("cpus", "cpus")),
+            cpu: noted.value(cpu),
             cpuset: noted.value(at.optional_text("cpuset", table.get("cpuset"))),
             memory: noted.value(memory_of),
             shm: noted.value(shm),

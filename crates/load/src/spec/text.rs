@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use loadline_analysis::slo::{parse_duration, print_duration};
+use loadline_analysis::slo::{meant_duration, parse_duration, print_duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -156,7 +156,11 @@ impl fmt::Display for GrpcCode {
 fn parse_time(text: &str) -> Result<Duration, String> {
     let right = parse_duration(text).filter(|time| *time <= LONGEST);
     right.ok_or_else(|| {
-        format!("`{text}` is not a length of time; write 500ms, 10s, 2m or 1.5h, at most a year")
+        let meant = meant_duration(text).map(|meant| format!(", here {meant}"));
+        let meant = meant.unwrap_or_default();
+        format!(
+            "`{text}` is not a length of time; write 500ms, 10s, 2m or 1.5h, at most a year{meant}"
+        )
     })
 }
 

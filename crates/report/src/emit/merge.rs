@@ -32,7 +32,8 @@ impl HeapRoom {
         let is_heap =
             |name: &str| of_flag(name) == Some(OptionDimension::Heap) || name == "InitialHeapSize";
         let decides = options.settings().any(|(name, _)| is_heap(name));
-        check_container(jdk, self.machine, &options, self.rest).filter(|_| decides)
+        check_container(jdk, self.machine, &options, (self.rest, Bytes::default()))
+            .filter(|_| decides)
     }
 }
 

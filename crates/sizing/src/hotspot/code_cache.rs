@@ -41,18 +41,19 @@ pub fn size_code_cache(
     } else {
         INITIAL
     };
-    if let Some(size) = set.filter(|size| *size < INITIAL) {
-        return Err(HotSpotRefusal::CodeCacheTooSmall {
-            size,
-            least: INITIAL,
-        });
-    }
     let default = match compilers {
         compilers if compilers.is_client => CLIENT,
         compilers if compilers.has_both_compilers() => TIERED,
         _ => SINGLE,
     };
     let reserved = set.unwrap_or(default);
+    let least = options
+        .size_value("InitialCodeCacheSize")
+        .unwrap_or(INITIAL);
+    if reserved < least && (set.is_some() || least > INITIAL) {
+        let size = reserved;
+        return Err(HotSpotRefusal::CodeCacheTooSmall { size, least });
+    }
     let by_size = compilers.has_both_compilers() && reserved >= TIERED;
     let is_segmented = jdk.at_least(9)
         && options

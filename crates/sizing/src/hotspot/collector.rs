@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::refusal::bad_value;
 use super::{HotSpotRefusal, MachineSize};
 use crate::Bytes;
 use crate::jdk::JdkRelease;
@@ -47,7 +48,7 @@ impl CollectorKind {
 
     /// Whether this JDK has it, and needs no experimental switch for it.
     pub fn is_product_on(self, jdk: JdkRelease) -> bool {
-        gate::is_known(jdk, self.flag()) && !gate::is_experimental(jdk, self.flag())
+        gate::is_known(jdk, self.flag()) && gate::find_lock(jdk, self.flag()).is_none()
     }
 }
 
@@ -82,10 +83,10 @@ pub fn choose(
     }
     let own = default(jdk, machine, options);
     match options.setting(own.flag()).filter(|_| jdk.at_least(9)) {
-        Some(off) => Err(HotSpotRefusal::BadValue {
-            option: off.text.clone(),
-            expected: "another collector to be on, because this is the one it takes here",
-        }),
+        Some(off) => Err(bad_value(
+            &off.text,
+            "another collector to be on, because this is the one it takes here",
+        )),
         None => Ok(own),
     }
 }

@@ -25,6 +25,14 @@ const OOP_ENCODING_MAX: Bytes = Bytes::from_gib(4);
 /// Card table alignment: a page of 512-byte cards.
 const CARD_ALIGNMENT: Bytes = Bytes::from_mib(2);
 
+/// Flags of which the first may not be above the second, with their defaults:
+/// `-XX:MaxHeapFreeRatio=30` alone starts no JVM (17.0.15, 25.0.3).
+const ORDERED: [[(&str, u64); 2]; 3] = [
+    [("MinHeapFreeRatio", 40), ("MaxHeapFreeRatio", 70)],
+    [("MinMetaspaceFreeRatio", 40), ("MaxMetaspaceFreeRatio", 70)],
+    [("G1NewSizePercent", 5), ("G1MaxNewSizePercent", 60)],
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotSpotHeap {
     pub max: Bytes,
@@ -127,7 +135,7 @@ pub fn size_heap(
     let (initial, min) = initial_and_min(base, max, &percentages, options);
     let g1_region = g1_region(jdk, collector, max, initial, options);
     let alignment = alignment(collector, max, g1_region);
-    refuse_impossible(max, initial, min, options)?;
+    refuse_impossible(collector, (max, initial, min), options)?;
     let aligned = align(max, initial, min, alignment, options);
     let soft_max_is_guessed = collector == CollectorKind::Z
         && has_generational_z(jdk, options)
@@ -345,9 +353,8 @@ fn align(
 }
 
 fn refuse_impossible(
-    max: Bytes,
-    initial: Bytes,
-    min: Bytes,
+    collector: CollectorKind,
+    (max, initial, min): (Bytes, Bytes, Bytes),
     options: &JvmOptionSet,
 ) -> Result<(), HotSpotRefusal> {
     let is_both_set = options.is_set("MaxHeapSize") && options.is_set("InitialHeapSize");
@@ -358,11 +365,13 @@ fn refuse_impossible(
     if options.is_set("MaxHeapSize") && min_is_set && min > max {
         return Err(HotSpotRefusal::InitialAboveMax { initial: min, max });
     }
-    // 40 and 70 are the defaults: `-XX:MaxHeapFreeRatio=30` alone starts no JVM (17.0.15, 25.0.3).
-    let ratio = |name: &str, usual| options.count_value(name).unwrap_or(usual);
-    let (least, most) = (ratio("MinHeapFreeRatio", 40), ratio("MaxHeapFreeRatio", 70));
-    if least > most {
-        return Err(HotSpotRefusal::FreeRatios { least, most });
+    let own =
+        |(name, usual): (&'static str, u64)| (name, options.count_value(name).unwrap_or(usual));
+    for [low, high] in ORDERED.map(|pair| pair.map(own)) {
+        let counts = !low.0.starts_with("G1") || collector == CollectorKind::G1;
+        if counts && low.1 > high.1 {
+            return Err(HotSpotRefusal::WrongOrder { low, high });
+        }
     }
     if max < Bytes::from_mib(2) {
         return Err(HotSpotRefusal::HeapTooSmall { size: max });

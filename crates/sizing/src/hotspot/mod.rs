@@ -82,6 +82,13 @@ pub fn predict(
     let options = &*heap::with_aggressive(machine, options);
     refusal::check_flags(jdk, options)?;
     let collector = collector::choose(jdk, machine, options)?;
+    let has_ratio = [CollectorKind::Serial, CollectorKind::Parallel].contains(&collector);
+    let ratio = options
+        .setting("NewRatio")
+        .filter(|ratio| ratio.value == "0");
+    if let Some(ratio) = ratio.filter(|_| has_ratio) {
+        return Err(refusal::bad_value(&ratio.text, "a number above 0"));
+    }
     let compilers = threads::choose_compilers(jdk, machine, options)?;
     let heap = heap::size_heap(jdk, machine, collector, options)?;
     let heap = HotSpotHeap {

@@ -86,7 +86,7 @@ impl HotSpotErgonomics {
             let is_on = collector == self.collector;
             // Experimental ones are printed only where they are unlocked.
             let is_printed =
-                gate::is_known(*jdk, name) && (is_on || !gate::is_experimental(*jdk, name));
+                gate::is_known(*jdk, name) && (is_on || gate::find_lock(*jdk, name).is_none());
             (name, PrintedValue::Switch(is_on), is_printed)
         }));
         let known = rows.into_iter().filter(|(_, _, exists)| *exists);

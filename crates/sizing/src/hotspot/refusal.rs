@@ -6,7 +6,7 @@ use super::CollectorKind;
 use crate::Bytes;
 use crate::jdk::JdkRelease;
 use crate::options::words::{DASHES, has_word};
-use crate::options::{JvmOptionSet, dimension, gate};
+use crate::options::{JvmOptionSet, canonical, dimension, flags, gate, logging, parse_size};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HotSpotRefusal {
@@ -18,14 +18,15 @@ pub enum HotSpotRefusal {
         option: String,
         jdk: JdkRelease,
     },
-    /// Without the option that unlocks experimental flags.
+    /// Without the option before it that unlocks such flags: `experimental`, `diagnostic`.
     LockedFlag {
         option: String,
         jdk: JdkRelease,
+        kind: &'static str,
     },
     BadValue {
         option: String,
-        expected: &'static str,
+        expected: String,
     },
     /// A name in other letters than HotSpot's.
     Misspelt {
@@ -40,9 +41,10 @@ pub enum HotSpotRefusal {
         soft_max: Bytes,
         max: Bytes,
     },
-    FreeRatios {
-        least: u64,
-        most: u64,
+    /// Two flags of which one bounds the other.
+    WrongOrder {
+        low: (&'static str, u64),
+        high: (&'static str, u64),
     },
     HeapTooSmall {
         size: Bytes,
@@ -76,9 +78,10 @@ impl fmt::Display for HotSpotRefusal {
             Self::UnknownFlag { option, jdk } => {
                 write!(f, "{option}: {jdk} does not know this flag")
             }
-            Self::LockedFlag { option, jdk } => write!(
+            Self::LockedFlag { option, jdk, kind } => write!(
                 f,
-                "{option}: the flag is experimental in {jdk}; put -XX:+UnlockExperimentalVMOptions before it"
+                "{option}: the flag is {kind} in {jdk}; put {} before it",
+                unlocking_option(kind)
             ),
             Self::BadValue { option, expected } => write!(f, "{option}: expected {expected}"),
             Self::Misspelt { option, meant } => write!(
@@ -93,9 +96,10 @@ impl fmt::Display for HotSpotRefusal {
                 f,
                 "SoftMaxHeapSize ({soft_max}) is larger than the largest heap ({max})"
             ),
-            Self::FreeRatios { least, most } => write!(
+            Self::WrongOrder { low, high } => write!(
                 f,
-                "MinHeapFreeRatio ({least}) is above MaxHeapFreeRatio ({most}); set both"
+                "{} ({}) is above {} ({}); set both",
+                low.0, low.1, high.0, high.1
             ),
             Self::HeapTooSmall { size } => {
                 write!(
@@ -126,34 +130,12 @@ impl fmt::Display for HotSpotRefusal {
 
 impl std::error::Error for HotSpotRefusal {}
 
-const SIZES: &str = "\
-    MaxHeapSize InitialHeapSize MinHeapSize NewSize MaxNewSize SoftMaxHeapSize MaxRAM \
-    MaxMetaspaceSize MetaspaceSize CompressedClassSpaceSize ReservedCodeCacheSize \
-    MaxDirectMemorySize G1HeapRegionSize";
-
 /// Flags with a percentage from 0 to 100 as value.
 const PERCENTAGES: &str = "\
     MaxRAMPercentage MinRAMPercentage InitialRAMPercentage";
 
-const COUNTS: &str = "\
-    ParallelGCThreads ConcGCThreads CICompilerCount ActiveProcessorCount ThreadStackSize \
-    TieredStopAtLevel ObjectAlignmentInBytes SurvivorRatio MaxTenuringThreshold \
-    MaxGCPauseMillis InitiatingHeapOccupancyPercent MinHeapFreeRatio MaxHeapFreeRatio";
-
-/// The least and the most value that 17.0.15 and 25.0.3 take on x86-64.
-const RANGES: [(&str, u64, u64, &str); 10] = [
-    ("TieredStopAtLevel", 0, 4, "a level from 0 to 4"),
-    (
-        "ObjectAlignmentInBytes",
-        8,
-        256,
-        "8, 16, 32, 64, 128 or 256",
-    ),
-    ("SurvivorRatio", 1, u64::MAX, "a number above 0"),
-    ("MaxTenuringThreshold", 0, 16, "a number from 0 to 16"),
-    ("MaxGCPauseMillis", 1, u64::MAX, "a number above 0"),
-    ("InitiatingHeapOccupancyPercent", 0, 100, "0 to 100"),
-    ("MinHeapFreeRatio", 0, 100, "0 to 100"),
+/// The least and the most value where neither is in the table of flags (17.0.15 and 25.0.3).
+const RANGES: [(&str, u64, u64, &str); 3] = [
     (
         "ThreadStackSize",
         136,
@@ -161,38 +143,50 @@ const RANGES: [(&str, u64, u64, &str); 10] = [
         "a thread stack of at least 136k and at most 1g",
     ),
     ("ReservedCodeCacheSize", 0, 2 << 30, "at most 2g"),
-    ("CompressedClassSpaceSize", 1 << 20, 4 << 30, "1m to 3g"),
+    ("MaxMetaspaceSize", 128 << 10, u64::MAX, "at least 128k"),
 ];
 
 /// What may follow `-X`: whole, or up to a value.
 const EXTRA: &str = "\
-    batch comp debug diag incgc int internalversion mixed noagent noclassgc prof rs verify \
-    showSettings log future";
+    batch comp debug diag incgc int internalversion mixed noagent noclassgc prof rs share:auto \
+    share:dump share:off share:on verify showSettings log future";
 const EXTRA_WITH_VALUE: &str = "\
-    bootclasspath check:jni log: loggc: maxf maxjitcodesize minf mn ms mx run share: \
-    showSettings: ss verify:";
+    bootclasspath: bootclasspath/a: bootclasspath/p: check:jni log: loggc: maxf maxjitcodesize \
+    minf mn ms mx run showSettings: ss verify:";
+
+/// Options of one dash with another letter than `X`, up to a colon; and of two, with the first JDK.
+const SHORT: &str = "\
+    -? -agentlib -agentpath -classpath -client -cp -d32 -d64 -da -disableassertions \
+    -disablesystemassertions -dsa -ea -enableassertions -enablesystemassertions -esa -h -help -jar \
+    -javaagent -m -noclassgc -noverify -p -server -showversion -splash -verbose -verbosegc -version";
+const LONG: [(u32, &str); 6] = [
+    (
+        9,
+        "add-exports add-modules add-opens add-reads class-path describe-module dry-run help \
+         help-extra illegal-access limit-modules list-modules module module-path patch-module \
+         show-module-resolution show-version upgrade-module-path validate-modules version",
+    ),
+    (11, "enable-preview source"),
+    (17, "enable-native-access"),
+    (18, "finalization"),
+    (23, "sun-misc-unsafe-memory-access"),
+    (24, "illegal-native-access"),
+];
+/// From this version on other options of two dashes may be known.
+const UNMEASURED: u32 = 26;
 
 /// Options without a flag, and the first JDK that no longer starts with each.
-const GONE: [(&str, u32); 7] = [
+const GONE: [(&str, u32); 9] = [
     ("-d32", 10),
     ("-d64", 10),
     ("-Xincgc", 9),
+    ("-Xbootclasspath:", 9),
     ("-Xbootclasspath/p:", 9),
+    ("-Xfuture", 25),
     ("-Djava.ext.dirs=", 9),
     ("-Djava.endorsed.dirs=", 9),
-    ("-Djava.security.manager=allow", 24),
+    ("-Djava.security.manager", 24),
 ];
-
-/// Other flags that are looked at, and product flags of 8 to 25 that change no size.
-const OTHERS: &str = "\
-    AggressiveHeap AlwaysActAsServerClassMachine IgnoreUnrecognizedVMOptions \
-    MaxRAMFraction MinRAMFraction InitialRAMFraction NeverActAsServerClassMachine \
-    UnlockDiagnosticVMOptions UnlockExperimentalVMOptions NewRatio UseCompressedOops \
-    AlwaysPreTouch DisableExplicitGC ErrorFile ExplicitGCInvokesConcurrent \
-    HeapDumpOnOutOfMemoryError HeapDumpPath NativeMemoryTracking OmitStackTraceInFastThrow \
-    ParallelRefProcEnabled PreserveFramePointer PrintCommandLineFlags PrintFlagsFinal \
-    PrintGC PrintGCDetails UseLargePages UseNUMA UseStringDeduplication \
-    UseTransparentHugePages";
 
 /// Percentages above 0 and of at most 1, which are shares to who wrote them: as written, and as meant.
 pub fn tiny_percentages(options: &JvmOptionSet) -> Vec<(String, String)> {
@@ -212,9 +206,8 @@ fn respell(option: &str) -> Option<String> {
         let sign = flag.len() - flag.trim_start_matches(['+', '-']).len();
         let end = flag.find('=').unwrap_or(flag.len());
         let name = &flag[sign.min(end)..end];
-        let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
-        let mut known = tables.into_iter().flat_map(|table| table.split(' '));
-        let meant = known.find(|known| known.eq_ignore_ascii_case(name))?;
+        let mut known = flags::flag_names().filter(|known| known.eq_ignore_ascii_case(name));
+        let meant = known.next()?;
         let spelt = format!("-XX:{}{meant}{}", &flag[..sign], &flag[end..]);
         return (spelt != option).then_some(spelt);
     }
@@ -234,112 +227,159 @@ fn respell(option: &str) -> Option<String> {
 
 /// Whether a JDK no longer starts with an option that sets no flag, or never did: `-Xgcpolicy` is OpenJ9's.
 fn is_foreign(jdk: JdkRelease, option: &str) -> bool {
-    let is_gone = |(begin, since): &(&str, u32)| option.starts_with(begin) && jdk.at_least(*since);
-    let extra = option
-        .strip_prefix("-X")
-        .filter(|rest| !rest.is_empty() && !rest.starts_with("X:"));
+    let is_gone = |(begin, since): &(&str, u32)| {
+        option.starts_with(begin) && jdk.at_least(*since) && !option.ends_with("=disallow")
+    };
     let is_extra = |rest: &str| {
         let mut begins = EXTRA_WITH_VALUE.split_ascii_whitespace();
-        has_word(EXTRA, rest) || begins.any(|begin| rest.starts_with(begin))
+        let is_listed = has_word(EXTRA, rest) || begins.any(|begin| rest.starts_with(begin));
+        let is_log = rest == "log" || rest.starts_with("log:");
+        rest.is_empty() || is_listed && (jdk.at_least(9) || !is_log)
     };
-    GONE.iter().any(is_gone) || extra.is_some_and(|rest| !is_extra(rest))
+    let head = |mark: char| option.split(mark).next();
+    let is_known = if option.starts_with("-XX:") || option.starts_with("-D") {
+        true
+    } else if let Some(rest) = option.strip_prefix("-X") {
+        is_extra(rest)
+    } else if let Some(name) = head('=').and_then(|head| head.strip_prefix("--")) {
+        let mut rows = LONG.iter();
+        jdk.at_least(UNMEASURED)
+            || rows.any(|(since, all)| jdk.at_least(*since) && has_word(all, name))
+    } else {
+        head(':').is_some_and(|head| has_word(SHORT, head))
+    };
+    !is_known || GONE.iter().any(is_gone)
+}
+
+fn unlocking_option(kind: &str) -> &'static str {
+    match kind {
+        "diagnostic" => "-XX:+UnlockDiagnosticVMOptions",
+        _ => "-XX:+UnlockExperimentalVMOptions",
+    }
 }
 
 /// The `-XX:` options, as written, with flags unknown here: neither their effects nor their
 /// versions are known.
 pub fn unknown_flags(options: &JvmOptionSet) -> Vec<&str> {
-    let is_listed = |name: &&str| {
-        let tables = [SIZES, PERCENTAGES, COUNTS, OTHERS];
-        tables.iter().any(|table| has_word(table, name))
-    };
     let settings = options.settings().filter(|(name, setting)| {
-        let is_known =
-            is_listed(name) || gate::is_listed(name) || dimension::of_flag(name).is_some();
+        let is_known = flags::find_flag(name).is_some()
+            || gate::is_listed(name)
+            || dimension::of_flag(name).is_some();
         setting.text.starts_with("-XX:") && !is_known
     });
     settings.map(|(_, setting)| setting.text.as_str()).collect()
 }
 
+/// Checks each option as the JVM does, in their order: an earlier one with a wrong value is refused, too,
+/// and an option unlocks only those after it (17.0.15 and 25.0.3).
 pub fn check_flags(jdk: JdkRelease, options: &JvmOptionSet) -> Result<(), HotSpotRefusal> {
     let lenient = options.switch_value("IgnoreUnrecognizedVMOptions") == Some(true);
-    let is_unlocked = lenient || options.switch_value("UnlockExperimentalVMOptions") == Some(true);
-    // Whether it knows the name or not: without a sign or a value it takes none.
-    // Nor does it take both.
-    let is_bare = |text: &&str| {
-        // Flight Recorder starts without a value (17.0.15 and 25.0.3).
-        let name = text[4..].split('=').next().unwrap_or_default();
-        *text != "-XX:StartFlightRecording"
-            && (text.contains('=') == name.starts_with(['+', '-'])
-                || ["=true", "=false"].iter().any(|end| text.ends_with(end))
-                || name.contains(char::is_whitespace))
-    };
-    for (text, _) in options.option_texts().filter(|_| !lenient) {
-        let option = text.to_owned();
-        if let Some(meant) = respell(text) {
+    let mut unlocked: Vec<&str> = Vec::new();
+    for (text, _) in options.option_texts() {
+        let option = || text.to_owned();
+        if let Some(meant) = respell(text).filter(|_| !lenient) {
+            let option = option();
             return Err(HotSpotRefusal::Misspelt { option, meant });
         }
-        if is_foreign(jdk, text) {
+        if !lenient && is_foreign(jdk, text) {
+            let option = option();
             return Err(HotSpotRefusal::UnknownFlag { option, jdk });
         }
-    }
-    if let Some(bare) = options
-        .with_prefix("-XX:")
-        .find(is_bare)
-        .filter(|_| !lenient)
-    {
-        return Err(HotSpotRefusal::BadValue {
-            option: bare.to_owned(),
-            expected: "-XX:+NAME, -XX:-NAME or -XX:NAME=VALUE",
-        });
-    }
-    for (name, setting) in options.settings() {
-        let option = || setting.text.clone();
-        let bad = |expected| HotSpotRefusal::BadValue {
-            option: option(),
-            expected,
-        };
-        // `-Xms` is older than the flags that it sets.
-        let is_named = !lenient && setting.text.starts_with("-XX:");
-        if is_named && !gate::is_known(jdk, name) {
-            return Err(HotSpotRefusal::UnknownFlag {
-                option: option(),
-                jdk,
-            });
+        let is_unknown = |name: &str| lenient && flags::find_flag(name).is_none();
+        if bare_name(text).is_some_and(|name| !is_unknown(name)) {
+            return Err(bad_value(text, "-XX:+NAME, -XX:-NAME or -XX:NAME=VALUE"));
         }
-        if !is_unlocked && gate::is_experimental(jdk, name) {
-            return Err(HotSpotRefusal::LockedFlag {
-                option: option(),
-                jdk,
-            });
-        }
-        if has_word(SIZES, name) && options.size_value(name).is_none() {
-            return Err(bad("an amount such as 512m or 1g"));
-        }
-        let is_percentage = |p: f64| (0.0..=100.0).contains(&p);
-        if has_word(PERCENTAGES, name) && !options.percentage_value(name).is_some_and(is_percentage)
+        if let Some(wrong) = text
+            .strip_prefix("-Xlog:")
+            .and_then(|log| logging::check_log(jdk, log))
         {
-            return Err(bad("a percentage from 0.0 to 100.0"));
+            return Err(bad_value(text, wrong));
         }
-        if has_word(PERCENTAGES, name) && jdk.version.feature <= 10 && !setting.value.contains('.')
-        {
-            return Err(bad(
-                "a percentage with a point, as JDK 8 and 10 need it: 50.0",
-            ));
+        for (name, value) in canonical(text) {
+            check_flag(jdk, text, (&name, &value), &unlocked).or_else(|refusal| {
+                let is_ignored = lenient && matches!(refusal, HotSpotRefusal::UnknownFlag { .. });
+                if is_ignored { Ok(()) } else { Err(refusal) }
+            })?;
         }
-        if has_word(COUNTS, name) && options.count_value(name).is_none() {
-            return Err(bad("a whole number"));
+        match text.strip_prefix("-XX:-Unlock") {
+            Some(off) => unlocked.retain(|on| !on.ends_with(off)),
+            None if text.starts_with("-XX:+Unlock") => unlocked.push(text),
+            None => {}
         }
-        let range = RANGES.iter().find(|(flag, ..)| *flag == name);
+    }
+    for (name, least, most, expected) in RANGES {
         let value = options.size_value(name).map(Bytes::as_bytes);
-        if let (Some((_, least, most, expected)), Some(value)) = (range, value) {
-            // A stack of 0 is the default.
-            let is_default = name == "ThreadStackSize" && value == 0;
-            if !is_default && !(*least..=*most).contains(&value) {
-                return Err(bad(expected));
-            }
+        // A stack of 0 is the default.
+        let is_default = name == "ThreadStackSize" && value == Some(0);
+        if let Some(setting) = options.setting(name)
+            && value.is_some_and(|value| !is_default && !(least..=most).contains(&value))
+        {
+            return Err(bad_value(&setting.text, expected));
         }
     }
     Ok(())
+}
+
+/// The flag of a `-XX:` option that lacks its sign or its value, or has both. Flight Recorder starts
+/// without a value (17.0.15 and 25.0.3).
+fn bare_name(text: &str) -> Option<&str> {
+    let flag = text.strip_prefix("-XX:")?;
+    let name = flag.split('=').next().unwrap_or_default();
+    let is_bare = !flag.starts_with("StartFlightRecording")
+        && (flag.contains('=') == name.starts_with(['+', '-'])
+            || ["=true", "=false"].iter().any(|end| flag.ends_with(end))
+            || name.contains(char::is_whitespace));
+    is_bare.then(|| name.trim_start_matches(['+', '-']))
+}
+
+pub(super) fn bad_value(option: &str, expected: impl Into<String>) -> HotSpotRefusal {
+    HotSpotRefusal::BadValue {
+        option: option.to_owned(),
+        expected: expected.into(),
+    }
+}
+
+fn check_flag(
+    jdk: JdkRelease,
+    text: &str,
+    (name, value): (&str, &str),
+    unlocked: &[&str],
+) -> Result<(), HotSpotRefusal> {
+    let option = || text.to_owned();
+    // `-Xms` is older than the flags that it sets.
+    let is_named = text.starts_with("-XX:");
+    if is_named && !gate::is_known(jdk, name) {
+        let option = option();
+        return Err(HotSpotRefusal::UnknownFlag { option, jdk });
+    }
+    let lock =
+        gate::find_lock(jdk, name).filter(|kind| !unlocked.contains(&unlocking_option(kind)));
+    if let Some(kind) = lock {
+        let option = option();
+        return Err(HotSpotRefusal::LockedFlag { option, jdk, kind });
+    }
+    let is_percentage = has_word(PERCENTAGES, name);
+    if is_percentage && jdk.version.feature <= 10 && !value.contains('.') {
+        let expected = "a percentage with a point, as JDK 8 and 10 need it: 50.0";
+        return Err(bad_value(text, expected));
+    }
+    let is_signed = is_named && !text.contains('=');
+    let is_power = value.parse().is_ok_and(u64::is_power_of_two);
+    let wrong = flags::check_value(jdk.version.feature, name, (value, is_signed));
+    match wrong {
+        Some(_) if is_percentage => Err(bad_value(text, "a percentage from 0.0 to 100.0")),
+        Some(expected) => Err(bad_value(text, expected)),
+        None if name == "ObjectAlignmentInBytes" && !is_power => {
+            Err(bad_value(text, "8, 16, 32, 64, 128 or 256"))
+        }
+        None => {
+            let is_bound = ["-Xmx", "-Xmn"].iter().any(|begin| text.starts_with(begin));
+            match is_bound && parse_size(value) == Some(Bytes::default()) {
+                true => Err(bad_value(text, "an amount above 0, such as 512m")),
+                false => Ok(()),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -367,7 +407,8 @@ mod tests {
             assert!(said.starts_with(bare), "{said}");
             assert!(said.contains("-XX:NAME=VALUE"), "{said}");
         }
-        assert_eq!(refused(&["-XX:Nosuch=1", "-XX:-Nosuch"]), None);
+        let unknown = refused(&["-XX:Nosuch=1"]).unwrap();
+        assert!(unknown.contains("does not know this flag"), "{unknown}");
         assert_eq!(refused(&["-XX:StartFlightRecording"]), None);
         let lenient = ["-XX:Nosuch", "-XX:+IgnoreUnrecognizedVMOptions"];
         assert_eq!(refused(&lenient), None);
@@ -432,7 +473,8 @@ mod tests {
             ("-XX:+usecompressedoops", Some("-XX:+UseCompressedOops")),
             ("--Xmx512m", Some("-Xmx512m")),
             ("\u{2013}Xmx512m", Some("-Xmx512m")),
-            ("\u{2014}XX:+useg1gc", Some("-XX:+useg1gc")),
+            ("\u{2014}XX:+useg1gc", Some("-XX:+UseG1GC")),
+            ("\u{2014}XX:+nosuch", Some("-XX:+nosuch")),
             ("-xx:+UseG1GC", Some("-XX:+UseG1GC")),
             ("\u{2013}X", None),
             ("-Xmx512m", None),

@@ -37,6 +37,36 @@ pub const TAKEN: &[&str] = &[
     "codecachetotalMaxRAMPercentage",
 ];
 
+/// Begins of its `-X` options, and of HotSpot's that it takes (eclipse.dev/openj9/docs, "-X options");
+/// with any other it does not start.
+const EXTRA: &str = "\
+    aggressive alwaysclassgc aot argencoding batch bootclasspath cachefile ceilingNo check classgc \
+    codecache comp compactexplicitgc compactgc compilationThreads compressedrefs \
+    concurrentbackground concurrentlevel concurrentslack conmeter debug diag disable dump enable \
+    fastresolve future gc int internalversion jit jni linenumbers loa lockword log lp maxe maxf maxt \
+    mca mco mcrs mine minf mint mixed mn mo mr ms mx mdx no numa optionsfile oss partialcompactgc \
+    prof quickstart rdbginfo realtime rs run samplingexpirationtime scdmx scmaxaot scmaxjitdata \
+    scminaot scminjitdata scmx service setclassloader share: shareclasses showSettings sig softmx \
+    softrefthreshold ss syslog tgc thr tlh trace tune verbosegclog verify warn zero";
+
+/// Options with an amount of memory behind them.
+const SIZED: [&str; 14] = [
+    "-Xmca",
+    "-Xmco",
+    "-Xmdx",
+    "-Xmns",
+    "-Xmnx",
+    "-Xmoi",
+    "-Xmos",
+    "-Xmox",
+    "-Xmso",
+    "-Xscmx",
+    "-Xsoftmx",
+    "-Xssi",
+    "-Xss",
+    "-XX:MaxDirectMemorySize=",
+];
+
 /// An option that OpenJ9 starts with and, as far as is known, says and does nothing about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredOption(String);
@@ -149,7 +179,19 @@ impl OpenJ9Settings {
             "-XX:-UseContainerSupport" => return Err(OpenJ9Refusal::LimitUnseen),
             _ => {}
         }
-        Ok(())
+        if let Some(value) = SIZED.iter().find_map(|begin| text.strip_prefix(begin)) {
+            return read_size(text, value).map(|_| ());
+        }
+        let extra = text
+            .strip_prefix("-X")
+            .filter(|rest| !rest.starts_with("X:") && !rest.is_empty());
+        let mut begins = EXTRA.split_ascii_whitespace();
+        match extra {
+            Some(rest) if !begins.any(|begin| rest.starts_with(begin)) => {
+                Err(bad_value(text, "OpenJ9 has no option of this name"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

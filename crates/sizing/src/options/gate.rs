@@ -1,8 +1,9 @@
 //! Which JDK knows a flag. A flag is emitted only for JDKs that know it.
 //!
-//! Owns the version table. A flag that is not in it is taken as known: the table lists flags that
-//! came or went between 8 and 27 and that people or this project use.
+//! Owns the version table: flags that came or went between 8 and 27 and that people or this project
+//! use. What is not in it is known as far as `flags` says.
 
+use super::flags;
 use super::words::has_word;
 use crate::jdk::{JavaVersion, JdkRelease};
 
@@ -89,6 +90,15 @@ const TABLE: &[FlagVersions] = &[
         Some(9),
     ),
     flag_row("MaxPermSize PermSize UseParallelOldGC", 8, Some(17)),
+    experimental(
+        flag_row(
+            "G1MaxNewSizePercent G1MixedGCLiveThresholdPercent G1NewSizePercent \
+             G1OldCSetRegionThresholdPercent",
+            8,
+            None,
+        ),
+        u32::MAX,
+    ),
     flag_row("G1PeriodicGCInterval", 12, None),
     flag_row("G1UseTimeBasedHeapSizing", 26, None),
     flag_row(
@@ -124,7 +134,7 @@ fn row_of(flag: &str) -> Option<&'static FlagVersions> {
 
 pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
     let Some(row) = row_of(flag) else {
-        return true;
+        return flags::may_be_known(jdk.version.feature, flag);
     };
     let is_gone = row.gone.is_some_and(|gone| jdk.at_least(gone));
     // A bare feature version ("8") stands for its current update.
@@ -137,9 +147,12 @@ pub fn is_known(jdk: JdkRelease, flag: &str) -> bool {
     is_there && !is_gone
 }
 
-/// Whether the flag needs `-XX:+UnlockExperimentalVMOptions`.
-pub fn is_experimental(jdk: JdkRelease, flag: &str) -> bool {
-    row_of(flag).is_some_and(|row| !jdk.at_least(row.product))
+/// What unlocks the flag: `experimental` needs `-XX:+UnlockExperimentalVMOptions`.
+pub fn find_lock(jdk: JdkRelease, flag: &str) -> Option<&'static str> {
+    match row_of(flag) {
+        Some(row) => (!jdk.at_least(row.product)).then_some("experimental"),
+        None => flags::find_lock(jdk.version.feature, flag),
+    }
 }
 
 pub fn is_listed(flag: &str) -> bool {
@@ -165,7 +178,20 @@ mod tests {
         assert!(known("17.0.15", "UseContainerCpuShares"));
         assert!(!known("25.0.3", "UseContainerCpuShares"));
         assert!(!known("17.0.15", "ZGenerational"));
-        assert!(known("17.0.15", "SomethingNobodyListed"));
+        for (version, is_known) in [
+            ("11", true),
+            ("17.0.15", false),
+            ("21", false),
+            ("26", true),
+        ] {
+            assert_eq!(
+                known(version, "SomethingNobodyListed"),
+                is_known,
+                "{version}"
+            );
+        }
+        assert!(known("21", "ScavengeBeforeFullGC") && !known("25", "ScavengeBeforeFullGC"));
+        assert!(!known("11", "UseObjectMonitorTable") && known("21", "UseSVE"));
     }
 
     #[test]
@@ -180,7 +206,7 @@ mod tests {
             ("8", "UseG1GC", false),
         ] {
             let jdk = JdkRelease::for_hotspot(version.parse().unwrap());
-            let found = super::is_experimental(jdk, flag);
+            let found = super::find_lock(jdk, flag).is_some();
             assert_eq!(found, is_experimental, "{version} {flag}");
         }
     }

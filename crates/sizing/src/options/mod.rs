@@ -2,12 +2,14 @@
 //!
 //! Owns the canonical form (`-Xmx512m` and `-XX:MaxHeapSize=512m` are one flag) and HotSpot's
 //! precedence between sources. [`words`] splits text into words; [`gate`] knows which JDK has a
-//! flag; [`dimension`] knows which dimension a flag freezes; [`conflict`] knows which options
+//! flag, `flags` its form and range; [`dimension`] knows which dimension a flag freezes; [`conflict`] knows which options
 //! exclude each other. Never reads a file or the environment.
 
 pub mod conflict;
 pub mod dimension;
+pub(crate) mod flags;
 pub mod gate;
+pub(crate) mod logging;
 pub mod words;
 
 use std::collections::BTreeMap;
@@ -118,8 +120,9 @@ impl JvmOptionSet {
         parse_size(&self.setting(name)?.value)
     }
 
+    /// A count; the JVM takes a unit there, too.
     pub fn count_value(&self, name: &str) -> Option<u64> {
-        self.setting(name)?.value.parse().ok()
+        self.size_value(name).map(Bytes::as_bytes)
     }
 
     pub fn percentage_value(&self, name: &str) -> Option<f64> {
@@ -144,7 +147,7 @@ pub fn parse_size(text: &str) -> Option<Bytes> {
 }
 
 /// HotSpot's flag names and values for one option; none for options that set no flag.
-fn canonical(text: &str) -> Vec<(String, String)> {
+pub(crate) fn canonical(text: &str) -> Vec<(String, String)> {
     let one = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
     if let Some(flag) = text.strip_prefix("-XX:+") {
         return one(flag, "true");
@@ -154,7 +157,8 @@ fn canonical(text: &str) -> Vec<(String, String)> {
     }
     if let Some(assignment) = text.strip_prefix("-XX:") {
         return match assignment.split_once('=') {
-            Some((name, value)) => one(name.trim_end_matches(':'), value),
+            // `:=` appends to a text, and a colon may begin the value.
+            Some((name, value)) => one(name.split(':').next().unwrap_or(name), value),
             None => Vec::new(),
         };
     }

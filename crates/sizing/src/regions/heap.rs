@@ -62,13 +62,14 @@ impl fmt::Display for HeapOverrun {
     }
 }
 
-/// Checks that the heap these options allow and `rest` fit into a container; without a measured rest the
-/// regions of a typical service count. `None` if they fit, or if the options contradict each other.
+/// Checks that the heap these options allow, `rest` and files in memory fit into a container; without a
+/// rest the regions of a typical service count. `None` if they fit, or if the options contradict each
+/// other.
 pub fn check_container(
     jdk: JdkRelease,
     machine: MachineSize,
     options: &JvmOptionSet,
-    rest: Option<Bytes>,
+    (rest, files): (Option<Bytes>, Bytes),
 ) -> Option<HeapOverrun> {
     // A collector that this JDK no longer has does not change what the heap may take.
     let collector = hotspot::collector::choose(jdk, machine, options);
@@ -85,7 +86,8 @@ pub fn check_container(
             .total_bytes(heap)
             .saturating_sub(heap)
     };
-    HeapOverrun::find_overrun(heap, rest.unwrap_or_else(typical), machine.memory)
+    let rest = rest.unwrap_or_else(typical).saturating_add(files);
+    HeapOverrun::find_overrun(heap, rest, machine.memory)
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -61,7 +61,7 @@ impl PaperCheck {
             let read = loadline_experiment::manifest::read(path);
             sources.extend(read.map_err(Error::from_wrong_input)?);
         }
-        let all = manifest::containers(&sources);
+        let all = manifest::every_container(&sources);
         let not_looked_at = manifest::custom_resources(&sources);
         let has_manifests = !paths.is_empty() || builds.is_empty();
         if has_manifests && sources.iter().all(|source| source.documents.is_empty()) {
@@ -100,7 +100,8 @@ impl PaperCheck {
     }
 
     pub fn advice(&self) -> Vec<ContainerAdvice> {
-        let jvms = || self.checked.iter().filter(|c| c.found.skipped.is_none());
+        let stays = |c: &&CheckedContainer| c.found.skipped.is_none() && !c.found.container.is_init;
+        let jvms = || self.checked.iter().filter(stays);
         let is_only = jvms().count() == 1;
         let label = |found: &ManifestContainer| match (is_only, found.path.file_stem()) {
             (true, Some(stem)) if found.path != Path::new("-") => {
