@@ -3,7 +3,8 @@
 //!
 //! Owns which frames begin, end and fail an exchange (RFC 9113 sections 5.1, 6.4, 6.8). Frames, header
 //! blocks and answers are read as loadline's own client reads them ([`loadline_load::http2`]), in both
-//! directions. Neither side is trusted: a block has at most 64 KiB, as has a table.
+//! directions. Neither side is trusted: a block has at most 64 KiB, as has a table; an open stream holds
+//! at most 1 KiB of its method and of its path.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ use super::{Exchange, ExchangeBook};
 
 /// Streams that one connection may have open: a minute of 1,000 requests a second in a stall.
 const MOST_STREAMS: usize = 60_000;
+
+/// Octets of a method or path that name a request: a client may send 64 KiB in each stream.
+const LONGEST_NAME: usize = 1024;
 
 const MALFORMED: &str = "malformed HTTP/2";
 const TUNNEL: &str = "CONNECT over HTTP/2";
@@ -73,6 +77,13 @@ impl StreamExchange {
             name,
             ..self.exchange
         }
+    }
+}
+
+fn cut_name(name: Arc<[u8]>) -> Arc<[u8]> {
+    match name.get(..LONGEST_NAME) {
+        Some(begin) => Arc::from(begin),
+        None => name,
     }
 }
 
@@ -156,8 +167,8 @@ impl StreamWatch {
         exchange.is_head = *method == *b"HEAD";
         let open = StreamExchange {
             exchange,
-            method,
-            path,
+            method: cut_name(method),
+            path: cut_name(path),
             answer: AnswerProgress::default(),
         };
         match stream > self.last {

@@ -554,3 +554,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_stream_holds_no_more_of_a_long_path_than_names_it() {
+    let mut block = vec![0x82, 0x86, 0, 5];
+    block.extend(b":path");
+    // The length 5,000 as an integer with a prefix of seven bits.
+    block.extend([0x7f, 0x89, 0x26]);
+    block.extend([&b"/"[..], &[b'x'; 4_999]].concat());
+    let (mut watch, mut book) = (StreamWatch::new(), ExchangeBook::default());
+    let head = frame(HEADERS, END_HEADERS | END_STREAM, 1, &block);
+    let bytes = [frame(SETTINGS, 0, 0, &[]), head].concat();
+    watch
+        .take_request_bytes(&bytes, 1, &mut book)
+        .expect("a request");
+    let held: Vec<usize> = watch.open.values().map(|open| open.path.len()).collect();
+    assert_eq!(held, [LONGEST_NAME]);
+}
