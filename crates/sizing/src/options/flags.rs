@@ -21,6 +21,12 @@ const CHECKED_BY_8: &str = "\
     CompressedClassSpaceSize InitiatingHeapOccupancyPercent MaxGCPauseMillis MaxHeapFreeRatio \
     MaxTenuringThreshold MinHeapFreeRatio ObjectAlignmentInBytes SurvivorRatio TieredStopAtLevel";
 
+/// Begins of flags that other builds of HotSpot know: with CRaC (Azul, BellSoft), Azul Prime, Dragonwell,
+/// GraalVM, SapMachine.
+const OF_OTHER_BUILDS: &str = "\
+    CRaC CREngine CNCEngine GPGC Falcon ProfileLog UseZing UseZST UseWisp Wisp EnableCoroutine \
+    CompilationWarmUp ElasticHeap MultiTenant Graal EnableVitals Vitals DumpVitals MallocTrace";
+
 #[derive(Clone, Copy)]
 pub(crate) struct FlagRow {
     form: char,
@@ -55,7 +61,11 @@ pub(crate) fn may_be_known(feature: u32, name: &str) -> bool {
         Some(row) if feature <= old => row.kinds[0] != '-',
         Some(row) if feature >= new => row.kinds[1] != '-',
         Some(_) => true,
-        None => !(old..=new).contains(&feature),
+        None => {
+            let mut begins = OF_OTHER_BUILDS.split_whitespace();
+            let is_other = begins.any(|begin| name.starts_with(begin));
+            is_other || !(old..=new).contains(&feature)
+        }
     }
 }
 

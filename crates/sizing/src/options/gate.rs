@@ -177,6 +177,7 @@ mod tests {
         assert!(known("25.0.3", "UseCompactObjectHeaders"));
         assert!(known("17.0.15", "UseContainerCpuShares"));
         assert!(!known("25.0.3", "UseContainerCpuShares"));
+        assert!(known("21", "CRaCCheckpointTo") && known("17.0.15", "UseWisp2"));
         assert!(!known("17.0.15", "ZGenerational"));
         for (version, is_known) in [
             ("11", true),
