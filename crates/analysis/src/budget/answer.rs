@@ -22,8 +22,6 @@ const STUDY_ROOM: Bytes = Bytes::from_mib(48);
 pub struct MemoryWall<'a> {
     pub calm: &'a SqueezeStep,
     pub storm: Option<&'a SqueezeStep>,
-    /// At the calm limit. Before the squeeze it may be more: HotSpot frees memory of its compilers every
-    /// 5 s, and in one of three searches WireMock's malloc fell from 92 to 78 MiB just after the reading.
     pub unreclaimable: Bytes,
     /// Room above `unreclaimable` with which fresh starts work.
     pub start_room: Bytes,
@@ -44,11 +42,13 @@ impl<'a> MemoryWall<'a> {
         let calm = steps.iter().take_while(|step| step.is_calm());
         let calm = calm.min_by_key(|step| step.limit)?;
         let storm = steps.iter().find(|step| !step.is_calm()).or(killed);
+        let until_calm = steps.iter().filter(|step| step.is_calm());
+        let most = until_calm.map(|step| step.unreclaimable).max();
         let start_room = start_room(squeeze.read_ahead.unwrap_or(ASSUMED_READ_AHEAD));
         Some(Self {
             calm,
             storm: storm.filter(|step| step.limit < calm.limit),
-            unreclaimable: calm.unreclaimable,
+            unreclaimable: aged.unreclaimable().max(most.unwrap_or_default()),
             start_room: start_room.min(file_pages(evidence, aged)),
         })
     }
@@ -108,27 +108,22 @@ pub fn budget_at(
 fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLine>> {
     let squeeze = evidence.squeeze.as_ref()?;
     let (wall, aged) = (MemoryWall::of_start(evidence)?, squeeze.aged.as_ref()?);
-    // What changed between the reading of the parts and the wall is nowhere else.
-    let at_wall = MemoryParts {
-        malloc: aged
-            .malloc
-            .saturating_add(wall.unreclaimable)
-            .saturating_sub(aged.unreclaimable()),
-        ..aged.clone()
-    };
-    let expected = Expectation::after_burst(evidence, &at_wall);
-    let mut lines = vec![heap_line(&at_wall, heap)];
-    lines.extend(expected_lines(&at_wall, &expected));
+    let expected = Expectation::after_burst(evidence, aged);
+    let mut lines = vec![heap_line(aged, heap)];
+    lines.extend(expected_lines(aged, &expected));
     let room = wall.fresh_limit().saturating_sub(wall.unreclaimable);
     let measured = wall.warm_room().min(room);
     let growth = room.saturating_sub(measured);
+    // What grew between the reading of the parts and the wall is nowhere else.
+    let later = wall.unreclaimable.saturating_sub(aged.unreclaimable());
     // A warm service does not need the room of a fresh one.
-    let passing = passing_growth(evidence, wall.calm).saturating_sub(growth);
-    if let Some(malloc) = lines.iter_mut().find(|l| l.part == MemoryPart::Malloc)
-        && passing > malloc.growth
-    {
-        malloc.growth = passing;
-        malloc.reason = "it held more for a while behind the burst".to_owned();
+    let passing = passing_growth(evidence, aged).saturating_sub(growth);
+    if let Some(malloc) = lines.iter_mut().find(|l| l.part == MemoryPart::Malloc) {
+        malloc.measured = malloc.measured.saturating_add(later);
+        if passing > malloc.growth {
+            malloc.growth = passing;
+            malloc.reason = "it held more for a while behind the burst".to_owned();
+        }
     }
     lines.push(BudgetLine {
         part: MemoryPart::Files,

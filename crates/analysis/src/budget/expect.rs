@@ -7,7 +7,7 @@
 use loadline_sizing::Bytes;
 
 use super::{BudgetLine, MemoryPart};
-use crate::record::{Evidence, MemoryParts, SecondEvidence, SqueezeStep, TrialPhase};
+use crate::record::{Evidence, MemoryParts, SecondEvidence, TrialPhase};
 
 /// Requests of a burst after which nothing grows but by chance: compilers C1 and C2.
 const BURST: u64 = 20_000;
@@ -26,8 +26,8 @@ const STILL_SHARE: u64 = 3;
 const STILL_SAMPLES: usize = 4;
 /// How far malloc differs between aged starts: by this share of what the burst added, and of itself. Eight
 /// starts of WireMock had added 31 to 52 MiB, so one in twenty adds 0.4 times as much again as another;
-/// nine of Tika held 282 to 300. Of eight later ones of WireMock seven added 43 to 58 MiB, one only 18: that
-/// one's answer would be too small for the others' bursts.
+/// nine of Tika held 282 to 300. Nine later ones of WireMock added 18 to 58 MiB: an answer from the least of
+/// them, 168Mi, did not survive the bursts of one start in four.
 const STARTS_DIFFER: f64 = 0.4;
 const MALLOC_DIFFERS: f64 = 0.08;
 /// Sockets and page tables.
@@ -120,13 +120,12 @@ fn stands_still(anon: &[Bytes]) -> bool {
     end.len() == STILL_SAMPLES && ends.is_some_and(|(low, high)| is_within(low, high))
 }
 
-/// How much more anonymous memory than at the wall was held for a while behind the burst, when compilers had
-/// the CPU again.
-pub(super) fn passing_growth(evidence: &Evidence, wall: &SqueezeStep) -> Bytes {
+/// How much more anonymous memory was held for a while under the judged load behind the burst, when
+/// compilers had the CPU again.
+pub(super) fn passing_growth(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
     let burst = evidence.span_of(TrialPhase::Age);
     let end = burst.map_or(u64::MAX, |age| age.end);
-    let seconds = evidence.seconds.iter();
-    let behind = seconds.filter(|second| end < second.at_ns && second.at_ns <= wall.at_ns);
+    let behind = aged_seconds(evidence, aged).filter(|second| second.at_ns > end);
     let anon: Vec<Bytes> = behind.filter_map(|second| second.anon).collect();
     let most = anon.iter().max().copied().unwrap_or_default();
     most.saturating_sub(anon.last().copied().unwrap_or_default())

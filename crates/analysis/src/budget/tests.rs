@@ -15,7 +15,7 @@ fn mib(value: f64) -> Bytes {
 
 fn step(limit: f64, unreclaimable: f64, refaults_per_second: f64) -> SqueezeStep {
     SqueezeStep {
-        at_ns: 1_000 * SECOND,
+        at_ns: 0,
         length_ns: SECOND,
         limit: mib(limit),
         unreclaimable: mib(unreclaimable),
@@ -272,30 +272,6 @@ fn what_is_held_for_a_while_behind_the_burst_is_part_of_the_limit() {
         "{}",
         malloc(&rising)
     );
-}
-
-/// WireMock: 5 and 10 s behind its burst the JVM gave back 11 and 15 MiB of its compilers' memory, the latter
-/// just after its parts were read.
-#[test]
-fn memory_that_was_given_back_before_the_wall_is_not_measured_memory() {
-    let aged = parts(32.0, 25_193, [15.6, 92.4, 23.9, 3.2, 12.6, 1.9]);
-    let burst = [112.6, 127.0, 187.6];
-    let behind = [190.0, 179.3, 179.8, 164.8, 165.0, 165.1];
-    let steps = vec![step(216.0, 166.8, 0.0), step(176.0, 167.0, 0.0)];
-    let anon = [&burst[..], &behind].concat();
-    let mut evidence = squeezed(aged, &anon, steps, SqueezeEnd::Storm);
-    evidence.phases[0].end = 3 * SECOND;
-    evidence.memory = Some(parts(32.0, 2_000, [14.3, 26.2, 23.9, 2.4, 12.6, 1.6]));
-    let budget = answer_budget(&evidence, Some(mib(32.0)), Bytes::from_mib(1)).expect("a wall");
-    let malloc = |line: &&BudgetLine| line.part == MemoryPart::Malloc;
-    let malloc = budget.lines().iter().find(malloc);
-    let malloc = malloc.expect("every budget has it");
-    assert_eq!(malloc.measured.as_mib().round(), 78.0);
-    assert!(
-        malloc.need() > mib(92.4),
-        "it may take it again: {malloc:?}"
-    );
-    assert_eq!(budget.limit(), Bytes::from_mib(213));
 }
 
 #[test]
