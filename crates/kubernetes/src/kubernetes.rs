@@ -205,13 +205,7 @@ impl TrialHost for KubernetesHost {
         let follow = PodFollower::new(common, (&self.nodes, slot), order, delivery)?;
         let gate = follow.gate();
         let events = follow.start_following(&self.cluster);
-        Ok(Box::new(PodTrial {
-            cluster: Rc::clone(&self.cluster),
-            gate,
-            events,
-            asked: false,
-            is_over: false,
-        }))
+        Ok(Box::new(PodTrial::new(&self.cluster, gate, events)))
     }
 
     fn wait_for_events(&mut self, patience: Duration) {

@@ -47,11 +47,11 @@ const LOOKS: u32 = 2;
 const LINES: i64 = 50;
 
 pub(crate) struct PodTrial {
-    pub(crate) cluster: Rc<ConnectedCluster>,
-    pub(crate) gate: RequestGate,
-    pub(crate) events: Receiver<TrialEvent>,
-    pub(crate) asked: bool,
-    pub(crate) is_over: bool,
+    cluster: Rc<ConnectedCluster>,
+    gate: RequestGate,
+    events: Receiver<TrialEvent>,
+    asked: bool,
+    is_over: bool,
 }
 
 impl TrialHandle for PodTrial {
@@ -75,6 +75,20 @@ impl TrialHandle for PodTrial {
 }
 
 impl PodTrial {
+    pub(crate) fn new(
+        cluster: &Rc<ConnectedCluster>,
+        gate: RequestGate,
+        events: Receiver<TrialEvent>,
+    ) -> Self {
+        Self {
+            cluster: Rc::clone(cluster),
+            gate,
+            events,
+            asked: false,
+            is_over: false,
+        }
+    }
+
     fn remove_all_jobs(&self) {
         let jobs = self.cluster.run(self.gate.close_gate());
         self.cluster.remove_jobs(jobs);

@@ -30,29 +30,40 @@ const HEAD: usize = 4096;
 
 const READS: &str = "loadline reads JMeter's JTL, Gatling 3.14, vegeta, hey, oha, ghz, wrk, Locust, HdrHistogram logs, and lines such as {\"time\": 1795738504.25, \"latency\": 0.0123, \"ok\": true}";
 
-/// Its name, whether a file that begins so has it, and what reads it.
-type ResultFormat = (
-    &'static str,
-    fn(&[u8]) -> bool,
-    fn(&mut ReportInput<'_>) -> Result<(), LoadError>,
-);
+struct ResultFormat {
+    name: &'static str,
+    is_format: fn(&[u8]) -> bool,
+    read: fn(&mut ReportInput<'_>) -> Result<(), LoadError>,
+}
+
+const fn format(
+    name: &'static str,
+    is_format: fn(&[u8]) -> bool,
+    read: fn(&mut ReportInput<'_>) -> Result<(), LoadError>,
+) -> ResultFormat {
+    ResultFormat {
+        name,
+        is_format,
+        read,
+    }
+}
 
 const FORMATS: [ResultFormat; 15] = [
-    ("Gatling", gatling::is_log, gatling::read_log),
-    ("vegeta", vegeta::is_gob, vegeta::read_gob),
-    ("vegeta JSON", vegeta::is_json, vegeta::read_json),
-    ("vegeta CSV", vegeta::is_csv, vegeta::read_csv),
-    ("JMeter CSV", jmeter::is_csv, jmeter::read_csv),
-    ("JMeter XML", jmeter::is_xml, jmeter::read_xml),
-    ("hey", table::is_hey, table::read_hey),
-    ("oha CSV", table::is_oha, table::read_oha),
-    ("ghz CSV", table::is_ghz, table::read_ghz),
-    ("ghz JSON", summaries::is_ghz, summaries::read_ghz),
-    ("oha JSON", summaries::is_oha, summaries::read_oha),
-    ("Locust", summaries::is_locust, summaries::read_locust),
-    ("wrk", summaries::is_wrk, summaries::read_wrk),
-    ("HdrHistogram", contract::is_log, contract::read_log),
-    ("JSON lines", contract::is_lines, contract::read_lines),
+    format("Gatling", gatling::is_log, gatling::read_log),
+    format("vegeta", vegeta::is_gob, vegeta::read_gob),
+    format("vegeta JSON", vegeta::is_json, vegeta::read_json),
+    format("vegeta CSV", vegeta::is_csv, vegeta::read_csv),
+    format("JMeter CSV", jmeter::is_csv, jmeter::read_csv),
+    format("JMeter XML", jmeter::is_xml, jmeter::read_xml),
+    format("hey", table::is_hey, table::read_hey),
+    format("oha CSV", table::is_oha, table::read_oha),
+    format("ghz CSV", table::is_ghz, table::read_ghz),
+    format("ghz JSON", summaries::is_ghz, summaries::read_ghz),
+    format("oha JSON", summaries::is_oha, summaries::read_oha),
+    format("Locust", summaries::is_locust, summaries::read_locust),
+    format("wrk", summaries::is_wrk, summaries::read_wrk),
+    format("HdrHistogram", contract::is_log, contract::read_log),
+    format("JSON lines", contract::is_lines, contract::read_lines),
 ];
 
 /// Errors: [`LoadError::Plan`] when the format is not known, or the file is damaged, empty or too
@@ -66,17 +77,17 @@ pub fn read_reported(
         .fill_buf()
         .map_err(|error| refuse_results(format!("it cannot be read: {error}")))?;
     let head = head[..head.len().min(HEAD)].to_vec();
-    let format = FORMATS.iter().find(|(_, is_format, _)| is_format(&head));
-    let (name, _, read) = format.ok_or_else(|| unknown_format(&head))?;
+    let format = FORMATS.iter().find(|format| (format.is_format)(&head));
+    let format = format.ok_or_else(|| unknown_format(&head))?;
     let mut input = ReportInput::new(&mut text, ReportBook::new(window));
-    let read = read(&mut input);
+    let read = (format.read)(&mut input);
     let book = input.book;
     if text.get_ref().limit() == 0 {
         let why = "it is larger than 256 MiB; let the command write less for each request";
         return Err(refuse_results(why));
     }
     read?;
-    Ok(book.into_evidence(name))
+    Ok(book.into_evidence(format.name))
 }
 
 fn unknown_format(head: &[u8]) -> LoadError {

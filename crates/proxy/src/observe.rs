@@ -45,7 +45,7 @@ pub(crate) struct ExchangeWatch {
     responses: ResponseParser,
     under_way: VecDeque<Exchange>,
     is_http1: bool,
-    /// When the first byte came, which may be that of a preface.
+    /// When the first byte came, which may begin a preface of HTTP/2.
     begun: Option<u64>,
     /// A server of HTTP/2 need not wait for the preface.
     early: Vec<u8>,
@@ -411,8 +411,8 @@ impl ExchangeBook {
     }
 }
 
-/// The exchanges of one connection, of pieces of its requests (`true`) and answers that come cut to at
-/// most so many bytes; for the fuzzer.
+/// For the fuzzer: observes one connection. A piece belongs to its requests (`true`) or answers, and
+/// arrives in parts of at most `most` bytes.
 #[cfg(any(test, fuzzing))]
 pub fn observe_pieces(pieces: &[(bool, &[u8])], most: usize) -> ObservedMessage {
     let mut book = ExchangeBook::new(&Expectation::default());
@@ -447,8 +447,12 @@ mod tests {
 
     /// Outcomes: scheduled, good, failed by kind, unfinished.
     fn ended(mut book: ExchangeBook) -> String {
-        let observed = book.end_phase(3 * SECOND, Duration::ZERO, Duration::ZERO);
-        let totals = observed.totals.totals;
+        outcome(&book.end_phase(3 * SECOND, Duration::ZERO, Duration::ZERO))
+    }
+
+    /// The same of a phase that has ended.
+    pub(super) fn outcome(observed: &ObservedMessage) -> String {
+        let totals = &observed.totals.totals;
         let named = observed.names.iter().zip(&totals.by_request);
         let named: Vec<_> = named
             .map(|(name, of)| format!("{name} {}+{}", of.ok, of.failed))

@@ -18,6 +18,7 @@ use crate::spawner::GuardedChild;
 use crate::{cpus, spawner};
 
 pub(crate) struct BusyNeighbour {
+    /// First, so that it is killed before its group is removed.
     child: GuardedChild,
     group: TrialGroup,
 }

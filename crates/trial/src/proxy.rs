@@ -78,6 +78,7 @@ pub(crate) fn scheduled_outages(order: &loadline_protocol::TrialOrder) -> Vec<Ou
 }
 
 pub(crate) struct ProxyProcess {
+    /// First, so that it is killed before its group is removed.
     child: GuardedChild,
     orders: Option<ChildStdin>,
     answers: Receiver<ProxyAnswer>,

@@ -104,7 +104,7 @@ pub(super) fn check_volumes(container: &LintedContainer) -> impl Iterator<Item =
     let volumes = container.memory_volumes.iter();
     volumes.filter(|volume| volume.most.is_none()).map(|volume| {
         let problem = format!(
-            "the emptyDir {} is in memory and has no sizeLimit: what is written there counts against the memory limit",
+            "the emptyDir {} is in memory and has no sizeLimit: its files count against the memory limit",
             volume.name
         );
         let hint = "set its sizeLimit, and leave as much of the limit to it";

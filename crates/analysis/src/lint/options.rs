@@ -18,7 +18,7 @@ use loadline_sizing::{JavaVersion, JdkRelease, JvmOptionSet};
 use super::container::LintedContainer;
 use super::{LintFinding, Severity, finding};
 
-/// The JDKs that stand for one that is not known.
+/// Where the JDK is not known, an option is an error only if both of these refuse it.
 const USUAL_JDKS: [u32; 2] = [17, 25];
 
 pub(super) const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];

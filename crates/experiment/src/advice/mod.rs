@@ -12,6 +12,7 @@ pub mod image_variables;
 pub mod inlined;
 mod malformed;
 pub mod manifest;
+mod memory_use;
 mod option_reader;
 pub mod quantity;
 mod reports;

@@ -260,7 +260,7 @@ impl DecodedHead {
     }
 }
 
-/// Errors: Where there is no value, or a second.
+/// Errors: The value is missing, or comes twice.
 fn note_once<T>(place: &mut Option<T>, value: Option<T>) -> Result<(), Http2Violation> {
     let value = value.ok_or(Http2Violation::Compression)?;
     match place.replace(value) {

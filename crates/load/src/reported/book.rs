@@ -1,6 +1,6 @@
 //! The requests that a result file says were made, as figures.
 //!
-//! Owns what of them counts: those of the judged part, by name where there are names.
+//! Owns which rows count: those of the judged part, under their names if they have any.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

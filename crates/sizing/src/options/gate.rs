@@ -1,7 +1,7 @@
 //! Which JDK knows a flag. A flag is emitted only for JDKs that know it.
 //!
 //! Owns the version table: flags that came or went between 8 and 27 and that people or this project
-//! use. What is not in it is known as far as `flags` says.
+//! use. `flags` decides about all others.
 
 use super::flags;
 use super::words::has_word;

@@ -73,7 +73,7 @@ pub enum InitEvent {
     },
     /// Mounts and network stand; init waits for [`InitCommand::Start`].
     Prepared,
-    Told(ContainerEvent),
+    Application(ContainerEvent),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -114,13 +114,13 @@ mod tests {
         let events = [
             InitEvent::Held { init: 7 },
             InitEvent::Prepared,
-            InitEvent::Told(ContainerEvent::Exec { at_ns: u64::MAX }),
-            InitEvent::Told(ContainerEvent::NotExecuted),
-            InitEvent::Told(ContainerEvent::Exited {
+            InitEvent::Application(ContainerEvent::Exec { at_ns: u64::MAX }),
+            InitEvent::Application(ContainerEvent::NotExecuted),
+            InitEvent::Application(ContainerEvent::Exited {
                 code: None,
                 signal: Some(9),
             }),
-            InitEvent::Told(ContainerEvent::Failed {
+            InitEvent::Application(ContainerEvent::Failed {
                 detail: "mount /proc:\nEPERM \u{1b}".to_owned(),
             }),
         ];

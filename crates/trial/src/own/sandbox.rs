@@ -85,10 +85,10 @@ impl Sandbox {
             match receive_message(&mut reader)? {
                 Some(InitEvent::Held { init }) => self.init = init,
                 Some(InitEvent::Prepared) => is_prepared = true,
-                Some(InitEvent::Told(ContainerEvent::Failed { detail })) => {
+                Some(InitEvent::Application(ContainerEvent::Failed { detail })) => {
                     return Err(SandboxError::Stage(detail));
                 }
-                Some(InitEvent::Told(_)) => {}
+                Some(InitEvent::Application(_)) => {}
                 None => return Err(SandboxError::Silent),
             }
         }
@@ -144,7 +144,7 @@ impl Drop for Sandbox {
 fn forward_events(mut reader: BufReader<UnixStream>, tell: &dyn Fn(ContainerEvent)) {
     // An unreadable message is as good as none: the other end is not of this version.
     while let Ok(Some(event)) = receive_message(&mut reader) {
-        if let InitEvent::Told(event) = event {
+        if let InitEvent::Application(event) = event {
             tell(event);
         }
     }

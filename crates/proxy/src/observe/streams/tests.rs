@@ -68,22 +68,10 @@ fn preface() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// Outcomes: scheduled, good, failed by kind, unfinished; by name; what cannot be timed.
+/// The outcome, and the protocol that cannot be timed.
 fn outcome(observed: &ObservedMessage) -> String {
-    let totals = &observed.totals.totals;
-    let named = observed.names.iter().zip(&totals.by_request);
-    let named: Vec<_> = named
-        .map(|(name, of)| format!("{name} {}+{}", of.ok, of.failed))
-        .collect();
+    let sum = super::super::tests::outcome(observed);
     let unreadable = observed.unreadable.as_deref();
-    let sum = format!(
-        "{} = {} + {:?} + {}; {}",
-        totals.scheduled,
-        totals.ok,
-        totals.errors_by_name(),
-        totals.unfinished,
-        named.join(", ")
-    );
     unreadable.map_or(sum.clone(), |what| format!("{sum}; {what}"))
 }
 
@@ -491,7 +479,7 @@ fn open_streams_are_bounded() {
     assert!(!watch.has_exchanges());
 }
 
-/// A whole talk of both sides, for changes at any place of it.
+/// All frames of both sides of a connection; the property test changes bytes anywhere in them.
 fn talk() -> Vec<(bool, Vec<u8>)> {
     let path = literal(0x40, ":path", "/loadline.quotes.Quotes/Watch");
     let kind = literal(0x40, "content-type", "application/grpc");

@@ -114,6 +114,9 @@ fn exec_command(order: &InitOrder, events: &mut UnixStream) -> Result<(), InitEr
     command.args(order.command.iter().skip(1));
     command.env_clear().envs(&order.env);
     let at_ns = monotonic_ns();
-    send_message(events, &InitEvent::Told(ContainerEvent::Exec { at_ns }))?;
+    send_message(
+        events,
+        &InitEvent::Application(ContainerEvent::Exec { at_ns }),
+    )?;
     Err(command.exec()).at_step(format!("executing {program} as uid {}", order.uid))
 }

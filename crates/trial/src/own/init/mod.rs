@@ -49,7 +49,7 @@ pub fn run() -> Result<(), InitError> {
     if let Err(error) = &done {
         let detail = error.to_string();
         // loadline may be gone; then there is no receiver.
-        let failed = InitEvent::Told(ContainerEvent::Failed { detail });
+        let failed = InitEvent::Application(ContainerEvent::Failed { detail });
         let _ = send_message(&mut line.writer, &failed);
     }
     done
@@ -177,7 +177,8 @@ fn reap_children(app: Pid, events: &mut UnixStream) {
             Ok(Some((pid, status))) if pid == app => {
                 // When loadline is gone, the other thread is about to end it all.
                 if !was_executed {
-                    let _ = send_message(events, &InitEvent::Told(ContainerEvent::NotExecuted));
+                    let _ =
+                        send_message(events, &InitEvent::Application(ContainerEvent::NotExecuted));
                 }
                 let _ = send_message(events, &to_exit_event(status));
             }
@@ -203,7 +204,7 @@ fn is_only_forked(stat: &str) -> bool {
 }
 
 fn to_exit_event(status: WaitStatus) -> InitEvent {
-    InitEvent::Told(ContainerEvent::Exited {
+    InitEvent::Application(ContainerEvent::Exited {
         code: status.exit_status(),
         signal: status.terminating_signal(),
     })
