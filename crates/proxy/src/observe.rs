@@ -420,9 +420,10 @@ pub fn observe_pieces(pieces: &[(bool, &[u8])], most: usize) -> ObservedMessage 
     book.begin_phase(SECOND, 0, None);
     for (is_request, bytes) in pieces {
         for bytes in bytes.chunks(most.max(1)) {
-            match is_request {
-                true => watch.take_request_bytes(bytes, 1, &mut book),
-                false => watch.take_response_bytes(bytes, 1, &mut book),
+            if *is_request {
+                watch.take_request_bytes(bytes, 1, &mut book)
+            } else {
+                watch.take_response_bytes(bytes, 1, &mut book)
             }
         }
     }

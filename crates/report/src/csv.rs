@@ -101,9 +101,10 @@ fn csv_cell(value: &ColumnValue, row: &TrialRow) -> String {
 
 fn csv_field(text: &str) -> String {
     let runs = text.starts_with(['=', '+', '-', '@']);
-    let text = match runs {
-        true => format!("'{text}"),
-        false => text.to_owned(),
+    let text = if runs {
+        format!("'{text}")
+    } else {
+        text.to_owned()
     };
     if text.contains(['"', ',', '\'']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -74,9 +74,10 @@ pub fn escape_markdown(text: &str) -> String {
 pub fn markdown_code(text: &str) -> String {
     let text = text.replace('|', "\\|");
     let fence = "`".repeat(longest_run(&text) + 1);
-    let pad = match text.starts_with('`') || text.ends_with('`') {
-        true => " ",
-        false => "",
+    let pad = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
     };
     format!("{fence}{pad}{text}{pad}{fence}")
 }

@@ -179,9 +179,10 @@ pub trait MiddleValue: Copy + PartialOrd {
 impl MiddleValue for f64 {
     fn midpoint_with(self, other: Self) -> Self {
         // Two infinities differ by no number.
-        match self == other {
-            true => self,
-            false => self + (other - self) / 2.0,
+        if self == other {
+            self
+        } else {
+            self + (other - self) / 2.0
         }
     }
 }

@@ -19,9 +19,10 @@ pub fn three_digits(value: f64) -> String {
 }
 
 pub fn measured_time(value: Duration) -> String {
-    match value.is_zero() {
-        true => "0ms".to_owned(),
-        false => text::short_duration(value),
+    if value.is_zero() {
+        "0ms".to_owned()
+    } else {
+        text::short_duration(value)
     }
 }
 

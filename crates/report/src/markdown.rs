@@ -42,9 +42,10 @@ pub fn markdown_section(view: &ResultView, id: &str) -> Result<String, Vec<&'sta
 
 fn section_text(out: &mut String, section: &Section) {
     let title = escape::escape_markdown(&section.title);
-    *out += &match section.folds {
-        true => format!("\n<details><summary>{title}</summary>\n"),
-        false => format!("\n### {title}\n"),
+    *out += &if section.folds {
+        format!("\n<details><summary>{title}</summary>\n")
+    } else {
+        format!("\n### {title}\n")
     };
     blocks(out, section);
     if section.folds {

@@ -161,9 +161,10 @@ fn redact_configuration(configuration: &Configuration) -> Configuration {
     }
     configuration.args = redact_command(&configuration.args);
     for (name, value) in &mut configuration.env {
-        *value = match is_secret_name(name) {
-            true => REDACTED.to_owned(),
-            false => redact_line(value),
+        *value = if is_secret_name(name) {
+            REDACTED.to_owned()
+        } else {
+            redact_line(value)
         };
     }
     configuration

@@ -38,8 +38,9 @@ fn check_spare_cpu() -> PreflightCheck {
         "use a machine with two CPUs: with one, the load generator takes CPU from the application";
     let name = "a CPU for the load generator";
     let detail = format!("{count} for loadline and its trials");
-    match count > 1 {
-        true => PreflightCheck::works(name, detail),
-        false => PreflightCheck::missing(name, detail).with_fix(fix),
+    if count > 1 {
+        PreflightCheck::works(name, detail)
+    } else {
+        PreflightCheck::missing(name, detail).with_fix(fix)
     }
 }

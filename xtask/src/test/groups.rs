@@ -82,9 +82,10 @@ fn binaries(root: &Path) -> Result<(BTreeSet<String>, BTreeSet<String>), Error> 
                 continue;
             }
             let name = entry.file_stem().unwrap_or_default().to_string_lossy();
-            match TIMED.contains(&&*name) {
-                true => timed.insert(name.into_owned()),
-                false => untimed.insert(name.into_owned()),
+            if TIMED.contains(&&*name) {
+                timed.insert(name.into_owned())
+            } else {
+                untimed.insert(name.into_owned())
             };
         }
     }

@@ -99,9 +99,10 @@ impl LintedContainer {
             return paid(own);
         }
         let own = [self.own_needs()];
-        let (running, starting) = match self.is_init {
-            true => (&[][..], &own[..]),
-            false => (&own[..], &[][..]),
+        let (running, starting) = if self.is_init {
+            (&[][..], &own[..])
+        } else {
+            (&own[..], &[][..])
         };
         let all = || self.pod.running.iter().chain(running).copied();
         let cpu = all().filter_map(|needs| paid(&needs).0.map(Cpus::as_millis));

@@ -409,13 +409,15 @@ fn summary(
         built.evidence.training.as_secs_f64(),
         made.collector,
     );
-    let references = match made.compressed_oops {
-        true => "compressed",
-        false => "uncompressed",
+    let references = if made.compressed_oops {
+        "compressed"
+    } else {
+        "uncompressed"
     };
-    let headers = match made.compact_headers {
-        true => "compact",
-        false => "ordinary",
+    let headers = if made.compact_headers {
+        "compact"
+    } else {
+        "ordinary"
     };
     let files = match made.class_path.len() {
         0 => "the class path of the image".to_owned(),

@@ -93,9 +93,10 @@ fn gc_text(report: &GcReport) -> String {
 
 /// `G1, JDK 17.0.15+6, 2 CPUs, heap 48 MiB; 12.3 s logged`.
 fn log_summary(report: &GcReport) -> String {
-    let generational = match report.generational {
-        true => "generational ",
-        false => "",
+    let generational = if report.generational {
+        "generational "
+    } else {
+        ""
     };
     let collector = report.collector.unwrap_or("collector not named");
     let mut parts = vec![format!("{generational}{collector}")];

@@ -134,9 +134,10 @@ pub(super) fn print_summary(
     summary: &LoadSummary,
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
-    out.print_answer(&match as_json {
-        true => pretty_json(summary)?,
-        false => summary.to_string(),
+    out.print_answer(&if as_json {
+        pretty_json(summary)?
+    } else {
+        summary.to_string()
     })?;
     match &summary.saturated {
         // A closed model asks how fast it goes: the generator's limit is an answer too, and the

@@ -107,9 +107,10 @@ pub(super) fn receive_client(
     if !is_proof(secret, CLIENT, (&theirs, &own), &shown) {
         return Err(stranger_error("it does not know the secret"));
     }
-    let (greeting, word) = match take() {
-        true => (Greeting::Welcome, HelloMessage::Welcome),
-        false => (Greeting::Busy, HelloMessage::Busy),
+    let (greeting, word) = if take() {
+        (Greeting::Welcome, HelloMessage::Welcome)
+    } else {
+        (Greeting::Busy, HelloMessage::Busy)
     };
     write(stream, &word).map(|()| greeting)
 }

@@ -309,9 +309,10 @@ fn check_reachability(
         .map_err(|e| lost_link(link, &e))?;
     let Some(why) = why else { return Ok(()) };
     let answers = |target| TcpStream::connect_timeout(target, OWN).is_ok();
-    match own.iter().all(answers) {
-        true => Err(failed_link(RemoteLoadFailure::Unreachable, link, &why)),
-        false => Ok(()),
+    if own.iter().all(answers) {
+        Err(failed_link(RemoteLoadFailure::Unreachable, link, &why))
+    } else {
+        Ok(())
     }
 }
 

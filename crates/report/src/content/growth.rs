@@ -84,9 +84,10 @@ pub(crate) fn growth_sentence(growth: &SoakGrowth) -> String {
             format!("Growing: {}.", parts.join("; "))
         }
         GrowthVerdict::TooShort { needs, is_settling } => {
-            let why = match is_settling {
-                true => "it still grows, and less than at first",
-                false => "growth that fills the limit within a day can hide in it",
+            let why = if is_settling {
+                "it still grows, and less than at first"
+            } else {
+                "growth that fills the limit within a day can hide in it"
             };
             let needs = show_length(needs);
             format!("Too short to tell after {length}: {why}. Soak {needs} or longer.")

@@ -83,9 +83,12 @@ pub fn trial_numbers(view: &ResultView, ids: &[String]) -> String {
             _ => ranges.push((number, number)),
         }
     }
-    let shown = ranges.iter().map(|(a, b)| match a == b {
-        true => a.to_string(),
-        false => format!("{a}-{b}"),
+    let shown = ranges.iter().map(|(a, b)| {
+        if a == b {
+            a.to_string()
+        } else {
+            format!("{a}-{b}")
+        }
     });
     let shown: Vec<String> = shown.collect();
     match shown.as_slice() {

@@ -26,9 +26,10 @@ pub(super) fn proven_how(claim: &AnswerClaim<'_>) -> String {
         return sentence;
     }
     let (bound, (starts, one_in)) = (proof.failure_upper_bound, NARROWER);
-    let narrower = match bound > 1.0 / one_in as f64 && proof.passes == proof.starts {
-        true => format!("; --prove {starts} narrows that to 1 in {one_in}"),
-        false => String::new(),
+    let narrower = if bound > 1.0 / one_in as f64 && proof.passes == proof.starts {
+        format!("; --prove {starts} narrows that to 1 in {one_in}")
+    } else {
+        String::new()
     };
     let blind = match proof.blind_misses {
         0 => "",

@@ -258,9 +258,10 @@ fn in_words(
 
 fn change(ratio: f64) -> String {
     let share = format::as_percent((ratio - 1.0).abs());
-    match ratio < 1.0 {
-        true => format!("{share} less"),
-        false => format!("{share} more"),
+    if ratio < 1.0 {
+        format!("{share} less")
+    } else {
+        format!("{share} more")
     }
 }
 

@@ -110,9 +110,10 @@ fn all_arguments(
     let pairs = given.into_iter().zip(shown);
     let mut all: Vec<CommandArgument> = pairs
         .map(|(given, shown)| CommandArgument {
-            fit: match given == shown {
-                true => TextFit::for_text(&given),
-                false => TextFit::Secret,
+            fit: if given == shown {
+                TextFit::for_text(&given)
+            } else {
+                TextFit::Secret
             },
             given,
             shown,

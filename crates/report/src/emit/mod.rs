@@ -95,9 +95,12 @@ pub fn emit(
 fn files_for(purpose: EmitPurpose, facts: &EmitFacts<'_>) -> Vec<Artefact> {
     let artefact = |name, text| Artefact { name, text };
     let is_liberty = facts.application.command.liberty.is_some();
-    let argument_file = || match is_liberty {
-        true => artefact("jvm.options", liberty::jvm_options(facts)),
-        false => artefact("jvm.options", jvm_options::argument_file(facts)),
+    let argument_file = || {
+        if is_liberty {
+            artefact("jvm.options", liberty::jvm_options(facts))
+        } else {
+            artefact("jvm.options", jvm_options::argument_file(facts))
+        }
     };
     let profile = || artefact("loadline.profile", profile::profile(facts));
     let image = || {

@@ -235,9 +235,10 @@ fn course_extremes(
         let number = format::three_digits;
         let limit = limit.map_or_else(String::new, |l| format!(" of {}{unit}", number(l)));
         // Nothing happened at no time.
-        let at = match value > 0.0 {
-            true => format!(" at {at:.0} s"),
-            false => String::new(),
+        let at = if value > 0.0 {
+            format!(" at {at:.0} s")
+        } else {
+            String::new()
         };
         Some(format!("{what} {}{unit}{limit}{at}", number(value)))
     };
@@ -252,9 +253,10 @@ fn course_extremes(
         largest(10, "sockets at most", "", None),
     ];
     let parts = join_words(parts.into_iter().flatten(), "; ");
-    match parts.is_empty() {
-        true => "nothing was measured over time".to_owned(),
-        false => parts,
+    if parts.is_empty() {
+        "nothing was measured over time".to_owned()
+    } else {
+        parts
     }
 }
 

@@ -26,9 +26,10 @@ pub fn redact_line(text: &str) -> String {
 }
 
 pub fn redact_variable(name: &str, value: &str) -> String {
-    match is_secret_name(name) {
-        true => format!("{name}={REDACTED}"),
-        false => format!("{name}={}", url_user(value)),
+    if is_secret_name(name) {
+        format!("{name}={REDACTED}")
+    } else {
+        format!("{name}={}", url_user(value))
     }
 }
 
@@ -37,9 +38,10 @@ pub fn redact_command(arguments: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(arguments.len());
     let mut names_secret = false;
     for argument in arguments {
-        out.push(match names_secret && !argument.starts_with('-') {
-            true => REDACTED.to_owned(),
-            false => redact_line(argument),
+        out.push(if names_secret && !argument.starts_with('-') {
+            REDACTED.to_owned()
+        } else {
+            redact_line(argument)
         });
         names_secret =
             argument.starts_with('-') && !argument.contains('=') && is_secret_name(argument);

@@ -143,9 +143,10 @@ impl<'a> TomlReader<'a> {
         }
         let level = self.level();
         let is_option = content.starts_with('-');
-        let shown = match level.value_is_secret || (level.names_secret && !is_option) {
-            true => REDACTED.to_owned(),
-            false => join_words(content.split('\n').map(redact_line), "\n"),
+        let shown = if level.value_is_secret || (level.names_secret && !is_option) {
+            REDACTED.to_owned()
+        } else {
+            join_words(content.split('\n').map(redact_line), "\n")
         };
         let has_value = content.contains('=');
         level.names_secret = is_option && !has_value && is_secret_name(content);

@@ -94,8 +94,9 @@ fn bar(
 }
 
 fn show_share(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{:.0} %", value * 100.0),
-        false => format::NONE.to_owned(),
+    if value.is_finite() {
+        format!("{:.0} %", value * 100.0)
+    } else {
+        format::NONE.to_owned()
     }
 }

@@ -103,9 +103,10 @@ impl SvgDrawing {
 
     pub(super) fn draw_mark(&mut self, mark: Mark, at: At, is_chosen: bool, title: &str) {
         let (x, y) = at;
-        let ring = match is_chosen {
-            true => format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>"),
-            false => String::new(),
+        let ring = if is_chosen {
+            format!("<circle class=\"ring\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>")
+        } else {
+            String::new()
         };
         let (title, shape) = (escape::escape_html(title), shape(mark, at));
         self.out += &format!("<g><title>{title}</title>{ring}{shape}</g>\n");
@@ -231,9 +232,10 @@ pub fn shorten_name(name: &str, most: usize) -> String {
 
 /// A name that has room: of a long one the begin.
 pub fn cut_name(name: &str, most: usize) -> String {
-    match name.chars().count() > most {
-        true => name.chars().take(most - 1).chain(['…']).collect(),
-        false => name.to_owned(),
+    if name.chars().count() > most {
+        name.chars().take(most - 1).chain(['…']).collect()
+    } else {
+        name.to_owned()
     }
 }
 

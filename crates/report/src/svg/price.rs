@@ -56,9 +56,10 @@ pub fn draw_price(view: &ResultView) -> Option<String> {
         let is_free = |(tx, ty): &(f64, f64)| (tx - at.0).abs() > ROOM || (ty - at.1).abs() > 13.0;
         if texts.iter().all(is_free) {
             texts.push(at);
-            let (place, anchor) = match at.0 + ROOM < WIDTH {
-                true => ((at.0 + 10.0, at.1 - 8.0), TextAnchor::Start),
-                false => ((at.0 - 10.0, at.1 - 8.0), TextAnchor::End),
+            let (place, anchor) = if at.0 + ROOM < WIDTH {
+                ((at.0 + 10.0, at.1 - 8.0), TextAnchor::Start)
+            } else {
+                ((at.0 - 10.0, at.1 - 8.0), TextAnchor::End)
             };
             drawing.draw_text(place, anchor, &shorten_name(&one.name, NAME));
         }
@@ -81,9 +82,10 @@ fn bound(view: &ResultView) -> Option<f64> {
 }
 
 fn dollars(value: f64) -> String {
-    match value.fract() == 0.0 {
-        true => format!("${value:.0}"),
-        false => format!("${value:.2}"),
+    if value.fract() == 0.0 {
+        format!("${value:.0}")
+    } else {
+        format!("${value:.2}")
     }
 }
 

@@ -112,9 +112,10 @@ fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 fn round_step(largest: f64) -> f64 {
     let rough = largest / TICKS;
     let below = round_down(rough);
-    match below * 1.5 < rough {
-        true => next(below),
-        false => below,
+    if below * 1.5 < rough {
+        next(below)
+    } else {
+        below
     }
 }
 

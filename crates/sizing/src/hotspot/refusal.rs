@@ -374,9 +374,10 @@ fn check_flag(
         }
         None => {
             let is_bound = ["-Xmx", "-Xmn"].iter().any(|begin| text.starts_with(begin));
-            match is_bound && parse_size(value) == Some(Bytes::default()) {
-                true => Err(bad_value(text, "an amount above 0, such as 512m")),
-                false => Ok(()),
+            if is_bound && parse_size(value) == Some(Bytes::default()) {
+                Err(bad_value(text, "an amount above 0, such as 512m"))
+            } else {
+                Ok(())
             }
         }
     }

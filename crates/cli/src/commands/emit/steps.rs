@@ -103,13 +103,15 @@ impl ShippingSteps<'_> {
         let files = std::iter::once(jar.to_owned()).chain(beside);
         let files = files.map(|file| self.reachable_path(&file).display().to_string());
         let files = join_words(files.map(|file| shell_quoted(&file)), " ");
-        let copy = match command.beside.is_empty() && command.liberty.is_none() {
-            true => "cp",
-            false => "cp -r",
+        let copy = if command.beside.is_empty() && command.liberty.is_none() {
+            "cp"
+        } else {
+            "cp -r"
         };
-        let launcher = match self.application.launcher {
-            true => " $(command -v loadline-launch)",
-            false => "",
+        let launcher = if self.application.launcher {
+            " $(command -v loadline-launch)"
+        } else {
+            ""
         };
         format!("{copy} {files}{launcher} {to}")
     }
