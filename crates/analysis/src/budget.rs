@@ -5,6 +5,7 @@
 //! growth, [`answer`] the limit.
 
 mod answer;
+mod bursts;
 mod expect;
 mod heap;
 mod soaked;
@@ -23,6 +24,7 @@ use crate::wire;
 pub use answer::{
     MemoryWall, answer_budget, budget_at, limit_after_squeeze, room_need, start_room, study_limit,
 };
+pub use bursts::BurstMemory;
 pub use heap::{
     DIRECT_MEMORY, HeapPolicy, allowed_heap, choose_heap, heap_options, live_set, named_heap,
     need_beside_heap, resize_heap, without_pretouch,

@@ -10,6 +10,7 @@ use loadline_sizing::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::BurstMemory;
 use crate::interval::failure_upper_bound;
 use crate::pooled::{PooledPercentile, pool_percentiles};
 use crate::record::{TrialPurpose, TrialRecord, TrialVerdict};
@@ -139,7 +140,9 @@ pub fn count_proof(size: Bytes, trials: &[TrialRecord]) -> Proof {
         failure_upper_bound: failure_upper_bound(failures.len() as u64, starts, CONFIDENCE),
         failures,
         pooled: pool_percentiles(&counted),
-        distances: squeezed(trials).map_or(Vec::new(), |found| distances(&counted, Some(found))),
+        distances: squeezed(trials).map_or(Vec::new(), |found| {
+            distances(&counted, BurstMemory::from_starts(found, trials).as_ref())
+        }),
     }
 }
 

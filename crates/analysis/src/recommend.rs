@@ -9,7 +9,9 @@ use loadline_sizing::{Bytes, Cpus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Budget, LiveSetTrend, MemoryWall, allowed_heap, budget_at, live_set_trend};
+use crate::budget::{
+    Budget, BurstMemory, LiveSetTrend, MemoryWall, allowed_heap, budget_at, live_set_trend,
+};
 use crate::deployment::Deployment;
 use crate::interval::median;
 use crate::offer::{Offer, RunPrice};
@@ -297,7 +299,9 @@ pub fn next_smaller(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> 
 
 fn budget(size: Bytes, trials: &[TrialRecord]) -> Option<Budget> {
     let squeezed = squeezed(trials)?;
-    budget_at(&squeezed.evidence, allowed_heap(squeezed), size)?.ok()
+    let bursts = BurstMemory::from_starts(squeezed, trials);
+    let heap = allowed_heap(squeezed);
+    budget_at(&squeezed.evidence, heap, size, bursts.as_ref())?.ok()
 }
 
 fn trend(trial: &TrialRecord) -> Option<LiveSetTrend> {

@@ -12,7 +12,7 @@ use loadline_analysis::record::{Configuration, TrialPhase};
 use loadline_load::spec::DURATION;
 use loadline_load::spec::text::PositiveTime;
 use loadline_load::{LoadError, LoadModel, LoadPlan, LoadSpec, LoadTarget, RequestSpec};
-use loadline_protocol::{LoadPhase, Readiness};
+use loadline_protocol::{LoadPhase, Readiness, StudyGoal};
 
 use super::ExperimentError;
 use super::error::ExperimentSource;
@@ -32,6 +32,10 @@ const AGE: Duration = Duration::from_secs(45);
 
 /// The most that a squeeze takes; 16 to 24 s are enough as a rule.
 const SQUEEZE: Duration = Duration::from_secs(90);
+
+/// How long a fresh start is watched behind its burst, when compilers have the CPU again: WireMock's took
+/// their memory within two seconds.
+const CALM: Duration = Duration::from_secs(4);
 
 const TRAINING_CONNECTIONS: u32 = 2;
 
@@ -166,14 +170,14 @@ impl ExperimentLoad {
         Ok(phases)
     }
 
-    /// The same for a start with a memory study after the judged load: a burst on all connections,
-    /// and if it `is_squeezed`, the judged load while the limit is lowered and once more.
+    /// The same for a start with a memory study after the judged load: a burst on all connections, and
+    /// behind it the judged load, for a wall while the limit is lowered and once more.
     pub fn studied(
         &self,
         of: &Configuration,
         bound: Option<Duration>,
         seed: u64,
-        is_squeezed: bool,
+        goal: StudyGoal,
     ) -> Result<Vec<LoadPhase>, LoadError> {
         let mut phases = self.phases(of, bound, seed)?;
         let judged = phases.iter().find(|p| p.phase == TrialPhase::Measure);
@@ -201,10 +205,15 @@ impl ExperimentLoad {
         );
         burst.plan.think = None;
         phases.push(burst);
-        if is_squeezed {
-            let long = judged.model.repeated_for(SQUEEZE);
-            phases.push(behind(TrialPhase::Squeeze, long, SQUEEZE_SEED));
-            phases.push(behind(TrialPhase::Again, judged.model.clone(), AGAIN_SEED));
+        let again = |model| behind(TrialPhase::Again, model, AGAIN_SEED);
+        match goal {
+            StudyGoal::LiveSet => {}
+            StudyGoal::Wall => {
+                let long = judged.model.repeated_for(SQUEEZE);
+                phases.push(behind(TrialPhase::Squeeze, long, SQUEEZE_SEED));
+                phases.push(again(judged.model.clone()));
+            }
+            StudyGoal::Burst => phases.push(again(judged.model.repeated_for(CALM))),
         }
         Ok(phases)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use loadline_analysis::record::TrialPhase;
 use loadline_analysis::warming::JvmQuestion;
-use loadline_protocol::Readiness;
+use loadline_protocol::{Readiness, StudyGoal};
 
 use super::*;
 
@@ -586,11 +586,12 @@ fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
     assert_eq!(burst.plan.model.mean_rate(), Some(200.0));
     let soaked = load.cycles(&of, None, 7, Duration::from_secs(60)).unwrap();
     assert!(soaked.iter().all(|p| p.phase != TrialPhase::Peak));
-    for (is_squeezed, behind) in [
-        (false, "ageing 45s"),
-        (true, "ageing 45s, squeeze 90s, second cycle 15s"),
+    for (goal, behind) in [
+        (StudyGoal::LiveSet, "ageing 45s"),
+        (StudyGoal::Wall, "ageing 45s, squeeze 90s, second cycle 15s"),
+        (StudyGoal::Burst, "ageing 45s, second cycle 4s"),
     ] {
-        let phases = load.studied(&of, None, 7, is_squeezed).unwrap();
+        let phases = load.studied(&of, None, 7, goal).unwrap();
         assert_eq!(phases[..judged.len()], judged);
         let told = phases[judged.len()..].iter().map(|phase| {
             let length = phase.plan.model.scheduled_duration().unwrap_or_default();

@@ -18,6 +18,6 @@ pub use event::{TrialEnding, TrialEvent, TrialProgress};
 pub use order::{
     Account, AppSpec, ContainerEngine, EngineKind, ImageSpec, LoadCommandSpec, LoadPhase,
     MemoryStudy, MetricsSpec, NetworkMode, Readiness, RunSpec, SamplingRate, SoakSettings,
-    TrialOrder, WritableDirectory,
+    StudyGoal, TrialOrder, WritableDirectory,
 };
 pub use refusal::RunRefusal;

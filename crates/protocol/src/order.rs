@@ -149,8 +149,18 @@ pub struct SoakSettings {
 pub struct MemoryStudy {
     /// Requests after which the ageing burst ends, if its phase does not end before.
     pub burst_requests: u64,
-    /// Whether the limit is lowered to the wall after the burst; else the live set is asked for.
-    pub is_squeezed: bool,
+    pub goal: StudyGoal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyGoal {
+    /// The live set behind the burst.
+    LiveSet,
+    /// The memory wall: the limit is lowered behind the burst.
+    Wall,
+    /// Whether the limit suffices for the burst and for the compilers behind it.
+    Burst,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,13 +7,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use loadline_analysis::proof::squeezed;
 use loadline_analysis::record::{Configuration, RunReference, TrialPurpose, TrialVerdict};
 use loadline_experiment::AppUnderTest;
 use loadline_experiment::program::{build_home, locate_for};
 use loadline_experiment::references::{self, FilledEnvironment};
 use loadline_jvm::log_option;
 use loadline_protocol::{
-    AppSpec, MemoryStudy, MetricsSpec, Readiness, RunSpec, SamplingRate, TrialOrder,
+    AppSpec, MemoryStudy, MetricsSpec, Readiness, RunSpec, SamplingRate, StudyGoal, TrialOrder,
 };
 
 use crate::cache::{InstalledCache, assemble_with};
@@ -59,11 +60,11 @@ pub(crate) fn trial_order(
     }
     let soak = of.experiment.search.soak;
     let length = soak.filter(|_| key.purpose == TrialPurpose::Soak);
-    let study = study(key.purpose, &order).filter(|_| order.run.is_none());
+    let study = study(of, key.purpose, &order)?;
     Ok(match length {
         None => {
             let mut phases = match study {
-                Some(study) => load.studied(level, bound, seed, study.is_squeezed)?,
+                Some(study) => load.studied(level, bound, seed, study.goal)?,
                 None => load.phases(level, bound, seed)?,
             };
             for phase in &mut phases {
@@ -89,11 +90,17 @@ pub(crate) fn trial_order(
     })
 }
 
-fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
-    let is_squeezed = match purpose {
-        TrialPurpose::Room => false,
-        TrialPurpose::Squeeze => true,
-        _ => return None,
+fn study(
+    of: &Measurement<'_>,
+    purpose: TrialPurpose,
+    order: &TrialOrder,
+) -> Result<Option<MemoryStudy>, RunError> {
+    let goal = match purpose {
+        _ if order.run.is_some() => return Ok(None),
+        TrialPurpose::Room => StudyGoal::LiveSet,
+        TrialPurpose::Squeeze => StudyGoal::Wall,
+        TrialPurpose::Prove if has_wall(of)? => StudyGoal::Burst,
+        _ => return Ok(None),
     };
     let values = order.app.app_environment().values();
     let values = values.flat_map(|value| value.split_whitespace());
@@ -103,10 +110,19 @@ fn study(purpose: TrialPurpose, order: &TrialOrder) -> Option<MemoryStudy> {
         true => BURST_OF_FIRST_COMPILER,
         false => BURST,
     };
-    Some(MemoryStudy {
+    Ok(Some(MemoryStudy {
         burst_requests,
-        is_squeezed,
-    })
+        goal,
+    }))
+}
+
+/// Whether a squeezed start found a wall, and a burst of fresh ones can show more: a load command has none.
+fn has_wall(of: &Measurement<'_>) -> Result<bool, RunError> {
+    if !of.experiment.load.spec.command.is_empty() {
+        return Ok(false);
+    }
+    let trials = of.store.finished_trials(&of.result)?;
+    Ok(squeezed(&trials).is_some())
 }
 
 /// In a soak the JVM logs collections only: a day of every detail would fill the disk.

@@ -239,6 +239,8 @@ fn five_starts_are_hardly_ever_wrong_and_never_over_committed() {
     println!("{}", line("the limit alone, 20 starts", &before));
     let compiled = runs(MemoryService::draw_compiled);
     println!("{}", line("starts that compile differently", &compiled));
+    let bursting = runs(MemoryService::draw_bursting);
+    println!("{}", line("bursts that differ", &bursting));
     let leaking = part("  rising live sets", |run| run.leaks);
     let told = share(&leaking, |run| run.tells_leak);
     let false_alarms = share(&now, |run| run.tells_leak && !run.leaks);

@@ -14,7 +14,7 @@ use loadline_jvm::attach::run_jcmd;
 use loadline_jvm::footprint::live_heap;
 use loadline_jvm::gclog;
 use loadline_jvm::hsperf::HsperfCounters;
-use loadline_protocol::{MemoryStudy, TrialOrder};
+use loadline_protocol::{MemoryStudy, StudyGoal, TrialOrder};
 use loadline_sizing::Bytes;
 
 use crate::instance::Instance;
@@ -227,14 +227,15 @@ impl StudyCourse {
         }
     }
 
-    pub(crate) fn is_settled(&self) -> bool {
-        self.seen.limit_after.is_some()
+    /// Whether the judged load runs once more: behind a squeeze only at a limit for it.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.study.goal == StudyGoal::Burst || self.seen.limit_after.is_some()
     }
 
-    /// Requests a collection and reads the live heap, if the start is not squeezed; `None` if
-    /// unknown.
+    /// Requests a collection and reads the live heap, if the study is of it; `None` if unknown.
     pub(crate) fn ask_live_set(&self, instance: &Instance, order: &TrialOrder) -> Option<Bytes> {
-        if self.study.is_squeezed || !instance.is_jvm || !instance.container.is_within_reach() {
+        let is_asked = self.study.goal == StudyGoal::LiveSet;
+        if !is_asked || !instance.is_jvm || !instance.container.is_within_reach() {
             return None;
         }
         let ask = |pid: &u32| live_heap(&run_jcmd(*pid, "GC.class_histogram").ok()?);
@@ -251,6 +252,6 @@ impl StudyCourse {
     }
 
     pub(crate) fn finish(self) -> Option<SqueezeEvidence> {
-        self.study.is_squeezed.then_some(self.seen)
+        (self.study.goal == StudyGoal::Wall).then_some(self.seen)
     }
 }

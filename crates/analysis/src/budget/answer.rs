@@ -7,7 +7,7 @@
 use loadline_sizing::Bytes;
 
 use super::expect::{Expectation, expected_lines, passing_growth};
-use super::{Budget, BudgetLine, MemoryPart, OverCommitted, need_of};
+use super::{Budget, BudgetLine, BurstMemory, MemoryPart, OverCommitted, need_of};
 use crate::record::{Evidence, MemoryParts, SqueezeEnd, SqueezeStep};
 
 /// The answer is at least this factor above the calm limit.
@@ -95,14 +95,29 @@ pub fn answer_budget(evidence: &Evidence, heap: Option<Bytes>, step: Bytes) -> O
     Budget::new(lines, limit).ok()
 }
 
-/// The budget of this limit for the same.
+/// The budget of this limit for the same, and for the bursts of more starts.
 /// Errors: [`OverCommitted`] where the parts exceed it.
 pub fn budget_at(
     evidence: &Evidence,
     heap: Option<Bytes>,
     limit: Bytes,
+    bursts: Option<&BurstMemory>,
 ) -> Option<Result<Budget, OverCommitted>> {
-    answer_lines(evidence, heap).map(|lines| Budget::new(lines, limit))
+    let mut lines = answer_lines(evidence, heap)?;
+    let malloc = |line: &&mut BudgetLine| line.part == MemoryPart::Malloc;
+    if let Some(bursts) = bursts
+        && let Some(reason) = bursts.range_text()
+        && let more = bursts
+            .needed_limit()
+            .min(limit)
+            .saturating_sub(need_of(&lines))
+        && more > Bytes::default()
+        && let Some(malloc) = lines.iter_mut().find(malloc)
+    {
+        malloc.growth = malloc.growth.saturating_add(more);
+        malloc.reason = reason;
+    }
+    Some(Budget::new(lines, limit))
 }
 
 fn answer_lines(evidence: &Evidence, heap: Option<Bytes>) -> Option<Vec<BudgetLine>> {

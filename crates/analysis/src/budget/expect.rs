@@ -24,11 +24,8 @@ const CHANCE: f64 = 0.02;
 /// the 5 s for which a trial waits hold at least four.
 const STILL_SHARE: u64 = 3;
 const STILL_SAMPLES: usize = 4;
-/// How far malloc differs between aged starts: by this share of what the burst added, and of itself. Eight
-/// starts of WireMock had added 31 to 52 MiB, so one in twenty adds 0.4 times as much again as another;
-/// nine of Tika held 282 to 300. Nine later ones of WireMock added 18 to 58 MiB: an answer from the least of
-/// them, 168Mi, did not survive the bursts of one start in four.
-const STARTS_DIFFER: f64 = 0.4;
+/// How far malloc differs between aged starts, as a share: nine of Tika held 282 to 300 MiB. Where compilers
+/// make it differ more, the bursts of fresh starts show it.
 const MALLOC_DIFFERS: f64 = 0.08;
 /// Sockets and page tables.
 const KERNEL_GROWTH: f64 = 0.05;
@@ -74,14 +71,10 @@ impl Expectation {
     fn after_seconds(evidence: &Evidence, aged: &MemoryParts) -> Self {
         let seconds = aged_seconds(evidence, aged);
         let anon: Vec<Bytes> = seconds.filter_map(|second| second.anon).collect();
-        let ([first, _, .., last], true) = (anon.as_slice(), aged.requests >= FEWEST_REQUESTS)
-        else {
+        let ([_, _, .., last], true) = (anon.as_slice(), aged.requests >= FEWEST_REQUESTS) else {
             return Self::after_start(aged.requests);
         };
         let requests = aged.requests;
-        let added = last.saturating_sub(*first);
-        let differ = STARTS_DIFFER * added.as_bytes() as f64 / aged.malloc.as_bytes().max(1) as f64;
-        let differ = differ.clamp(MALLOC_DIFFERS, MALLOC_GROWTH);
         let half = anon.len().saturating_sub(1) / 2;
         // A peak that has passed is no trend; [`passing_growth`] has it.
         let risen = last.saturating_sub(anon[half]);
@@ -103,10 +96,10 @@ impl Expectation {
         let share = again * late.as_bytes() as f64 / growing.as_bytes().max(1) as f64;
         Self {
             code: share.clamp(CHANCE, CODE_GROWTH),
-            malloc: share.clamp(differ, MALLOC_GROWTH),
-            malloc_reason: match share > differ {
+            malloc: share.clamp(MALLOC_DIFFERS, MALLOC_GROWTH),
+            malloc_reason: match share > MALLOC_DIFFERS {
                 true => reason.clone(),
-                false => format!("starts differ; the burst added {:.1} MiB", added.as_mib()),
+                false => "starts differ".to_owned(),
             },
             reason,
         }
@@ -131,7 +124,7 @@ pub(super) fn passing_growth(evidence: &Evidence, aged: &MemoryParts) -> Bytes {
     most.saturating_sub(anon.last().copied().unwrap_or_default())
 }
 
-fn aged_seconds<'a>(
+pub(super) fn aged_seconds<'a>(
     evidence: &'a Evidence,
     aged: &MemoryParts,
 ) -> impl Iterator<Item = &'a SecondEvidence> {

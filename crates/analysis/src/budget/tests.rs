@@ -138,7 +138,7 @@ fn every_line_says_why_it_grows() {
 #[test]
 fn parts_that_exceed_a_limit_are_no_budget() {
     let (evidence, heap, _) = &services()[0];
-    let at = |heap: f64, limit| budget_at(evidence, Some(mib(heap)), Bytes::from_mib(limit));
+    let at = |heap: f64, limit| budget_at(evidence, Some(mib(heap)), Bytes::from_mib(limit), None);
     assert!(at(*heap, 256).is_some_and(|budget| budget.is_ok()));
     let error = at(120.0, 256)
         .and_then(Result::err)

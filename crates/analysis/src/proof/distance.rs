@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::MemoryWall;
+use crate::budget::{BurstMemory, MemoryWall};
 use crate::record::{STORM_REFAULTS, TrialPurpose, TrialRecord};
 use crate::slo::{Comparison, Objective};
 use crate::startup::ready_seconds;
@@ -34,12 +34,6 @@ const NEAR: f64 = 1.645;
 const FEW_STARTS: u32 = 10;
 const AWAY: f64 = 0.4;
 const FARTHEST: f64 = 1000.0;
-/// No measured service varied more in anonymous memory from start to start, as a share. A known
-/// spread needs fewer starts than an unknown one.
-const MEMORY_STRAYS: f64 = 0.023;
-/// With a known spread three starts suffice from here on: 1.645 (1 + 1/√3).
-const KNOWN_FACTOR: f64 = 2.6;
-
 /// Correlation of starts of one search, which share an hour and a machine. Measured for logarithms of
 /// p99: 0.25 to 0.42 in searches of four kinds (records/2026-11-30-searches), for CPU use: 0.3 to 0.6.
 pub const CORRELATION: f64 = 0.5;
@@ -55,12 +49,10 @@ pub struct Distance {
     pub enough: u32,
 }
 
-#[derive(Default)]
 struct Values {
     of: String,
     values: Vec<f64>,
     bound: f64,
-    strays: Option<f64>,
 }
 
 /// Other programs change times, and nothing else: how far those vary is then not the service's.
@@ -70,7 +62,7 @@ fn quiet_starts<'a>(starts: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
     quiet
 }
 
-pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec<Distance> {
+pub fn distances(starts: &[&TrialRecord], bursts: Option<&BurstMemory>) -> Vec<Distance> {
     let quiet = quiet_starts(starts);
     let mut all = Vec::new();
     if quiet.len() == starts.len() || quiet.len() >= FACTORS[0].0 as usize {
@@ -78,8 +70,9 @@ pub fn distances(starts: &[&TrialRecord], squeezed: Option<&TrialRecord>) -> Vec
         all.extend(start_times(&quiet));
     }
     all.extend(rereads(starts));
-    all.extend(squeezed.and_then(|squeezed| memory(starts, squeezed)));
-    all.iter().filter_map(Values::distance).collect()
+    let memory = bursts.and_then(|bursts| memory(starts, bursts));
+    let all = all.iter().filter_map(Values::distance);
+    all.chain(memory).collect()
 }
 
 /// Whether starts are too near the bound of a latency to say that 95 % of all keep it.
@@ -162,20 +155,10 @@ impl Values {
         let squares = self.values.iter().map(|value| (value - mean).powi(2));
         let deviation = (squares.sum::<f64>() / (n - 1.0)).sqrt();
         let deviations = ((self.bound - mean) / deviation.max(1e-12)).min(FARTHEST);
-        let most = FACTORS[FACTORS.len() - 1];
-        let mut factors = FACTORS.into_iter();
-        let by_own = factors.find(|(_, factor)| *factor <= deviations);
-        let (by_own, _) = by_own.unwrap_or(most);
-        let is_known =
-            |strays: f64| deviation <= strays && (self.bound - mean) / strays >= KNOWN_FACTOR;
-        let enough = match self.strays.is_some_and(is_known) {
-            true => FACTORS[0].0,
-            false => by_own,
-        };
         (self.values.len() > 1 && deviations.is_finite()).then(|| Distance {
             of: self.of.clone(),
             deviations,
-            enough,
+            enough: starts_at(deviations),
         })
     }
 }
@@ -206,7 +189,6 @@ fn objectives(starts: &[&TrialRecord], is_wanted: fn(Objective) -> bool) -> Vec<
             of: result.objective_text(),
             values: starts.iter().map(measured).collect::<Option<_>>()?,
             bound: scale(result.objective.bound_value()),
-            ..Values::default()
         })
     };
     bounded.filter_map(of).collect()
@@ -220,7 +202,6 @@ fn start_times(starts: &[&TrialRecord]) -> Option<Values> {
         of: "start".to_owned(),
         values,
         bound: bound.ln(),
-        ..Values::default()
     })
 }
 
@@ -235,22 +216,29 @@ fn rereads(starts: &[&TrialRecord]) -> Option<Values> {
         of: "re-reads".to_owned(),
         values: starts.iter().map(rate).collect::<Option<_>>()?,
         bound: STORM_REFAULTS,
-        ..Values::default()
     })
 }
 
-fn memory(starts: &[&TrialRecord], squeezed: &TrialRecord) -> Option<Values> {
-    let wall = MemoryWall::of_start(&squeezed.evidence)?;
-    let aged = squeezed.evidence.cgroup.peak_anon?.as_mib();
-    let limit = starts.first()?.configuration.memory?.as_mib();
-    let spare = limit - wall.warm_room().as_mib() - wall.unreclaimable.as_mib();
-    let own = |start: &&TrialRecord| Some(start.evidence.cgroup.peak_anon?.as_mib());
-    Some(Values {
+/// How far the bursts of all starts with these options stay below the limit of these.
+fn memory(starts: &[&TrialRecord], bursts: &BurstMemory) -> Option<Distance> {
+    let limit = starts.first()?.configuration.memory?;
+    let deviations = bursts.deviations(limit).min(FARTHEST);
+    (starts.len() > 1).then(|| Distance {
         of: "memory".to_owned(),
-        values: starts.iter().map(own).collect::<Option<_>>()?,
-        bound: aged + spare,
-        strays: Some(MEMORY_STRAYS * aged),
+        deviations,
+        enough: match bursts.is_far_from(limit) {
+            true => FACTORS[0].0,
+            false => starts_at(deviations),
+        },
     })
+}
+
+/// The number of starts that suffice at this distance.
+fn starts_at(deviations: f64) -> u32 {
+    let most = FACTORS[FACTORS.len() - 1];
+    let mut factors = FACTORS.into_iter();
+    let enough = factors.find(|(_, factor)| *factor <= deviations);
+    enough.unwrap_or(most).0
 }
 
 #[cfg(test)]
@@ -266,7 +254,6 @@ mod tests {
             of: "p99".to_owned(),
             values: values.to_vec(),
             bound,
-            strays: None,
         };
         values.distance().into_iter().collect()
     }

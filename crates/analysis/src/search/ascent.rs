@@ -120,6 +120,18 @@ impl Ascent {
         self.blind_misses += 1;
     }
 
+    /// Goes up to a size that the memory of starts asks for. None of the starts before has missed for it,
+    /// so that they cast no doubt on it.
+    pub fn raise_to(&mut self, size: Bytes) {
+        let step = self.parameters.step_bytes();
+        let at = size.as_bytes().div_ceil(step).min(self.top);
+        if at > self.at {
+            self.at = at;
+            self.count = ProofCount::default();
+            self.blind_misses = 0;
+        }
+    }
+
     fn tally_start(&mut self, at: u64, outcome: TrialOutcome) {
         let misses = match outcome {
             TrialOutcome::Invalid => return,

@@ -34,6 +34,8 @@ const WALL: f64 = 3.0;
 const AGEING: Duration = Duration::from_secs(8);
 /// What ageing, the squeeze and the load behind it add to the start that is squeezed.
 const SQUEEZING: Duration = Duration::from_secs(60);
+/// What the burst adds to a fresh start, and the load behind it.
+const BURST: Duration = Duration::from_secs(12);
 
 /// Warm-ups that a service may need, seconds, if the search lengthens them: equally likely in each
 /// octave. Assumed, not measured.
@@ -110,11 +112,22 @@ impl<'a> DrawnService<'a> {
             };
             let given = self.first_warm_up();
             let warm_up = ask.configuration.warm_up.unwrap_or(given);
-            time += each + warm_up.saturating_sub(given) + longer(ask.purpose);
+            time += each + warm_up.saturating_sub(given) + self.longer(ask.purpose);
             let record = self.run_start(ask, slo);
             seen.add_record(ask, record, Duration::ZERO);
         }
         (MOST, time)
+    }
+
+    /// How much longer a start is than its judged load.
+    fn longer(&self, purpose: TrialPurpose) -> Duration {
+        let has_wall = self.search.bases.iter().any(|base| base.is_squeezable);
+        match purpose {
+            TrialPurpose::Room => AGEING,
+            TrialPurpose::Squeeze => SQUEEZING,
+            TrialPurpose::Prove if has_wall => BURST,
+            _ => Duration::ZERO,
+        }
     }
 
     fn first_warm_up(&self) -> Duration {
@@ -203,15 +216,6 @@ impl<'a> DrawnService<'a> {
     }
 }
 
-/// How much longer a start is than a plain proof start.
-fn longer(purpose: TrialPurpose) -> Duration {
-    match purpose {
-        TrialPurpose::Room => AGEING,
-        TrialPurpose::Squeeze => SQUEEZING,
-        _ => Duration::ZERO,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::min_memory::MemoryParameters;
@@ -248,9 +252,10 @@ mod tests {
         Outlook::for_search(&search(bases, prove), &slo(), Duration::from_secs(30))
     }
 
-    /// Of starts of 30 s, the first aged, the second aged and squeezed too.
+    /// Of starts of 30 s, the first aged, the second squeezed too, and the others with a burst.
     fn time(of: &Outlook) -> Duration {
-        Duration::from_secs(30) * of.starts + AGEING + SQUEEZING
+        let bursts = BURST * (of.starts - 2);
+        Duration::from_secs(30) * of.starts + AGEING + SQUEEZING + bursts
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl OngoingTrial<'_> {
                 let order = (self.order, self.site.options.is_pod);
                 study.prepare_squeeze(instances, order, before)
             }
-            (TrialPhase::Again, Some(study)) => study.is_settled(),
+            (TrialPhase::Again, Some(study)) => study.is_followed(),
             _ => true,
         }
     }

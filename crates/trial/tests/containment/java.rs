@@ -9,7 +9,7 @@ use loadline_analysis::record::{Evidence, SecondEvidence, SqueezeEnd, TrialPhase
 use loadline_cgroup::{CgroupLayout, CgroupLimits, ControlGroup, GroupName};
 use loadline_load::{LoadModel, LoadPlan};
 use loadline_protocol::log::{ChunkContent, EventLogReader};
-use loadline_protocol::{LoadPhase, MemoryStudy, Readiness, TrialEnding};
+use loadline_protocol::{LoadPhase, MemoryStudy, Readiness, StudyGoal, TrialEnding};
 use loadline_sizing::{Bytes, Cpus};
 
 use crate::lab::{Lab, PORT, Spec, load};
@@ -373,7 +373,7 @@ fn jvm_classes_are_counted() {
 }
 
 /// The server with a heap of 64 MiB that is touched as a whole, and the phases of a study.
-pub fn studied(lab: &mut Lab, with_java: &Path, options: &[&str], is_squeezed: bool) -> Evidence {
+pub fn studied(lab: &mut Lab, with_java: &Path, options: &[&str], goal: StudyGoal) -> Evidence {
     let classes = lab.scratch.path().join("classes");
     compile(
         &java().expect("the runner has looked"),
@@ -411,7 +411,7 @@ pub fn studied(lab: &mut Lab, with_java: &Path, options: &[&str], is_squeezed: b
         judged.clone(),
         with(TrialPhase::Age, LoadModel::ClosedFor { duration }),
     ];
-    if is_squeezed {
+    if goal == StudyGoal::Wall {
         let long = judged.plan.model.repeated_for(Duration::from_secs(90));
         spec.load.push(with(TrialPhase::Squeeze, long));
         spec.load
@@ -419,7 +419,7 @@ pub fn studied(lab: &mut Lab, with_java: &Path, options: &[&str], is_squeezed: b
     }
     spec.memory_study = Some(MemoryStudy {
         burst_requests: 3_000,
-        is_squeezed,
+        goal,
     });
     match spec.start().end() {
         Some(TrialEnding::Measured(evidence)) => *evidence,
@@ -451,7 +451,7 @@ fn squeeze(lab: &mut Lab, java: &Path, options: &[&str]) {
         true => java.to_owned(),
         false => copy_jdk(java, lab.scratch.path()),
     };
-    let evidence = studied(lab, &own, options, true);
+    let evidence = studied(lab, &own, options, StudyGoal::Wall);
     assert_eq!(evidence.failure, None);
     let squeeze = evidence.squeeze.as_ref().expect("it was ordered");
     for step in &squeeze.steps {
@@ -502,7 +502,7 @@ fn jvm_parts_add_up() {
     let mut lab = Lab::new();
     for java in javas() {
         for collector in ["-XX:+UseSerialGC", "-XX:+UseG1GC", "-XX:+UseZGC"] {
-            let evidence = studied(&mut lab, &java, &[collector], false);
+            let evidence = studied(&mut lab, &java, &[collector], StudyGoal::LiveSet);
             let parts = evidence.memory.as_ref().expect("it was read");
             println!("{} {collector}: {parts:?}", java.display());
             let heap = parts.heap.as_mib();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loadline_analysis::record::SqueezeEnd;
+use loadline_protocol::StudyGoal;
 
 use crate::java::{javas, studied};
 use crate::lab::Lab;
@@ -83,7 +84,7 @@ pub fn squeeze_starts(count: usize, collectors: &[&str]) {
         .flat_map(|java| collectors.iter().map(move |collector| (java, *collector)));
     for (java, collector) in kinds.cycle().take(count) {
         let option = format!("-XX:+Use{collector}GC");
-        let evidence = studied(&mut lab, java, &[&option], true);
+        let evidence = studied(&mut lab, java, &[&option], StudyGoal::Wall);
         let ends = all.entry((home_of(java), collector)).or_default();
         ends.kills += evidence.cgroup.oom_kills.expect("kills are counted");
         ends.died += usize::from(evidence.exit.before_stop);

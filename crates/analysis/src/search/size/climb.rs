@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::warmer::is_cold;
 use super::{SearchedBase, SizeEnd, SizeSearch, SmallestMemory, proof_ask};
+use crate::budget::BurstMemory;
 use crate::proof::{
     COUNTED_STARTS, ProofStanding, are_near, distances, starts_by_distance, starts_when_near,
 };
@@ -28,8 +29,10 @@ pub(super) struct ProvedBase {
 pub(super) struct Climb {
     pub(super) found: MemoryFound,
     pub(super) ascent: Ascent,
-    /// The start that found the wall, where the distance of fresh starts decides.
+    /// The start that found the wall.
     squeezed: Option<Arc<TrialRecord>>,
+    /// Whether the distance of fresh starts from it decides, not their number.
+    is_by_distance: bool,
     /// Whether starts near a bound end it, because more CPU takes them away from it.
     has_more_cpu: bool,
     trials: Vec<Arc<TrialRecord>>,
@@ -54,19 +57,22 @@ impl Climb {
         let trials = searched.trials.iter();
         let trials = trials.filter(|t| t.purpose != TrialPurpose::Squeeze);
         let trials = trials.filter_map(outcome);
-        let squeezed = searched.squeezed.clone().filter(|_| !sizes.is_counted);
-        let prove = match (&squeezed, sizes.is_counted || sizes.prove == 0) {
-            (None, false) => sizes.prove.max(COUNTED_STARTS),
+        let squeezed = searched.squeezed.clone();
+        let is_by_distance = squeezed.is_some() && !sizes.is_counted;
+        let prove = match (is_by_distance, sizes.is_counted || sizes.prove == 0) {
+            (false, false) => sizes.prove.max(COUNTED_STARTS),
             _ => sizes.prove,
         };
         let ascent = Ascent::new(search.parameters, prove, found.size, trials);
         Some(Self {
             found,
-            ascent: match squeezed {
-                Some(_) => ascent.by_distance(),
-                None => ascent,
+            ascent: if is_by_distance {
+                ascent.by_distance()
+            } else {
+                ascent
             },
             squeezed,
+            is_by_distance,
             has_more_cpu: searched.more_cpu.is_some(),
             trials: Vec::new(),
             is_cold: false,
@@ -93,10 +99,10 @@ impl Climb {
         if self.is_out_of_time {
             return ProofStanding::NotMeasured;
         }
-        let (Some(squeezed), ProofStanding::Proven) = (&self.squeezed, standing) else {
+        if !self.is_by_distance || standing != ProofStanding::Proven {
             return standing;
-        };
-        let by_distance = starts_by_distance(&distances(&own, Some(squeezed)));
+        }
+        let by_distance = starts_by_distance(&distances(&own, self.bursts().as_ref()));
         let enough = match self.has_more_cpu {
             true => by_distance.max(starts_when_near(&own)),
             false => by_distance,
@@ -114,6 +120,12 @@ impl Climb {
         self.trials.iter().map(|t| &**t).filter(is_own).collect()
     }
 
+    /// What the bursts of all starts with these options held, at whatever size.
+    fn bursts(&self) -> Option<BurstMemory> {
+        let fresh = self.trials.iter().map(|trial| &**trial);
+        BurstMemory::from_starts(self.squeezed.as_deref()?, fresh)
+    }
+
     fn is_near(&self) -> bool {
         self.has_more_cpu && are_near(&self.own_starts())
     }
@@ -123,7 +135,7 @@ impl Climb {
         let size = self.ascent.current_size();
         let configuration = searched.at_size(size);
         // Elsewhere only a squeezed start tells which miss memory cures.
-        let tells_blind = self.squeezed.is_some() || self.has_more_cpu;
+        let tells_blind = self.is_by_distance || self.has_more_cpu;
         let mut repeat = 1;
         while let ProofStanding::More(more) = self.standing()
             && self.ascent.current_size() == size
@@ -141,6 +153,10 @@ impl Climb {
             }
             self.trials.push(Arc::clone(record));
             self.is_out_of_time = record.is_left_out();
+            let raised = self.bursts().and_then(|bursts| bursts.limit_above(size));
+            if let Some(raised) = raised {
+                self.ascent.raise_to(raised);
+            }
             self.is_cold = searched.longer.is_some() && is_cold(&self.trials);
             repeat += 1;
         }

@@ -9,8 +9,9 @@ use super::{MISS, NOISE, PASS, ask_mib, example_search, tell_sizes};
 use crate::budget::{HeapPolicy, named_heap};
 use crate::fixture;
 use crate::record::{
-    AppKo, GcEvidence, JvmProcess, LoadEvidence, MemoryParts, RunEvidence, SqueezeEnd,
-    SqueezeEvidence, SqueezeStep, TrialPhase, TrialPurpose, TrialRecord, TrialVerdict,
+    AppKo, GcEvidence, JvmProcess, LoadEvidence, MemoryParts, PhaseSpan, RunEvidence,
+    SecondEvidence, SqueezeEnd, SqueezeEvidence, SqueezeStep, TrialPhase, TrialPurpose,
+    TrialRecord, TrialVerdict,
 };
 use crate::search::TrialAsk;
 use crate::search::size::{SizeAnswer, SizeSearch, SmallestMemory};
@@ -164,6 +165,29 @@ fn a_fresh_start_that_misses_moves_it_up_and_one_near_a_bound_asks_for_more() {
             .cgroup
             .peak_anon
             .map(|anon| anon.saturating_add(strays));
+        record
+    }));
+}
+
+/// The second fresh start's burst takes 30 MiB more than the squeezed start had.
+#[test]
+fn a_burst_near_the_limit_moves_it_up_by_what_it_lacks() {
+    let mut proofs = 0;
+    insta::assert_snapshot!(story(example_search(""), |ask| {
+        let mut record = service(ask, PASS);
+        let judged = record.evidence.cgroup.peak_anon;
+        proofs += u64::from(ask.purpose == TrialPurpose::Prove);
+        let more = Bytes::from_mib(if proofs == 2 { 30 } else { 0 });
+        record.evidence.phases.push(PhaseSpan {
+            phase: TrialPhase::Age,
+            start: 20,
+            end: 30,
+        });
+        record.evidence.seconds.push(SecondEvidence {
+            at_ns: 25,
+            anon: judged.map(|judged| judged.saturating_add(more)),
+            ..SecondEvidence::default()
+        });
         record
     }));
 }
