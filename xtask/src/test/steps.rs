@@ -41,10 +41,10 @@ pub enum Lane {
     Main,
     /// Next to the build of the tests: it mostly waits for downloads.
     Workloads,
-    /// Next to the main lane: separate machines, which have one slow CPU each, and then steps that
-    /// neither disturb trials nor are disturbed.
+    /// Next to the main lane: separate machines, which have one slow CPU each, and then trials and
+    /// steps that neither disturb other trials nor are disturbed.
     Guests,
-    /// Beside both: trials, one at a time.
+    /// Beside both: trials, one at a time, under a machine lock of this lane.
     Trials,
     /// Next to these lanes: trials of images, also one at a time, under another machine lock.
     Engines,
@@ -101,6 +101,12 @@ pub const STEPS: &[Step] = &[
     .at(Lane::Guests, 5)
     .runs(Run::Tests(Group::Contained)),
     step(
+        "databases",
+        "trials with PostgreSQL, which judge no time of theirs",
+    )
+    .at(Lane::Guests, 0)
+    .runs(Run::Tests(Group::Databases)),
+    step(
         "trials",
         "tests that run real trials and judge no time of theirs",
     )
@@ -112,18 +118,6 @@ pub const STEPS: &[Step] = &[
     )
     .at(Lane::Trials, 0)
     .runs(Run::Own(failpoints::step)),
-    step(
-        "answers",
-        "the workloads start and answer as their READMEs say",
-    )
-    .at(Lane::Trials, 5)
-    .runs(Run::Own(answers::run)),
-    step(
-        "release",
-        "packages and images of what the tests built go in, work and go out",
-    )
-    .at(Lane::Trials, 5)
-    .runs(Run::Own(step::run)),
     step("engines", "the same with images, by podman and docker")
         .at(Lane::Engines, 0)
         .runs(Run::Tests(Group::Engines)),
@@ -139,6 +133,18 @@ pub const STEPS: &[Step] = &[
     )
     .at(Lane::Engines, 10)
     .runs(Run::Own(elsewhere::check_targets)),
+    step(
+        "answers",
+        "the workloads start and answer as their READMEs say",
+    )
+    .at(Lane::Engines, 5)
+    .runs(Run::Own(answers::run)),
+    step(
+        "release",
+        "packages and images of what the tests built go in, work and go out",
+    )
+    .at(Lane::Engines, 5)
+    .runs(Run::Own(step::run)),
     step("lints", "clippy has nothing to say").runs(Run::Check(
         "clippy --workspace --all-targets --locked -- -D warnings",
     )),
@@ -192,9 +198,11 @@ impl Step {
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Tests(group) => {
-                let before = match self.lane == Lane::Trials && can_have_own_lock() {
-                    true => &OWN_LOCK[..],
-                    false => &[],
+                let has_own_lock = matches!(group, Group::Trials | Group::Databases);
+                let before = if has_own_lock && can_have_own_lock() {
+                    &OWN_LOCK[..]
+                } else {
+                    &[]
                 };
                 let (is_success, text) = logged(root, before, &group.arguments(root)?, log)?;
                 Ok(self.verdict(is_success, output::count(&text), &text))
