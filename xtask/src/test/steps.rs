@@ -16,7 +16,7 @@ use super::{answers, audit, elsewhere, joined, site};
 use crate::durable::failpoints;
 use crate::error::Error;
 use crate::fuzz;
-use crate::process::{OWN_LOCK, can_have_own_lock};
+use crate::process::{OWN_LOCK, can_have_own_lock, stdout_of};
 use crate::release::step;
 use crate::workloads;
 
@@ -39,7 +39,7 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     Main,
-    /// Next to the build of the tests: it mostly waits for downloads.
+    /// Next to the build of the tests: much of it waits for downloads.
     Workloads,
     /// Next to the main lane: separate machines, which have one slow CPU each, and then trials and
     /// steps that neither disturb other trials nor are disturbed.
@@ -86,6 +86,9 @@ pub const STEPS: &[Step] = &[
         .runs(Run::Own(|root| {
             workloads::build(root).map(|()| Counts::one_passed())
         })),
+    step("tools", "load tools and mdBook are fetched, in a new clone")
+        .at(Lane::Workloads, 10)
+        .runs(Run::Own(install_tools)),
     step("build", "programs and tests build")
         .runs(Run::Check("test --workspace --locked --no-run")),
     step(
@@ -169,6 +172,13 @@ pub const STEPS: &[Step] = &[
     .at(Lane::Alone, 0)
     .runs(Run::Tests(Group::Timed)),
 ];
+
+/// Counts nothing: tests are skipped by name where their tool is missing.
+fn install_tools(root: &Path) -> Result<Counts, Error> {
+    let mut setup = Command::new(root.join("scripts/setup.sh"));
+    print!("{}", stdout_of(setup.arg("clone").current_dir(root))?);
+    Ok(Counts::default())
+}
 
 impl Step {
     const fn at(self, lane: Lane, nice: i32) -> Self {
