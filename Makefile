@@ -52,7 +52,8 @@ docs: setup-docs     ## the documents as a site with search, build/site/index.ht
 setup-docs:
 	@scripts/setup.sh docs
 
-test: setup-docs     ## everything that checks the project; ends with the count
+test:                ## everything that checks the project; ends with the count
+	@scripts/setup.sh machine
 	@cargo xtask test
 
 test-kubernetes:     ## trials as pods on the cluster of KUBECONFIG, which has loadline's image

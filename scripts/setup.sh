@@ -9,6 +9,9 @@
 #   scripts/setup.sh            everything that tests use
 #   scripts/setup.sh docs       also what the site is built with
 #   scripts/setup.sh release    also what `cargo xtask release` builds with
+#   scripts/setup.sh machine    what tests use, without the next line, which `make test` does
+#                               next to its build
+#   scripts/setup.sh clone      only load tools, and what the site is built with
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -108,12 +111,14 @@ npm_package() {
 }
 
 # What the pages of docs/ are built with, in build/mdbook; compiled from crates.io, which takes a
-# minute or two, so only where it is asked for: scripts/setup.sh docs.
+# minute or two, so only where it is asked for. Not in the target directory of the tests, which
+# compile meanwhile.
 mdbook() {
     version=0.5.4
     [ "$(build/mdbook/bin/mdbook --version 2>/dev/null)" = "mdbook v$version" ] && return
     say "cargo install mdbook $version"
-    cargo install --quiet --locked --version "$version" --root build/mdbook --debug \
+    env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked \
+        --version "$version" --root build/mdbook --debug \
         --no-default-features --features search mdbook && return
     say "optional mdbook cannot be had here: the site is not built, its test is skipped by name"
 }
@@ -202,6 +207,11 @@ packages() {
 }
 
 mkdir -p build
+if [ "$level" = clone ]; then
+    scripts/load-tools.sh
+    mdbook
+    exit
+fi
 : >build/setup.log
 # Downloads are checked against it; a minimal system comes without.
 [ -e /etc/ssl/certs/ca-certificates.crt ] || install ca-certificates || true
@@ -218,7 +228,7 @@ if [ "$level" != build ] && [ "$level" != demo ]; then
         || say 'optional axe-core cannot be had here (it needs npm): its checks of pages are skipped by name'
     musl "$(uname -m)" || say 'optional musl for Rust cannot be had here: tests of packages are skipped by name'
     jdk_25
-    scripts/load-tools.sh
+    [ "$level" = machine ] || scripts/load-tools.sh
     [ -n "$missing" ] || cargo_deny
 fi
 [ -n "$missing" ] || [ "$level" != docs ] || mdbook

@@ -102,6 +102,15 @@ if grep -qw amx_tile /proc/cpuinfo &&
     preload="$work/whole_registers.so"
 fi
 
+# One CPU, drawn from those allowed here: the kernel stops its processes at each call, and two CPUs
+# would wake each other up each time.
+cpus=()
+IFS=, read -ra ranges <<< "$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)"
+for range in "${ranges[@]}"; do
+    for ((cpu = ${range%-*}; cpu <= ${range#*-}; cpu++)); do cpus+=("$cpu"); done
+done
+cpu=${cpus[RANDOM % ${#cpus[@]}]}
+
 disks="" number=0
 for disk in ${LOADLINE_UML_DISKS:-}; do
     disks="$disks ubd$number=$disk"
@@ -111,7 +120,7 @@ done
 # mem: the guest's memory is a sparse file in TMPDIR. The kernel's own words go to stderr of
 # the file, the guest's console to stdout.
 timeout --kill-after=5 "${LOADLINE_UML_TIMEOUT:-300}" \
-    env LD_PRELOAD="$preload" "$kernel" mem="${LOADLINE_UML_MEMORY:-1500M}" $disks \
+    taskset --cpu-list "$cpu" env LD_PRELOAD="$preload" "$kernel" mem="${LOADLINE_UML_MEMORY:-1500M}" $disks \
     root=/dev/root rootfstype=hostfs rootflags=/ ro \
     init="$work/init" con=null con0=null,fd:1 loglevel=1 uml_dir="$work" umid=guest \
     < /dev/null 2> "$work/kernel" | tr -d '\r' | tee "$work/console" |

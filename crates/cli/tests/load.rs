@@ -203,7 +203,8 @@ fn the_interval_log_begins_with_the_load() {
     let directory = tempfile::tempdir().expect("a directory");
     let hlog = directory.path().join("run.hlog").display().to_string();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let start = now.expect("it is later than 1970").as_secs_f64() + 2.0;
+    // Until then a busy machine has started the program.
+    let start = now.expect("it is later than 1970").as_secs_f64() + 6.0;
     let (url, at) = (server(), format!("{start:.3}"));
     let words = ["--rate", "20/s", "-d", "500ms", "-c", "1", "--hlog", &hlog];
     load(&[&[url.as_str()], &words[..], &["--start-at", &at]].concat());

@@ -16,17 +16,21 @@ const WITH_GUESTS: [&str; 4] = ["containment", "layouts", "measure", "real"];
 const TRIALS: &str = "beside::";
 /// The same with images, which podman and docker keep for the whole machine.
 const ENGINES: &str = "engines::";
+/// The same with PostgreSQL.
+const DATABASES: &str = "databases::";
 const WITH_TRIALS: &str = "measure";
 
 /// The binary of crate trial's trials: judged by what happens, under any load of the machine.
 const CONTAINED: &str = "containment";
 
-const TIMED: [&str; 9] = [
-    "hiccup", "load", "max_rate", "measure", "omission", "proxy", "replay", "start", "warmup",
+const TIMED: [&str; 6] = [
+    "hiccup", "max_rate", "measure", "omission", "replay", "warmup",
 ];
 
 const PROGRAMS: [&str; 3] = ["loadline", "loadline-zoo", "xtask"];
-const OTHERS: [&str; 6] = ["--skip", GUESTS, "--skip", TRIALS, "--skip", ENGINES];
+const OTHERS: [&str; 8] = [
+    "--skip", GUESTS, "--skip", TRIALS, "--skip", ENGINES, "--skip", DATABASES,
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
@@ -35,6 +39,8 @@ pub enum Group {
     Trials,
     /// The same, with images.
     Engines,
+    /// The same, with PostgreSQL.
+    Databases,
     /// They run trials that wait for no lock, and no time matters to them.
     Contained,
     Untimed,
@@ -48,6 +54,7 @@ impl Group {
             Self::Guests => (&[], WITH_GUESTS.map(str::to_owned).into(), &[GUESTS]),
             Self::Trials => (&[], [WITH_TRIALS.to_owned()].into(), &[TRIALS]),
             Self::Engines => (&[], [WITH_TRIALS.to_owned()].into(), &[ENGINES]),
+            Self::Databases => (&[], [WITH_TRIALS.to_owned()].into(), &[DATABASES]),
             Self::Contained => (&[], [CONTAINED.to_owned()].into(), &["--skip", GUESTS]),
             Self::Untimed => (&["--lib"], untimed, &["--skip", GUESTS]),
             Self::Timed => (&[], timed, &OTHERS),

@@ -16,7 +16,7 @@ use super::{answers, audit, elsewhere, joined, site};
 use crate::durable::failpoints;
 use crate::error::Error;
 use crate::fuzz;
-use crate::process::{OWN_LOCK, can_have_own_lock};
+use crate::process::{OWN_LOCK, can_have_own_lock, stdout_of};
 use crate::release::step;
 use crate::workloads;
 
@@ -39,12 +39,12 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     Main,
-    /// Next to the build of the tests: it mostly waits for downloads.
+    /// Next to the build of the tests: much of it waits for downloads.
     Workloads,
-    /// Next to the main lane: separate machines, which have one slow CPU each, and then steps that
-    /// neither disturb trials nor are disturbed.
+    /// Next to the main lane: separate machines, which have one slow CPU each, and then trials and
+    /// steps that neither disturb other trials nor are disturbed.
     Guests,
-    /// Beside both: trials, one at a time.
+    /// Beside both: trials, one at a time, under a machine lock of this lane.
     Trials,
     /// Next to these lanes: trials of images, also one at a time, under another machine lock.
     Engines,
@@ -86,6 +86,9 @@ pub const STEPS: &[Step] = &[
         .runs(Run::Own(|root| {
             workloads::build(root).map(|()| Counts::one_passed())
         })),
+    step("tools", "load tools and mdBook are fetched, in a new clone")
+        .at(Lane::Workloads, 10)
+        .runs(Run::Own(install_tools)),
     step("build", "programs and tests build")
         .runs(Run::Check("test --workspace --locked --no-run")),
     step(
@@ -101,6 +104,12 @@ pub const STEPS: &[Step] = &[
     .at(Lane::Guests, 5)
     .runs(Run::Tests(Group::Contained)),
     step(
+        "databases",
+        "trials with PostgreSQL, which judge no time of theirs",
+    )
+    .at(Lane::Guests, 0)
+    .runs(Run::Tests(Group::Databases)),
+    step(
         "trials",
         "tests that run real trials and judge no time of theirs",
     )
@@ -112,18 +121,6 @@ pub const STEPS: &[Step] = &[
     )
     .at(Lane::Trials, 0)
     .runs(Run::Own(failpoints::step)),
-    step(
-        "answers",
-        "the workloads start and answer as their READMEs say",
-    )
-    .at(Lane::Trials, 5)
-    .runs(Run::Own(answers::run)),
-    step(
-        "release",
-        "packages and images of what the tests built go in, work and go out",
-    )
-    .at(Lane::Trials, 5)
-    .runs(Run::Own(step::run)),
     step("engines", "the same with images, by podman and docker")
         .at(Lane::Engines, 0)
         .runs(Run::Tests(Group::Engines)),
@@ -139,6 +136,18 @@ pub const STEPS: &[Step] = &[
     )
     .at(Lane::Engines, 10)
     .runs(Run::Own(elsewhere::check_targets)),
+    step(
+        "answers",
+        "the workloads start and answer as their READMEs say",
+    )
+    .at(Lane::Engines, 5)
+    .runs(Run::Own(answers::run)),
+    step(
+        "release",
+        "packages and images of what the tests built go in, work and go out",
+    )
+    .at(Lane::Engines, 5)
+    .runs(Run::Own(step::run)),
     step("lints", "clippy has nothing to say").runs(Run::Check(
         "clippy --workspace --all-targets --locked -- -D warnings",
     )),
@@ -163,6 +172,13 @@ pub const STEPS: &[Step] = &[
     .at(Lane::Alone, 0)
     .runs(Run::Tests(Group::Timed)),
 ];
+
+/// Counts nothing: tests are skipped by name where their tool is missing.
+fn install_tools(root: &Path) -> Result<Counts, Error> {
+    let mut setup = Command::new(root.join("scripts/setup.sh"));
+    print!("{}", stdout_of(setup.arg("clone").current_dir(root))?);
+    Ok(Counts::default())
+}
 
 impl Step {
     const fn at(self, lane: Lane, nice: i32) -> Self {
@@ -192,9 +208,11 @@ impl Step {
                 Ok(self.verdict(is_success, Counts::one_passed(), &text))
             }
             Run::Tests(group) => {
-                let before = match self.lane == Lane::Trials && can_have_own_lock() {
-                    true => &OWN_LOCK[..],
-                    false => &[],
+                let has_own_lock = matches!(group, Group::Trials | Group::Databases);
+                let before = if has_own_lock && can_have_own_lock() {
+                    &OWN_LOCK[..]
+                } else {
+                    &[]
                 };
                 let (is_success, text) = logged(root, before, &group.arguments(root)?, log)?;
                 Ok(self.verdict(is_success, output::count(&text), &text))

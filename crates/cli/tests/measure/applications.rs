@@ -11,7 +11,7 @@ use crate::process::{Call, Ended, POLL, Running};
 use crate::runner::{Case, Outcome};
 use crate::traces::{assert_nothing_left, parts, processes};
 
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 9] = [
     ("it_answers_500", it_answers_500),
     ("it_exits_early_with_0", it_exits_early_with_0),
     ("it_never_listens", it_never_listens),
@@ -26,10 +26,8 @@ pub const CASES: [Case; 8] = [
         "mounts_come_to_a_trial_and_none_of_it_comes_back",
         mounts_come_to_a_trial,
     ),
+    ("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time),
 ];
-
-/// What a request costs is compared within a start.
-pub const TIMED: [Case; 1] = [("a_cold_jvm_is_given_time", a_cold_jvm_is_given_time)];
 
 /// A trial that goes on until it is killed.
 fn serving(lab: &Lab, call: Call) -> Running {

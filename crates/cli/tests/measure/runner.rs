@@ -21,7 +21,7 @@ pub type Outcome = Option<String>;
 
 /// Their trials are judged by what happens and by no time, so that others may use the machine
 /// meanwhile. Their names begin with [`BESIDE`].
-const OF_NO_TIME: [&[Case]; 24] = [
+const OF_NO_TIME: [&[Case]; 23] = [
     &refused::CASES,
     &answers::CASES,
     &applications::CASES,
@@ -30,7 +30,6 @@ const OF_NO_TIME: [&[Case]; 24] = [
     &dependencies::CASES,
     &shared_dependencies::CASES,
     &ports::CASES,
-    &postgresql::CASES,
     &forms::CASES,
     &jobs::CASES,
     &load_commands::CASES,
@@ -61,14 +60,17 @@ const OF_ENGINES: [&[Case]; 9] = [
     &starts::CASES,
 ];
 
-/// What the names of both begin with: whoever has these words skips the others, or these.
+/// The same with PostgreSQL: a Spring Boot service and a server start for each trial.
+const OF_DATABASES: [&[Case]; 1] = [&postgresql::CASES];
+
+/// What the names of these begin with: whoever has these words skips the others, or these.
 const BESIDE: &str = "beside::";
 const ENGINES: &str = "engines::";
+const DATABASES: &str = "databases::";
 
 /// A separate machine, or tests that a busy machine would fail.
-const OF_TIME: [&[Case]; 6] = [
+const OF_TIME: [&[Case]; 5] = [
     &answers::TIMED,
-    &applications::TIMED,
     &dependencies::TIMED,
     &postgresql::TIMED,
     &tutorial::TIMED,
@@ -84,8 +86,10 @@ pub fn run(wanted: &Wanted) -> ExitCode {
         |path: &'static str| move |(name, test): Case| -> Named { (format!("{path}{name}"), test) };
     let beside = OF_NO_TIME.concat().into_iter().map(named(BESIDE));
     let engines = OF_ENGINES.concat().into_iter().map(named(ENGINES));
+    let databases = OF_DATABASES.concat().into_iter().map(named(DATABASES));
     let of_time = OF_TIME.concat().into_iter().map(named(""));
-    let mut cases: Vec<Named> = beside.chain(engines).chain(of_time).collect();
+    let untimed = beside.chain(engines).chain(databases);
+    let mut cases: Vec<Named> = untimed.chain(of_time).collect();
     cases.retain(|case| wanted.has(&case.0));
     println!("running {} tests", cases.len());
     let missing = missing();
