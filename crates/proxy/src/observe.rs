@@ -90,7 +90,8 @@ impl ExchangeWatch {
                     self.streams = Some(Box::new(StreamWatch::new()));
                     let early = std::mem::take(&mut self.early);
                     self.take_response_bytes(&early, now, book);
-                    return self.take_frames(first.unread_bytes(), now, book);
+                    let frames = &first.unread_bytes()[PREFACE.len()..];
+                    return self.take_frames(frames, now, book);
                 }
                 (self.is_http1, self.is_in_head) = (true, true);
                 self.under_way.push_back(book.begin_exchange(begin));

@@ -30,7 +30,7 @@ const TOO_MANY: &str = "HTTP/2 with more than 60,000 streams open on a connectio
 
 #[derive(Debug)]
 pub(super) struct StreamWatch {
-    /// Of the client, as far as it has not come yet.
+    /// What is left of it after an upgrade.
     preface: &'static [u8],
     requests: FrameDecoder,
     answers: FrameDecoder,
@@ -98,7 +98,7 @@ impl StreamWatch {
         let mut requests = FrameDecoder::default();
         requests.reader.is_from_client = true;
         Self {
-            preface: PREFACE,
+            preface: &[],
             requests,
             answers: FrameDecoder::default(),
             open: BTreeMap::new(),
@@ -110,6 +110,7 @@ impl StreamWatch {
     /// A connection on which this request of HTTP/1 became stream 1, with the client's settings.
     pub(super) fn from_upgrade(exchange: Exchange, settings: &Http2Settings) -> Self {
         let mut watch = Self::new();
+        watch.preface = PREFACE;
         watch.answers.allow_settings(settings);
         watch.newest = 1;
         let open = StreamExchange {
@@ -130,7 +131,7 @@ impl StreamWatch {
         self.open.into_values().map(StreamExchange::into_named)
     }
 
-    /// The preface and what follows. Errors: What they are, where they cannot be followed.
+    /// Bytes after the preface; after an upgrade with it. Errors: What they are, where they cannot be followed.
     pub(super) fn take_request_bytes(
         &mut self,
         mut bytes: &[u8],
