@@ -120,7 +120,7 @@ fn of_hotspot(
     let prediction = hotspot::predict(jdk, machine, &limited).map_err(|refusal| {
         let hint = match refusal {
             HotSpotRefusal::HeapTooSmall { .. } => {
-                "a number without a unit is bytes: write -Xmx512m"
+                "a number without a unit is bytes; change --jvm: -Xmx512m"
             }
             _ => "java exits with 1 and the same reason; change --jvm",
         };
