@@ -29,7 +29,8 @@ use amounts::{
     check_request, check_volumes,
 };
 use options::{
-    check_container_support, check_gc_threads, check_shares, check_unseen, heap_options,
+    check_container_support, check_gc_threads, check_shares, check_small_heap, check_unseen,
+    heap_options,
 };
 use pod::{check_probes, check_qos};
 
@@ -75,6 +76,7 @@ pub fn lint(container: &LintedContainer, measured: MeasuredNeeds) -> Vec<LintFin
         check_calculator(container),
         heap_options(container),
         check_refused_options(container),
+        check_small_heap(container),
         check_container_support(container),
         check_request(container, measured),
         check_gc_threads(container),

@@ -130,14 +130,16 @@ pub fn deployment_cost(
     }
 }
 
+/// Errors: [`DataError`] when a line is no price, or no line follows the columns.
 pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
+    let refuse = |line: usize, why: String| DataError {
+        what: "price list",
+        line,
+        why,
+        hint: PRICE_COLUMNS,
+    };
     let parse = |(index, line): (usize, &str)| {
-        let error = |why: String| DataError {
-            what: "price list",
-            line: index + 1,
-            why,
-            hint: PRICE_COLUMNS,
-        };
+        let error = |why: String| refuse(index + 1, why);
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         // As PRICE_COLUMNS names them.
         let Ok(fields) = <[&str; 10]>::try_from(fields.as_slice()) else {
@@ -162,7 +164,11 @@ pub fn parse_prices(text: &str) -> Result<Vec<Price>, DataError> {
             date: text(9),
         })
     };
-    csv_rows(text).map(parse).collect()
+    let prices: Vec<Price> = csv_rows(text).map(parse).collect::<Result<_, _>>()?;
+    if prices.is_empty() {
+        return Err(refuse(1, "no price follows the columns".to_owned()));
+    }
+    Ok(prices)
 }
 
 pub fn parse_lattice(text: &str) -> Result<Vec<InstanceSize>, DataError> {
@@ -214,6 +220,13 @@ mod tests {
             cpu: cpu.parse().unwrap(),
             memory: Bytes::from_bytes((gib * 1024.0 * 1024.0 * 1024.0) as u64),
         }
+    }
+
+    #[test]
+    fn a_list_without_prices_is_refused() {
+        let refused = parse_prices("cpu = \"cheap\"\n").map_err(|error| error.to_string());
+        let wanted = "line 1 of the price list: no price follows the columns";
+        assert_eq!(refused, Err(wanted.to_owned()));
     }
 
     /// The layouts of the pods-times-size study, priced.

@@ -3,7 +3,7 @@
 //! Owns how flags are laid over a file. What a value means, which go together and the defaults are
 //! those of [`loadline_load::spec`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use loadline_load::profile::LoadProfile;
@@ -148,6 +148,10 @@ impl LoadFlags {
         // As curl does.
         if (self.body.is_some() || self.body_file.is_some()) && load.method.is_none() {
             load.method = Some("POST".to_owned());
+        }
+        let file = self.body.as_ref().and_then(|body| body.strip_prefix('@'));
+        if let Some(file) = file.filter(|file| Path::new(file).is_file()) {
+            say!("warning: --body: @{file} is sent as it is; for its text: --body-file {file}");
         }
         let unusual = |method: &&String| !METHODS.contains(&method.as_str());
         if let Some(method) = self.method.as_ref().filter(unusual) {

@@ -179,7 +179,8 @@ fn similar(refusal: &clap::Error) -> Option<String> {
 }
 
 /// What other tools call a flag, and ours with a value; the first that the command has is meant.
-const OTHER_NAMES: [(&str, &str); 15] = [
+const OTHER_NAMES: [(&str, &str); 16] = [
+    ("data data-raw data-binary payload", "--body TEXT"),
     ("rps qps tps throughput", "--rate 100/s"),
     ("concurrency users vus clients threads", "--connections 20"),
     ("cores vcpu vcpus cpu-limit", "--cpu 1"),
@@ -314,6 +315,12 @@ fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str>
         ("size", "--memory") => Some(
             "`size` finds the memory, --max-memory bounds it; to test one size: loadline run --memory 512Mi --repeats 20",
         ),
+        ("fleet", word) if !word.starts_with('-') => {
+            Some("name the server with its flag: --prometheus http://localhost:9090")
+        }
+        ("emit", word) if !word.starts_with('-') => {
+            Some("one result at a time; --for says which files to write: --for kubernetes")
+        }
         (_, word) if word.ends_with(".toml") => {
             Some("give one experiment file; to size several in turn: loadline size A.toml B.toml")
         }

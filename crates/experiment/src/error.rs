@@ -194,6 +194,7 @@ map, expected a sequence => write it with double brackets, once for each: [[depe
 , expected a boolean => write true or false, without quotes
 unclosed => close it: a list ends with ], a table with }
 key with no value, expected `=` => TOML has `=` between a key and its value: slo = "p99<50ms"
+missing escaped value => between double quotes \ begins an escape: write 'C:\java' with single quotes
 must be quoted => put the text in quotes: slo = "p99<50ms"
 duplicate key => a table or a key may appear only once: merge them
 missing field `slo` => an experiment needs an SLO: slo = "p99<50ms,errors<0.1%"; `loadline init` writes a whole one"#;

@@ -34,8 +34,9 @@ pub enum MalformedResponse {
     Coding,
     #[error("malformed chunk")]
     Chunk,
+    /// With how many of the bytes just taken follow its head.
     #[error("unexpected 101")]
-    Upgrade,
+    Upgrade { unread: usize },
 }
 
 pub trait ResponseSink {
@@ -151,7 +152,10 @@ impl ResponseParser {
     ) -> Result<(usize, bool), MalformedResponse> {
         if self.partial.is_empty() {
             return match parse_head(bytes, sink)? {
-                Some(head) => Ok((head.length, self.begin_body(&head, head_only)?)),
+                Some(head) => {
+                    let unread = bytes.len() - head.length;
+                    Ok((head.length, self.begin_body(&head, head_only, unread)?))
+                }
                 None => self.keep_partial(bytes),
             };
         }
@@ -164,8 +168,10 @@ impl ResponseParser {
         };
         match head {
             Some(head) => {
+                let unread = self.partial.len() - head.length;
                 self.partial.clear();
-                Ok((head.length - before, self.begin_body(&head, head_only)?))
+                let is_done = self.begin_body(&head, head_only, unread)?;
+                Ok((head.length - before, is_done))
             }
             None if self.partial.len() > MAX_HEAD => Err(MalformedResponse::HeadTooLarge),
             None => Ok((bytes.len(), false)),
@@ -184,11 +190,12 @@ impl ResponseParser {
         &mut self,
         head: &ResponseHead,
         head_only: bool,
+        unread: usize,
     ) -> Result<bool, MalformedResponse> {
         match head.status {
             // RFC 9110 §15.2: interim responses come before the final one.
             100 | 102..=199 => return Ok(false),
-            101 => return Err(MalformedResponse::Upgrade),
+            101 => return Err(MalformedResponse::Upgrade { unread }),
             _ => {}
         }
         self.status = head.status;

@@ -10,7 +10,7 @@ mod streams;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use loadline_load::http2::{Http2Violation, PREFACE};
+use loadline_load::http2::{Http2Settings, Http2Violation, PREFACE};
 use loadline_load::part::{ObservedMessage, SecondMessage, TotalsMessage, second_message};
 use loadline_load::profile::request_class;
 use loadline_load::response::{MAX_HEAD, MalformedResponse, Response, ResponseParser};
@@ -49,6 +49,8 @@ pub(crate) struct ExchangeWatch {
     begun: Option<u64>,
     /// A server of HTTP/2 need not wait for the preface.
     early: Vec<u8>,
+    /// What the last request offered; the server may take it with its answer.
+    offered: Option<Http2Settings>,
     streams: Option<Box<StreamWatch>>,
     is_in_head: bool,
     is_in_body: bool,
@@ -98,6 +100,7 @@ impl ExchangeWatch {
                 Ok(None) => return,
                 Ok(Some(head)) => {
                     (self.is_in_head, self.is_in_body) = (false, true);
+                    self.offered = head.http2;
                     if let Some(exchange) = self.under_way.back_mut() {
                         exchange.name = request_class(&head.method, &head.path);
                         exchange.is_head = head.method == b"HEAD";
@@ -149,12 +152,29 @@ impl ExchangeWatch {
                         return;
                     }
                 }
-                Err(MalformedResponse::Upgrade) => {
-                    return self.lose_sight("another protocol after an upgrade", book);
+                Err(MalformedResponse::Upgrade { unread }) => {
+                    if !self.upgrade_connection() {
+                        return self.lose_sight("another protocol after an upgrade", book);
+                    }
+                    let frames = &bytes[bytes.len() - unread..];
+                    return self.take_response_bytes(frames, now, book);
                 }
                 Err(_) => return self.break_off(book),
             }
         }
+    }
+
+    /// Goes on in HTTP/2, with the request that offered it as stream 1 (RFC 7540 section 3.2); returns
+    /// whether it was offered, and nothing came behind that request.
+    fn upgrade_connection(&mut self) -> bool {
+        let is_alone = self.under_way.len() == 1 && self.requests.unread_bytes().is_empty();
+        let Some(settings) = self.offered.filter(|_| is_alone && !self.is_in_body) else {
+            return false;
+        };
+        let exchange = self.under_way.pop_front();
+        let streams = exchange.map(|exchange| StreamWatch::from_upgrade(exchange, &settings));
+        self.streams = streams.map(Box::new);
+        true
     }
 
     pub(crate) fn has_exchanges(&self) -> bool {

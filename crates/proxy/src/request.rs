@@ -3,6 +3,7 @@
 //! Owns where a request ends. No socket, no clock. Rules: RFC 9112 sections 6.3 (length), 9.3
 //! (persistence).
 
+use loadline_load::http2::Http2Settings;
 use loadline_load::response::{ChunkedDecoder, MAX_HEAD};
 
 const MAX_HEADERS: usize = 100;
@@ -13,6 +14,8 @@ pub(crate) struct RequestHead {
     pub(crate) path: Vec<u8>,
     pub(crate) closes: bool,
     pub(crate) expects: bool,
+    /// The client's, if it offers to go on in HTTP/2.
+    pub(crate) http2: Option<Http2Settings>,
 }
 
 /// Bytes that are no request; the connection cannot be followed any more.
@@ -100,6 +103,7 @@ fn read_head(
             .to_vec(),
         closes: is_old,
         expects: false,
+        http2: None,
     };
     let mut body = BodyRemainder::Bytes(0);
     for header in parsed.headers.iter() {
@@ -117,6 +121,8 @@ fn read_head(
             head.closes = (is_old && !has("keep-alive")) || has("close");
         } else if is("expect") {
             head.expects = has("100-continue");
+        } else if is("http2-settings") {
+            head.http2 = Http2Settings::parse_upgrade_header(value);
         }
     }
     Ok((head, body))

@@ -113,6 +113,11 @@ pub fn render_json_lines(view: &ResultView) -> String {
 /// newer format.
 pub fn read(text: &str) -> Result<ResultView, ReadError> {
     let form = |e: serde_json::Error| ReadError::Form { why: e.to_string() };
+    let is_object = text.trim_start().starts_with('{');
+    if !is_object {
+        let why = "it is no JSON object".to_owned();
+        return Err(ReadError::Form { why });
+    }
     // First of all: of a newer form nothing else can be expected.
     let ExportVersion { schema: found } = serde_json::from_str(text).map_err(form)?;
     if found > SCHEMA {

@@ -9,7 +9,9 @@ use loadline_experiment::Experiment;
 use loadline_experiment::program::build_tool;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_protocol::RunRefusal;
+use loadline_sizing::JvmOptionSet;
 use loadline_sizing::options::words::GRADLE_JVM_OPTIONS;
+use loadline_sizing::regions::heap::object_to_small;
 
 use crate::command::{assemble, is_java};
 
@@ -110,6 +112,12 @@ pub fn check_heaps(
             let hint = format!("leave {own} out, or keep it: --heap keep");
             return Err(RunRefusal::new(format!("--heap {heap}"), why, hint));
         }
+        let heap = match (wanted, own) {
+            (HeapPolicy::Fixed(heap), _) => Some(heap),
+            (_, Some(own)) => JvmOptionSet::from_words([own]).size_value("MaxHeapSize"),
+            _ => None,
+        };
+        note = note.or(heap.and_then(object_to_small));
         if let (HeapPolicy::Auto | HeapPolicy::Grow, Some(own)) = (wanted, own) {
             let text = format!(
                 "the application sets its heap itself ({own}): it stays, and counts as its largest"
@@ -228,6 +236,7 @@ mod tests {
             policy("mvn", "options-to = \"launcher\""),
             policy("mvn", "options-to = \"launcher\"\nenv = { MAVEN_OPTS = \"-Xmx1g\" }"),
             policy("gradle", "options-to = \"launcher\"\nenv = { GRADLE_OPTS = \"-Dorg.gradle.jvmargs=-Xmx1g\" }"),
+            policy("mvn", "options-to = \"launcher\"\nenv = { MAVEN_OPTS = \"-Xmx2m\" }"),
         ].join("\n"), @"
         auto:
         keep: the heaps of the build stay as they are: --options-to launcher chooses one for MAVEN_OPTS, --options-to all one for each JVM
@@ -235,6 +244,7 @@ mod tests {
         auto:
         keep: the application sets its heap itself (-Xmx1g): it stays, and counts as its largest
         keep: the application sets its heap itself (-Xmx1g): it stays, and counts as its largest
+        keep: a heap of 2Mi is less than a small service needs (16Mi)
         ");
     }
 

@@ -28,27 +28,60 @@ impl fmt::Display for ParseUnitError {
 
 impl ParseUnitError {
     /// The intended size, where the text has a number and a unit of another notation.
-    fn meant(&self) -> Option<String> {
+    pub fn meant(&self) -> Option<String> {
         let plain: String = self.text.chars().filter(|c| !c.is_whitespace()).collect();
-        let plain = plain.to_ascii_lowercase().replace(',', ".");
+        let plain = with_points(&plain.to_ascii_lowercase());
         let end = plain.find(|c: char| !c.is_ascii_digit() && c != '.');
         let (number, unit) = plain.split_at(end.unwrap_or(plain.len()));
         let number: f64 = number.parse().ok().filter(|n| *n > 0.0)?;
         if self.expected == Cpus::EXPECTED {
             let millis = match unit {
-                "" | "cpu" | "cpus" | "vcpu" | "core" | "cores" => number * 1000.0,
-                "m" | "millis" | "millicores" => number,
+                "" | "c" | "cpu" | "cpus" | "vcpu" | "vcpus" | "core" | "cores" => number * 1000.0,
+                "m" | "mi" | "milli" | "millis" | "millicore" | "millicores" | "millicpu" => number,
                 _ => return None,
             };
             let whole = millis.round();
-            return (1.0..1e9)
+            return (10.0..1e9)
                 .contains(&whole)
                 .then(|| Cpus(whole as u32).to_string());
         }
-        let factor = binary_factor(unit.strip_suffix('b').unwrap_or(unit))?;
-        let bytes = number * factor as f64;
-        (bytes < 1e18).then(|| Bytes(bytes as u64).round_down(Bytes(KI)).to_string())
+        let factor = spelled_factor(unit).or(binary_factor(unit.strip_suffix('b').unwrap_or(unit)));
+        let bytes = number * factor? as f64;
+        (1024.0..1e18)
+            .contains(&bytes)
+            .then(|| Bytes(bytes as u64).round_down(Bytes(KI)).to_string())
     }
+}
+
+/// The text with points for decimal commas, and without commas between thousands.
+pub fn with_points(text: &str) -> String {
+    let mut parts = text.split(',');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.find(|c: char| !c.is_ascii_digit());
+        let digits = digits.unwrap_or(part.len());
+        let is_inside = plain.ends_with(|c: char| c.is_ascii_digit()) && digits > 0;
+        plain.push_str(match digits {
+            _ if !is_inside => ",",
+            3 => "",
+            _ => ".",
+        });
+        plain.push_str(part);
+    }
+    plain
+}
+
+/// What a unit stands for that is a word in lower case: `gigabytes`, `gibibyte`, `megs`.
+fn spelled_factor(unit: &str) -> Option<u64> {
+    let word = unit.trim_end_matches('s');
+    let word = word.strip_suffix("byte").unwrap_or(word);
+    Some(match word {
+        "kilo" | "kibi" => KI,
+        "mega" | "mebi" | "meg" => MI,
+        "giga" | "gibi" | "gig" => GI,
+        "tera" | "tebi" => TI,
+        _ => return None,
+    })
 }
 
 impl std::error::Error for ParseUnitError {}
@@ -289,6 +322,11 @@ mod tests {
             ("0.5Gi", "512Mi"),
             ("512 mb", "512Mi"),
             ("1,5g", "1536Mi"),
+            ("1,500m", "1500Mi"),
+            ("1gig", "1Gi"),
+            ("2 Gigabytes", "2Gi"),
+            ("512megs", "512Mi"),
+            ("512mebibytes", "512Mi"),
         ] {
             assert!(
                 bytes(text).ends_with(&format!("did you mean {meant}?")),
@@ -296,13 +334,21 @@ mod tests {
             );
         }
         let cpus = |text: &str| text.parse::<Cpus>().unwrap_err().to_string();
-        for (text, meant) in [("500M", "500m"), ("1,5", "1500m"), ("2 cpus", "2")] {
+        for (text, meant) in [
+            ("500M", "500m"),
+            ("1,5", "1500m"),
+            ("2 cpus", "2"),
+            ("500milli", "500m"),
+        ] {
             assert!(
                 cpus(text).ends_with(&format!("did you mean {meant}?")),
                 "{text}"
             );
         }
-        assert!(bytes("much").contains("whole number"));
+        for text in ["much", "half", "0.5", "1.5", "1,5"] {
+            assert!(bytes(text).contains("whole number"), "{text}");
+        }
+        assert!(cpus("0.5m").contains("millicores"));
     }
 
     #[test]

@@ -150,8 +150,7 @@ pub(super) fn expected_lines(parts: &MemoryParts, expected: &Expectation) -> Vec
     let most = most.max(Bytes::from_mib(32)).round_up(Bytes::from_mib(8));
     code.cap = (parts.code_cache > Bytes::default())
         .then(|| format!("-XX:ReservedCodeCacheSize={}", most.to_jvm_size()));
-    let mut malloc = line(Malloc, parts.malloc, expected.malloc, why_malloc);
-    malloc.cap = Some("MALLOC_ARENA_MAX=2".to_owned());
+    let malloc = line(Malloc, parts.malloc, expected.malloc, why_malloc);
     let unused = "classes that no request needed yet";
     let tables = "sockets and page tables";
     vec![

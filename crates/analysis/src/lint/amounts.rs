@@ -7,7 +7,7 @@ use loadline_sizing::hotspot::collector::choose;
 use loadline_sizing::hotspot::heap::size_heap;
 use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
 use loadline_sizing::regions::heap::check_container;
-use loadline_sizing::{Bytes, JvmOptionSet};
+use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
 
 use super::container::{ContainerNeeds, ContainerResources, LintedContainer, SMALLEST};
 use super::options::SHARES;
@@ -24,8 +24,23 @@ pub(super) fn check_quantities(container: &LintedContainer) -> impl Iterator<Ite
             return finding(Severity::Warning, problem, hint);
         }
         let problem = format!("{text} is no quantity, and the API server refuses it");
-        finding(Severity::Error, problem, "write 512Mi, 1Gi, 1G, 250m or 1.5")
+        let meant = meant_quantity(text).map(|meant| format!("did you mean {meant}?"));
+        let usual = || "write 512Mi, 1Gi, 1G, 250m or 1.5".to_owned();
+        finding(Severity::Error, problem, &meant.unwrap_or_else(usual))
     })
+}
+
+/// `limits.memory `512 mb`` means 512Mi.
+fn meant_quantity(text: &str) -> Option<String> {
+    let (place, rest) = text.split_once('`')?;
+    let given = rest.strip_suffix('`')?;
+    if place.contains("cpu") {
+        let parsed = given.parse::<Cpus>().map(|cpu| cpu.to_string());
+        parsed.map_or_else(|error| error.meant(), Some)
+    } else {
+        let parsed = given.parse::<Bytes>().map(|memory| memory.to_string());
+        parsed.map_or_else(|error| error.meant(), Some)
+    }
 }
 
 /// Amounts with a wrong suffix or none: `100m` of memory is a tenth of a byte, `1000` are as many CPUs.

@@ -29,6 +29,8 @@ pub struct LintedContainer {
     pub malformed: Vec<LintFinding>,
     /// JVM options from its environment, command and arguments, in the order in which the JVM applies them.
     pub jvm: Vec<String>,
+    /// Options of two dashes, such as `--add-opens`, which have no effect on the size.
+    pub long_options: Vec<String>,
     /// Values from outside the input that may hold JVM options: `ConfigMap orders-env`.
     pub unseen: Vec<String>,
     /// The JDK, where the name of its image has it.

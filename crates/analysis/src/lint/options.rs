@@ -12,24 +12,25 @@ use loadline_sizing::hotspot::refusal::HotSpotRefusal::{
 };
 use loadline_sizing::hotspot::refusal::tiny_percentages;
 use loadline_sizing::hotspot::threads::collector_threads;
+use loadline_sizing::regions::heap::object_to_small;
 use loadline_sizing::sight::{blind_places, without_container_support};
 use loadline_sizing::{JavaVersion, JdkRelease, JvmOptionSet};
 
+use super::amounts::heap_of;
 use super::container::LintedContainer;
 use super::{LintFinding, Severity, finding};
 
 /// Where the JDK is not known, an option is an error only if both of these refuse it.
 const USUAL_JDKS: [u32; 2] = [17, 25];
 
+const HEAP_HINT: &str = "write -Xmx512m or -XX:MaxRAMPercentage=75.0";
+
 pub(super) const SHARES: [&str; 3] = ["MaxRAMPercentage", "MinRAMPercentage", "MaxRAMFraction"];
 
 /// Options that no JVM starts with, such as `-Xmx80%`. Which flags it knows depends on its version.
 pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding> {
-    if container.jvm.is_empty() {
-        return None;
-    }
-    let is_known = |option: &&String| !option.contains(['$', '{']);
-    let known = container.jvm.iter().filter(is_known);
+    let all = container.jvm.iter().chain(&container.long_options);
+    let known = all.filter(|option| !option.contains(['$', '{']));
     let options = JvmOptionSet::from_words(known.cloned());
     let refused = match container.jdk {
         Some(jdk) => hotspot::predict(jdk, container.machine(), &options).err(),
@@ -40,7 +41,6 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
             first.take().filter(|_| last.is_some())
         }
     }?;
-    let heap = "write -Xmx512m or -XX:MaxRAMPercentage=75.0";
     let parts = ["-Xm", "RAM", "HeapSize"];
     let is_heap = |option: &str| parts.iter().any(|part| option.contains(part));
     let hint = match &refused {
@@ -49,8 +49,8 @@ pub fn check_refused_options(container: &LintedContainer) -> Option<LintFinding>
         BadValue { option, .. } if option.contains(char::is_whitespace) => {
             "quotes make a single option: take them out, or give each option its own entry"
         }
-        BadValue { option, .. } if is_heap(option) => heap,
-        HeapTooSmall { .. } | InitialAboveMax { .. } => heap,
+        BadValue { option, .. } if is_heap(option) => HEAP_HINT,
+        HeapTooSmall { .. } | InitialAboveMax { .. } => HEAP_HINT,
         _ => "java ends at once, and the pod restarts for ever",
     };
     let problem = format!("the JVM does not start with these options: {refused}");
@@ -98,6 +98,13 @@ pub(super) fn check_shares(container: &LintedContainer) -> Vec<LintFinding> {
         Some(finding(Severity::Warning, problem, &hint))
     });
     tiny.chain(idle).collect()
+}
+
+pub(super) fn check_small_heap(container: &LintedContainer) -> Option<LintFinding> {
+    let options = container.options();
+    options.setting("MaxHeapSize")?;
+    let problem = object_to_small(heap_of(container, &options)?.max)?;
+    Some(finding(Severity::Warning, problem, HEAP_HINT))
 }
 
 /// A JVM that does not look at the limit takes the node for its own.

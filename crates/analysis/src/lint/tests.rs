@@ -108,6 +108,13 @@ fn the_jdk_of_the_image_decides_about_its_flags_and_its_sight() {
             "experimental in HotSpot 17",
         ),
         ("8u372", "-XX:+UseConcMarkSweepGC", ""),
+        (
+            "17",
+            "-Xmx2m",
+            "a heap of 2Mi is less than a small service needs (16Mi)",
+        ),
+        ("17", "-Xmx16m", ""),
+        ("17", "-Xmx1m", "a heap of 1Mi is below the least of 2Mi"),
         ("17", "-XX:MaxRAMPercentage=50", ""),
     ] {
         let mut linted = LintedContainer {
@@ -122,6 +129,25 @@ fn the_jdk_of_the_image_decides_about_its_flags_and_its_sight() {
             found.contains(said) && said.is_empty() == found.is_empty(),
             "{jdk} {option}: {found}"
         );
+    }
+}
+
+#[test]
+fn options_of_modules_need_their_jdk() {
+    for (jdk, option, is_refused) in [
+        ("8u412", "--add-opens=java.base/java.lang=ALL-UNNAMED", true),
+        ("8u412", "--illegal-access=permit", true),
+        ("17", "--illegal-access=permit", false),
+        ("11", "--enable-native-access=ALL-UNNAMED", true),
+        ("25", "--add-modules", false),
+    ] {
+        let linted = LintedContainer {
+            jdk: Some(JdkRelease::for_hotspot(jdk.parse().expect("a version"))),
+            long_options: vec![option.to_owned()],
+            ..container()
+        };
+        let found = check_refused_options(&linted);
+        assert_eq!(found.is_some(), is_refused, "{jdk} {option}: {found:?}");
     }
 }
 
@@ -341,6 +367,22 @@ fn quantities_and_heaps_that_cannot_be_meant_are_named() {
     bad.limits.memory = Some(Bytes::from_bytes(1));
     bad.requests.memory = bad.limits.memory;
     bad.unreadable = vec!["requests.cpu `1 core`".to_owned()];
+    let hint = |amount: &str| {
+        let of = LintedContainer {
+            unreadable: vec![amount.to_owned()],
+            ..container()
+        };
+        lint(&of, MeasuredNeeds::default()).remove(0).hint
+    };
+    for (amount, said) in [
+        ("requests.cpu `1 core`", "did you mean 1?"),
+        ("limits.cpu `500mi`", "did you mean 500m?"),
+        ("limits.memory `1gig`", "did you mean 1Gi?"),
+        ("limits.memory `1K`", "did you mean 1Ki?"),
+        ("limits.memory `half`", "write 512Mi, 1Gi, 1G, 250m or 1.5"),
+    ] {
+        assert_eq!(hint(amount), said, "{amount}");
+    }
     insta::assert_snapshot!(text(&bad, MeasuredNeeds::default()), @"
     Error: requests.cpu `1 core` is no quantity, and the API server refuses it
     Error: the memory limit is 1 byte: no JVM starts in it

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use loadline_sizing::Bytes;
+
 /// The longest duration that is read, s: 31 years, to a µs in a floating-point number.
 const LONGEST: f64 = 1e9;
 
@@ -50,6 +52,24 @@ pub fn meant_duration(text: &str) -> Option<String> {
     let meant = format!("{number}{unit}");
     let is_some = parse_duration(&meant).is_some_and(|time| !time.is_zero());
     is_some.then_some(meant)
+}
+
+/// The number that was meant by one with a suffix or with signs between its digits: 1000 of `1k` and
+/// `1_000`. `m` may be a minute.
+pub(super) fn meant_number(text: &str) -> Option<f64> {
+    let plain = text.replace([' ', '_'], "");
+    let plain = plain.strip_suffix("/s").unwrap_or(&plain);
+    let end = plain.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, suffix) = plain.split_at(end.unwrap_or(plain.len()));
+    let factor = match suffix {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        _ if suffix.len() > 1 => format!("1{suffix}").parse::<Bytes>().ok()?.as_bytes() as f64,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * factor)
 }
 
 /// Prints a duration the way people write it: `250us`, `50ms`, `1.5s`, `2m`; parses back.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::duration::{parse_duration, print_duration, round_printed};
+use super::duration::{meant_number, parse_duration, print_duration, round_printed};
 use crate::text;
 
 /// What of the samples is compared.
@@ -122,6 +122,14 @@ impl MetricObjective {
             bound,
         });
         Some(objective.map_err(str::to_owned))
+    }
+
+    /// The objective that was meant by a bound with a suffix: `max<1000` of `max<1k`.
+    pub(super) fn meant_objective(text: &str) -> Option<String> {
+        let sign = text.rfind(['<', '>', '='])?;
+        let (begin, bound) = text.split_at(sign + 1);
+        let meant = format!("{}{}", begin.replace(' ', ""), meant_number(bound)?);
+        Self::parse(&meant)?.is_ok().then_some(meant)
     }
 
     pub(super) fn is_met(self, value: f64) -> bool {

@@ -5,6 +5,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use loadline_sizing::units::with_points;
+
 use super::duration::{meant_duration, parse_duration, parse_percent, round_printed};
 use super::{
     DEFAULT_ERROR_BOUND, JvmObjective, MetricObjective, Objective, OutageObjective, ParseSloError,
@@ -15,34 +17,45 @@ impl FromStr for Slo {
     type Err = ParseSloError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (mut objectives, mut by_request) = (Vec::new(), Vec::new());
-        let (mut outage, mut peak) = (Vec::new(), Vec::new());
-        for part in split_objectives(text) {
-            if let Some(objective) = parse_outage_objective(part)? {
-                outage.push(objective);
-                continue;
+        read_slo(text).map_err(|error| {
+            let meant = with_points(text);
+            if meant != text && read_slo(&meant).is_ok() {
+                ParseSloError::new(text, &format!("did you mean `{meant}`?"))
+            } else {
+                error
             }
-            if let Some(objective) = peak::parse_peak_objective(part)? {
-                peak.push(objective);
-                continue;
-            }
-            match parse_request_objective(part)? {
-                Some(named) => by_request.push(named),
-                None => objectives.push(parse_objective(part)?),
-            }
-        }
-        let has_own = |o: &Objective| matches!(o, Objective::Errors { .. } | Objective::Run(_));
-        if !objectives.iter().any(has_own) {
-            let bound = DEFAULT_ERROR_BOUND;
-            objectives.push(Objective::Errors { bound });
-        }
-        Ok(Self {
-            objectives,
-            by_request,
-            outage,
-            peak,
         })
     }
+}
+
+fn read_slo(text: &str) -> Result<Slo, ParseSloError> {
+    let (mut objectives, mut by_request) = (Vec::new(), Vec::new());
+    let (mut outage, mut peak) = (Vec::new(), Vec::new());
+    for part in split_objectives(text) {
+        if let Some(objective) = parse_outage_objective(part)? {
+            outage.push(objective);
+            continue;
+        }
+        if let Some(objective) = peak::parse_peak_objective(part)? {
+            peak.push(objective);
+            continue;
+        }
+        match parse_request_objective(part)? {
+            Some(named) => by_request.push(named),
+            None => objectives.push(parse_objective(part)?),
+        }
+    }
+    let has_own = |o: &Objective| matches!(o, Objective::Errors { .. } | Objective::Run(_));
+    if !objectives.iter().any(has_own) {
+        let bound = DEFAULT_ERROR_BOUND;
+        objectives.push(Objective::Errors { bound });
+    }
+    Ok(Slo {
+        objectives,
+        by_request,
+        outage,
+        peak,
+    })
 }
 
 /// The objectives of a text. A name of a request may hold a comma; every objective has a `<` after
@@ -90,13 +103,18 @@ fn parse_request_objective(text: &str) -> Result<Option<RequestObjective>, Parse
     let Some((request, rest)) = text.rsplit_once(':') else {
         return Ok(None);
     };
-    let error = |why: &str| ParseSloError::new(text, why);
-    let objective = match MetricObjective::parse(rest) {
-        Some(metric) => Objective::Metric(metric.map_err(|why| error(&why))?),
-        None => parse_objective(rest)
-            .map_err(|refused| error(&format!("{}; {}", refused.why, metric::FORM)))?,
-    };
     let request = request.trim().to_owned();
+    let meant = || MetricObjective::meant_objective(rest);
+    let error = |why: &str| ParseSloError::new(text, why);
+    let refuse = |why: String| match meant() {
+        Some(meant) => error(&format!("did you mean `{request}: {meant}`?")),
+        None => error(&why),
+    };
+    let objective = match MetricObjective::parse(rest) {
+        Some(metric) => Objective::Metric(metric.map_err(refuse)?),
+        None => parse_objective(rest)
+            .map_err(|refused| refuse(format!("{}; {}", refused.why, metric::FORM)))?,
+    };
     if request.is_empty() {
         return Err(error("no request is named before the `:`"));
     }
@@ -301,7 +319,24 @@ mod tests {
             assert!(why(text).is_some_and(|why| why.starts_with("it is empty")));
         }
         assert!(why("exit<1").is_some_and(|why| why.contains("exit=3")));
-        for text in ["lag: p50<1000", "lag: mx<1000", "lag: max<1k"] {
+        for (text, meant) in [
+            ("lag: max<1k", "lag: max<1000"),
+            ("lag: max < 1.5M", "lag: max<1500000"),
+            ("mem: avg<=512Mi", "mem: avg<=536870912"),
+            ("lag: max<1_000", "lag: max<1000"),
+            ("done: rate>=2k/s", "done: rate>=2000"),
+            ("lag: max<1,000", "lag: max<1000"),
+            ("p99<1,5s,errors<0,1%", "p99<1.5s,errors<0.1%"),
+        ] {
+            let wanted = format!("did you mean `{meant}`?");
+            assert_eq!(why(text).as_deref(), Some(wanted.as_str()), "{text}");
+        }
+        for text in [
+            "lag: p50<1000",
+            "lag: mx<1000",
+            "lag: max<much",
+            "lag: p99<5x",
+        ] {
             assert!(why(text).is_some_and(|why| why.ends_with(metric::FORM)));
         }
         let wanted = "the bound is not a duration (50ms, 1.5s)";

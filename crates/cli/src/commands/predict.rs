@@ -6,9 +6,11 @@ use std::ops::Range;
 use clap::Args;
 use loadline_sizing::hotspot::heap::idle_percentage;
 use loadline_sizing::hotspot::node::MeasuredContainer;
+use loadline_sizing::hotspot::refusal::HotSpotRefusal;
 use loadline_sizing::hotspot::{self, CollectorKind, HotSpotErgonomics, MachineSize, PrintedValue};
 use loadline_sizing::openj9::{self, IgnoredOption};
 use loadline_sizing::options::{OptionOrigin, words};
+use loadline_sizing::regions::heap::object_to_small;
 use loadline_sizing::sight::{blind_places, without_container_support};
 use loadline_sizing::{Bytes, Cpus, JdkRelease, JvmOptionSet, Vm};
 use schemars::JsonSchema;
@@ -116,13 +118,19 @@ fn of_hotspot(
     let machine = predicted_machine(arguments, jdk, options);
     let limited = with_heap_limit(arguments, jdk, options);
     let prediction = hotspot::predict(jdk, machine, &limited).map_err(|refusal| {
-        prediction_refused(refusal).with_hint("java exits with 1 and the same reason; change --jvm")
+        let hint = match refusal {
+            HotSpotRefusal::HeapTooSmall { .. } => {
+                "a number without a unit is bytes; change --jvm: -Xmx512m"
+            }
+            _ => "java exits with 1 and the same reason; change --jvm",
+        };
+        prediction_refused(refusal).with_hint(hint)
     })?;
     if let Some(note) = hotspot::rests_on(jdk) {
         talk!("note: {note}");
     }
     blindness_notes(arguments, jdk, options);
-    warn_of_large_heap(prediction.heap.max, arguments.memory);
+    warn_of_heap(prediction.heap.max, arguments.memory);
     for (option, meant) in hotspot::refusal::tiny_percentages(options) {
         say!(
             "warning: {option} is less than one percent of the memory: it is a percentage, write {meant}"
@@ -235,7 +243,10 @@ fn blindness_notes(arguments: &PredictArguments, jdk: JdkRelease, options: &JvmO
     }
 }
 
-fn warn_of_large_heap(heap: Bytes, limit: Bytes) {
+fn warn_of_heap(heap: Bytes, limit: Bytes) {
+    if let Some(objection) = object_to_small(heap) {
+        say!("warning: {objection}");
+    }
     if heap >= limit {
         say!(
             "warning: the heap of {heap} is not below the limit of {limit}: the kernel kills the JVM before the heap is full"

@@ -30,7 +30,7 @@ const ENVIRONMENT: i32 = 3;
 type Row = (&'static str, i32, &'static [&'static str]);
 
 /// Files that the rows name, with their content.
-const FILES: [(&str, &str); 69] = [
+const FILES: [(&str, &str); 71] = [
     (
         "image.toml",
         "slo = 'p99<1s'\n[app]\nimage = 'Foo/Bar:1'\n[load]\nurl = 'http://localhost:1/'\nrate = '5/s'\n",
@@ -129,6 +129,11 @@ const FILES: [(&str, &str); 69] = [
     (
         "postman.json",
         "{\"info\": {\"schema\": \"https://schema.getpostman.com/json/collection/v2.1.0/collection.json\"}}",
+    ),
+    ("list.json", "[]\n"),
+    (
+        "backslash.toml",
+        "slo = 'p99<1s'\n[app]\ncommand = [\"C:\\java\"]\n",
     ),
     ("openapi.json", "{\"openapi\": \"3.0.1\", \"paths\": {}}"),
     (

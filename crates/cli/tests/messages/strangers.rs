@@ -482,6 +482,32 @@ pub const STRANGERS: &[Row] = &[
         &["did you mean --prometheus"],
     ),
     ("emit --out x", USAGE, &["did you mean --to DIR?"]),
+    ("size --data-raw x", USAGE, &["did you mean --body TEXT?"]),
+    (
+        "fleet http://localhost:9090",
+        USAGE,
+        &["name the server with its flag: --prometheus"],
+    ),
+    (
+        "emit kubernetes result.json.gz",
+        USAGE,
+        &["one result at a time", "--for kubernetes"],
+    ),
+    (
+        "compare list.json list.json",
+        USAGE,
+        &["list.json: this is not an exported result: it is no JSON object"],
+    ),
+    (
+        "plan backslash.toml",
+        USAGE,
+        &["write 'C:\\java' with single quotes"],
+    ),
+    (
+        "predict --memory 1Gi --jdk 17 --jvm -Xmx512",
+        USAGE,
+        &["a number without a unit is bytes; change --jvm: -Xmx512m"],
+    ),
     (
         "predict --java 17 --memory 1Gi",
         USAGE,

@@ -25,6 +25,11 @@ pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "_JAVA_OPTIONS",
 ];
 
+const LONG_OPTIONS: &str = "\
+    --add-exports --add-modules --add-opens --add-reads --enable-native-access --enable-preview \
+    --illegal-access --illegal-native-access --limit-modules --patch-module \
+    --sun-misc-unsafe-memory-access --upgrade-module-path";
+
 /// How options begin that change the memory: a path or an address does not.
 pub(super) const SIZE_OPTIONS: [&str; 5] = ["-Xm", "-Xs", "-XX:M", "-XX:I", "-XX:R"];
 
@@ -32,10 +37,7 @@ pub(super) const SIZE_OPTIONS: [&str; 5] = ["-Xm", "-Xs", "-XX:M", "-XX:I", "-XX
 /// applies them.
 pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String> {
     let image = container["image"].as_str().unwrap_or_default();
-    // Its launcher reads the variable from JDK 9 on.
-    let is_unread = image_jdk(image).is_some_and(|jdk| !jdk.at_least(9));
-    let values: Vec<(String, String)> = variables(container)
-        .filter(|(name, _)| !is_unread || *name != "JDK_JAVA_OPTIONS")
+    let values: Vec<(String, String)> = read_variables(container)
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect();
     let rank = |name: &str| match OPTION_VARIABLES.iter().position(|own| *own == name) {
@@ -96,6 +98,33 @@ pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String
         .collect());
     sum_heaps(&all_values, &all_words, &mut found);
     found
+}
+
+/// Options of two dashes that not every JDK knows, in the variables and before a jar.
+pub(super) fn long_options(container: &Value) -> Vec<String> {
+    let values = read_variables(container);
+    let values = values.filter(|(name, _)| OPTION_VARIABLES.contains(name));
+    let command = program_texts(container).join(" ");
+    let texts = values.filter_map(|(_, value)| value).chain([command]);
+    let is_quote = |c: char| c == '"' || c == '\'';
+    let options = |text: String| -> Vec<String> {
+        let words = text.split_whitespace().take_while(|word| *word != "-jar");
+        let words = words.map(|word| word.trim_matches(is_quote));
+        let own = words.filter(|word| {
+            let name = word.split('=').next().unwrap_or_default();
+            words::has_word(LONG_OPTIONS, name)
+        });
+        own.map(str::to_owned).collect()
+    };
+    texts.flat_map(options).collect()
+}
+
+/// The variables, without one that the JDK of the image does not read.
+fn read_variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
+    let image = container["image"].as_str().unwrap_or_default();
+    // Its launcher reads the variable from JDK 9 on.
+    let is_unread = image_jdk(image).is_some_and(|jdk| !jdk.at_least(9));
+    variables(container).filter(move |(name, _)| !is_unread || *name != "JDK_JAVA_OPTIONS")
 }
 
 /// The variable of which the image's start script makes this option.
@@ -318,6 +347,33 @@ mod tests {
         -Xmx1g, -Xmx3g, -Xmx2g
         -XX:HeapDumpPath=/d/$(POD)
         ");
+    }
+
+    #[test]
+    fn options_of_two_dashes_are_read_where_java_gets_them() {
+        for (container, wanted) in [
+            (
+                "env: [{name: JAVA_TOOL_OPTIONS, value: '--add-opens=a/b=ALL-UNNAMED -Xmx1g'}]",
+                "--add-opens=a/b=ALL-UNNAMED",
+            ),
+            (
+                "command: [sh, -c, \"exec java '--illegal-access=deny' --add-modules x -jar a.jar --add-reads\"]",
+                "--illegal-access=deny --add-modules",
+            ),
+            (
+                "command: [java, --enable-preview, -jar, a.jar, --add-exports=x]",
+                "--enable-preview",
+            ),
+            (
+                "image: 'openjdk:8', env: [{name: JDK_JAVA_OPTIONS, value: --add-modules=x}]",
+                "",
+            ),
+            ("args: [--spring.profiles.active=x, --add-host=y]", ""),
+        ] {
+            let text = format!("kind: Pod\nspec: {{containers: [{{name: a, {container}}}]}}");
+            let found = of(&text).remove(0).container;
+            assert_eq!(found.long_options.join(" "), wanted, "{container}");
+        }
     }
 
     #[test]

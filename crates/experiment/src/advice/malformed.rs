@@ -13,7 +13,7 @@ use super::fields::{last_path_segment, list_items, program_texts, scalar_text, v
 use super::image_jdk::is_image_name;
 use super::option_reader::JVM_VARIABLES;
 
-const SHELLS: &str = "sh bash ash dash zsh";
+pub(super) const SHELLS: &str = "sh bash ash dash zsh";
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
@@ -35,6 +35,21 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     for key in keys(&container["resources"]) {
         if !["limits", "requests", "claims"].contains(&key.as_str()) {
             let problem = format!("`resources.{key}` is neither a limit nor a request");
+            all.push((problem, RESOURCES));
+        }
+    }
+    for kind in ["limits", "requests"] {
+        let amounts = &container["resources"][kind];
+        if !amounts.is_null() && !amounts.is_object() {
+            all.push((format!("`resources.{kind}` is not a map"), RESOURCES));
+        }
+        // Other resources have the domain of their owner.
+        let is_known = |key: &String| {
+            let usual = ["cpu", "memory", "ephemeral-storage"];
+            usual.contains(&key.as_str()) || key.starts_with("hugepages-") || key.contains('/')
+        };
+        for key in keys(amounts).into_iter().filter(|key| !is_known(key)) {
+            let problem = format!("`resources.{kind}.{key}` is not a resource");
             all.push((problem, RESOURCES));
         }
     }
@@ -309,7 +324,8 @@ mod tests {
             problems.collect::<Vec<_>>().join("; ")
         };
         let container = serde_json::json!({
-            "limits": {"memory": "1Gi"}, "resources": {"memory": "1Gi"},
+            "limits": {"memory": "1Gi"},
+            "resources": {"memory": "1Gi", "limits": ["memory"], "requests": {"mem": "1Gi", "a.io/gpu": 1}},
             "command": "java -jar a.jar", "env": {"JAVA_OPTS": "-Xmx1g"}, "image": "R/o:1 ",
             "livenessprobe": {}, "startupProbe": {"periodSeconds": "10s"},
         });
@@ -317,6 +333,8 @@ mod tests {
         for part in [
             "`limits` is outside",
             "`resources.memory` is neither",
+            "`resources.limits` is not a map",
+            "`resources.requests.mem` is not a resource: the API server rejects it; `",
             "`command` is a string",
             "`env` is not a list",
             "`livenessprobe` is no key; `livenessProbe` is",

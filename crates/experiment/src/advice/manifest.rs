@@ -16,7 +16,7 @@ use loadline_analysis::lint::{
 use loadline_sizing::options::words::{self, has_word};
 use serde_json::{Value, json};
 
-use super::container_options::{OPTION_VARIABLES, jvm_options, unseen_values};
+use super::container_options::{OPTION_VARIABLES, jvm_options, long_options, unseen_values};
 use super::fields::{
     POD_SPECS, last_path_segment, list_items, program_texts, scalar_text, variables,
 };
@@ -25,6 +25,7 @@ use super::inlined::ConfigMaps;
 use super::malformed::find_malformed;
 use super::memory_use::{calculator_settings, memory_volumes};
 use super::quantity;
+use super::workflow::workflow_pods;
 use crate::manifest::ManifestFile;
 use crate::program::build_tool;
 
@@ -128,6 +129,23 @@ pub fn custom_resources(sources: &[ManifestFile]) -> Vec<String> {
     found.map(|object| workload_name(&object)).collect()
 }
 
+/// An object of Kubernetes with containers that are not a list, or not where its pods have them.
+pub fn misplaced_containers(sources: &[ManifestFile]) -> Option<String> {
+    let objects = sources.iter().flat_map(|source| &source.documents);
+    let mut own = objects.filter(|object| {
+        let version = object["apiVersion"].as_str().unwrap_or_default();
+        let group = version.split('/').next();
+        !group.is_some_and(|group| group.contains('.'))
+    });
+    let is_misplaced = |object: &&Value| {
+        let mut pods = POD_SPECS.iter().filter_map(|place| object.pointer(place));
+        let template = object.pointer("/spec/template");
+        pods.any(|pod| pod["containers"].is_object() || pod["container"].is_array())
+            || template.is_some_and(|template| template["containers"].is_array())
+    };
+    own.find(is_misplaced).map(workload_name)
+}
+
 fn workload_name(object: &Value) -> String {
     let (kind, metadata) = (object["kind"].as_str(), &object["metadata"]);
     let name = metadata["name"].as_str();
@@ -137,10 +155,22 @@ fn workload_name(object: &Value) -> String {
 }
 
 fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestContainer> {
-    let pods = POD_SPECS.iter().filter_map(|place| object.pointer(place));
-    let Some(pod) = pods.into_iter().find(|pod| pod["containers"].is_array()) else {
-        return Vec::new();
-    };
+    let mut pods = POD_SPECS.iter().filter_map(|place| object.pointer(place));
+    if let Some(pod) = pods.find(|pod| pod["containers"].is_array()) {
+        return of_pod(object, pod, path, maps);
+    }
+    let templates = workflow_pods(object).into_iter();
+    let found = templates.flat_map(|pod| {
+        let mut found = of_pod(object, &pod, path, maps);
+        for container in found.iter_mut().filter(|_| !pod["podSpecPatch"].is_null()) {
+            container.skipped = Some("a podSpecPatch changes it".to_owned());
+        }
+        found
+    });
+    found.collect()
+}
+
+fn of_pod(object: &Value, pod: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestContainer> {
     let list = |name: &str| list_items(pod, name);
     let keeps_running = |container: &&Value| container["restartPolicy"] == "Always";
     let running = list("containers").chain(list("initContainers").filter(keeps_running));
@@ -326,6 +356,7 @@ pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
         malformed,
         calculator,
         unseen: unseen_values(value, &jvm),
+        long_options: long_options(value),
         jdk: value["image"].as_str().and_then(image_jdk),
         jvm,
         probes: ["livenessProbe", "readinessProbe", "startupProbe"]
@@ -561,6 +592,65 @@ spec:
             custom_resources(&[ManifestFile { path, documents }]),
             ["Kafka/k", "SparkApplication/s"]
         );
+    }
+
+    #[test]
+    fn the_pods_of_workflows_are_read() {
+        let steps = "steps: [[{name: a, template: main}]]";
+        let script = "script: {image: a, command: [bash], source: 'java -Xmx2g -jar a.jar'}";
+        let set = "containerSet: {containers: [{name: c, args: [-Xmx3g]}]}, podSpecPatch: '{}'";
+        let spec = format!(
+            "{{templateDefaults: {{container: {{resources: {{limits: {{memory: 1Gi}}}}}}}}, templates: [{{name: s, {steps}}}, {{name: main, container: {{args: [-Xmx1g]}}, sidecars: [{{name: m, image: nginx}}]}}, {{name: t, {script}}}, {{name: u, {set}}}]}}"
+        );
+        let text = format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {{generateName: n-}}\nspec: {spec}\n---\n\
+             apiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\nmetadata: {{name: o}}\nspec: {{workflowSpec: {spec}}}\n---\n\
+             apiVersion: other.io/v1\nkind: Workflow\nmetadata: {{name: p}}\nspec: {spec}"
+        );
+        let shown = |found: &ManifestContainer| {
+            let one = &found.container;
+            let memory = one.limits.memory.map(|memory| memory.to_string());
+            let skipped = found.skipped.as_deref().unwrap_or_default();
+            let (name, jvm) = (&one.name, one.jvm.join(" "));
+            let line = format!("{} {name}: {memory:?} {jvm} {skipped}", found.workload);
+            line.trim_end().to_owned()
+        };
+        let said: Vec<String> = of(&text).iter().map(shown).collect();
+        assert_eq!(said.len(), 8);
+        insta::assert_snapshot!(said[..5].join("\n"), @r#"
+        Workflow/n- main: Some("1Gi") -Xmx1g
+        Workflow/n- m: None  nginx has no JVM
+        Workflow/n- t: None -Xmx2g
+        Workflow/n- c: None -Xmx3g a podSpecPatch changes it
+        CronWorkflow/o main: Some("1Gi") -Xmx1g
+        "#);
+        let documents = crate::manifest::documents(&text, "x").expect("it is YAML");
+        let path = PathBuf::from("x.yaml");
+        let custom = custom_resources(&[ManifestFile { path, documents }]);
+        assert_eq!(custom, ["Workflow/p"]);
+    }
+
+    #[test]
+    fn containers_in_a_wrong_place_are_seen() {
+        for (object, is_misplaced) in [
+            (
+                "apiVersion: apps/v1, spec: {template: {spec: {containers: {app: {}}}}}",
+                true,
+            ),
+            (
+                "apiVersion: apps/v1, spec: {template: {containers: [{name: a}]}}",
+                true,
+            ),
+            ("apiVersion: v1, spec: {container: [{name: a}]}", true),
+            ("apiVersion: v1, spec: {containers: [{name: a}]}", false),
+            ("apiVersion: a.io/v1, spec: {containers: {app: {}}}", false),
+        ] {
+            let text = format!("{{kind: K, metadata: {{name: n}}, {object}}}");
+            let documents = crate::manifest::documents(&text, "x").expect("it is YAML");
+            let path = PathBuf::from("x.yaml");
+            let found = misplaced_containers(&[ManifestFile { path, documents }]);
+            assert_eq!(found.is_some(), is_misplaced, "{object}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod memory_use;
 mod option_reader;
 pub mod quantity;
 mod reports;
+mod workflow;
 
 use std::path::{Path, PathBuf};
 

@@ -17,6 +17,7 @@ use std::path::Path;
 use loadline_protocol::RunRefusal;
 use serde_json::{Map, Value};
 
+pub(crate) use ports::guess_ports;
 use service::RefusalCollector;
 pub use service::{ComposeService, ServicePort, ServiceReadiness};
 pub(crate) use service::{memory_text, scalar};

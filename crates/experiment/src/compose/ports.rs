@@ -8,6 +8,7 @@ use loadline_protocol::RunRefusal;
 use serde_json::Value;
 
 use super::service::{ServiceLocation, ServicePort, Table, scalar};
+use crate::advice::fields::list_items;
 
 pub(super) fn ports(
     table: &Table,
@@ -43,6 +44,21 @@ pub(super) fn ports(
     let mut seen = BTreeSet::new();
     all.retain(|port| seen.insert(port.target));
     Ok(all)
+}
+
+/// The ports of a service that a load may ask at, as far as they are understood.
+pub(crate) fn guess_ports(service: &Value) -> Vec<u16> {
+    let text = |port: &Value| match port {
+        Value::Object(long) => {
+            let protocol = long.get("protocol").and_then(Value::as_str);
+            let target = scalar(long.get("target")?)?;
+            Some(format!("{target}/{}", protocol.unwrap_or("tcp")))
+        }
+        short => scalar(short),
+    };
+    let texts = list_items(service, "ports").filter_map(text);
+    let ports = texts.filter_map(|text| short_ports(&text, false)).flatten();
+    ports.map(|port| port.target).collect()
 }
 
 /// `[IP:][PUBLISHED:]TARGET[/tcp]`, each also a range; none for UDP, which no trial asks at.

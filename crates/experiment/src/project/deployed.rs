@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{ProjectDirectory, ProjectGuess};
 use crate::advice::image_jdk::is_image_name;
 use crate::advice::manifest::{ManifestContainer, containers, image_without_jvm};
-use crate::compose::{memory_text, scalar};
+use crate::compose::{guess_ports, memory_text, scalar};
 use crate::manifest::{self, MANIFEST};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct ComposedApp {
     pub file: String,
     pub application: Option<String>,
     pub image: Option<String>,
-    pub port: Option<u16>,
+    pub ports: Vec<u16>,
     pub needs: Vec<String>,
     /// CPU and memory limit, as far as the file states them.
     pub limits: [Option<String>; 2],
@@ -123,12 +123,18 @@ fn one_by_one(directory: &Path) -> Vec<manifest::ManifestFile> {
 
 fn jvm_containers(sources: &[manifest::ManifestFile]) -> Vec<ManifestContainer> {
     let all = containers(sources).into_iter();
-    all.filter(|found| found.skipped.is_none()).collect()
+    // The pods of a workflow have no place in an experiment.
+    let is_workflow = |found: &ManifestContainer| workload_kind(found).contains("Workflow");
+    all.filter(|found| found.skipped.is_none() && !is_workflow(found))
+        .collect()
+}
+
+fn workload_kind(found: &ManifestContainer) -> &str {
+    found.workload.split('/').next().unwrap_or_default()
 }
 
 fn is_job(found: &ManifestContainer) -> bool {
-    let kind = found.workload.split('/').next().unwrap_or_default();
-    ["CronJob", "Job", "ScaledJob"].contains(&kind)
+    ["CronJob", "Job", "ScaledJob"].contains(&workload_kind(found))
 }
 
 fn container_names(found: &[ManifestContainer]) -> String {
@@ -163,7 +169,9 @@ pub(super) fn read_compose(
 ) -> Option<ProjectGuess<ComposedApp>> {
     let file = COMPOSE.iter().find(|name| place.has_file(name))?;
     let text = place.read_small_text(file)?;
-    let documents = manifest::documents(&text, file).ok()?;
+    let documents = manifest::documents(&text, file);
+    let documents = documents.map_err(|refusal| left_out.push(refusal.to_string()));
+    let documents = documents.ok()?;
     let services = documents.first()?.get("services")?.as_object()?;
     let builds = |service: &Value| service.get("build").is_some();
     let mut own = services.iter().filter(|(_, service)| builds(service));
@@ -196,7 +204,7 @@ pub(super) fn read_compose(
         ComposedApp {
             file: (*file).to_owned(),
             image: image.map(str::to_owned),
-            port: table.and_then(port),
+            ports: table.map_or_else(Vec::new, guess_ports),
             application: application.clone(),
             needs,
             limits: table.map_or([None, None], composed_limits),
@@ -256,15 +264,4 @@ fn dependency_names(service: &Value) -> Vec<String> {
         Some(Value::Object(names)) => names.keys().cloned().collect(),
         _ => Vec::new(),
     }
-}
-
-fn port(service: &Value) -> Option<u16> {
-    let first = service.get("ports")?.as_array()?.first()?;
-    let text = match first {
-        Value::Object(long) => long.get("target")?.to_string(),
-        Value::String(text) => text.clone(),
-        number => number.to_string(),
-    };
-    let last = text.rsplit(':').next()?;
-    last.split('/').next()?.parse().ok()
 }

@@ -108,7 +108,8 @@ impl Project {
         let manifest = deployed::find_manifest(&place, given, takes_jobs, &mut left_out)?;
         let starts = match &told.starts {
             Some(starts) => ProjectGuess::new(starts.clone(), "given"),
-            None => guess_start(&place, tool.as_ref(), manifest.as_ref(), composed.as_ref())?,
+            None => guess_start(&place, tool.as_ref(), manifest.as_ref(), composed.as_ref())
+                .map_err(|refusal| with_left_out(refusal, &left_out))?,
         };
         let ends = told.ends || manifest.as_ref().is_some_and(|m| m.value.ends);
         if ends {
@@ -172,6 +173,15 @@ fn refuse_load(
             format!("leave out {flag}, or name the manifest of a service: --manifest FILE"),
         )),
         None => Ok(()),
+    }
+}
+
+/// Of what was found, but cannot be used, one part may be what was meant.
+fn with_left_out(refusal: RunRefusal, left_out: &[String]) -> RunRefusal {
+    let parts = [&[refusal.why][..], left_out].concat();
+    RunRefusal {
+        why: parts.join("; "),
+        ..refusal
     }
 }
 

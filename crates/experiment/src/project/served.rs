@@ -79,8 +79,15 @@ pub(super) fn find_endpoint(
             Some(ProjectGuess::new(port, s.name))
         })
     };
-    let of_compose =
-        || composed.and_then(|c| Some(ProjectGuess::new(c.value.port?, c.from.clone())));
+    let of_compose = || {
+        let composed = composed?;
+        let ports = &composed.value.ports;
+        let from = match ports.len() {
+            0 | 1 => composed.from.clone(),
+            several => format!("the first of {several} of {}", composed.from),
+        };
+        Some(ProjectGuess::new(*ports.first()?, from))
+    };
     let http = of_http.as_ref().map(|http| http.value);
     let is_same = |probe: &ProjectGuess<u16>| http.is_none_or(|http| http == probe.value);
     let port = of_probe.filter(is_same).or(of_http);

@@ -91,6 +91,40 @@ fn the_load_goes_to_the_service_s_port_and_readiness_to_the_management_s() {
 }
 
 #[test]
+fn the_port_of_a_compose_file_is_the_first_of_its_tcp_ports() {
+    for (ports, port, from) in [
+        (
+            "'8000-8010:8000-8010'",
+            8000,
+            "the first of 11 of the service",
+        ),
+        (
+            "'127.0.0.1:9000-9001:8090-8091/tcp'",
+            8090,
+            "the first of 2 of",
+        ),
+        ("'53:53/udp', '[::1]:80:8090'", 8090, "the service o of"),
+        (
+            "{target: 53, protocol: udp}, {target: '8090', published: 80-90}",
+            8090,
+            "the service o",
+        ),
+        ("'${PORT:-80}:8090', 8091", 8090, "the first of 2 of"),
+        ("'80:${PORT}'", 8080, "default"),
+    ] {
+        let compose = format!("services: {{o: {{image: 'r/o:1', ports: [{ports}]}}}}");
+        let place = project(&[("compose.yaml", &compose)]);
+        let found = Project::inspect_directory(place.path(), &ProjectOverrides::default());
+        let load = found.expect("a project").load.expect("a load");
+        let (url, wanted) = (&load.url, format!("http://localhost:{port}/"));
+        assert!(
+            url.value == wanted && url.from.contains(from),
+            "{ports}: {url:?}"
+        );
+    }
+}
+
+#[test]
 fn a_project_of_a_compose_file_alone_is_its_one_application() {
     let compose = "services: {orders: {image: 'r/orders:1', depends_on: [db], ports: ['80:8090']}, db: {image: 'postgres:17'}}";
     let place = project(&[("compose.yaml", compose)]);

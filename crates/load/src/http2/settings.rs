@@ -1,5 +1,8 @@
 //! SETTINGS of both sides (RFC 9113 §6.5).
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::Http2Violation;
 
 const HEADER_TABLE_SIZE: u16 = 1;
@@ -19,6 +22,12 @@ pub struct Http2Settings {
 }
 
 impl Http2Settings {
+    /// Reads the header `HTTP2-Settings` of a request for an upgrade (RFC 7540 §3.2.1).
+    pub fn parse_upgrade_header(value: &str) -> Option<Self> {
+        let payload = URL_SAFE_NO_PAD.decode(value.trim_end_matches('=')).ok()?;
+        Self::parse_settings(&payload, true).ok()
+    }
+
     /// Reads a payload; unknown settings are passed over.
     pub(super) fn parse_settings(
         payload: &[u8],

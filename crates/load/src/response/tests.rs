@@ -109,7 +109,7 @@ fn what_breaks_the_protocol_is_named() {
         ),
         (
             b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
-            MalformedResponse::Upgrade,
+            MalformedResponse::Upgrade { unread: 0 },
         ),
         (many.as_bytes(), MalformedResponse::HeadTooLarge),
     ] {

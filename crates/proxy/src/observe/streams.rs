@@ -12,7 +12,7 @@ use std::sync::Arc;
 use loadline_load::ErrorKind;
 use loadline_load::http2::{
     AnswerProgress, DecodedHead, FrameReader, HpackDecoder, Http2Frame, Http2Settings,
-    Http2Violation,
+    Http2Violation, PREFACE,
 };
 use loadline_load::profile::request_class;
 
@@ -30,6 +30,8 @@ const TOO_MANY: &str = "HTTP/2 with more than 60,000 streams open on a connectio
 
 #[derive(Debug)]
 pub(super) struct StreamWatch {
+    /// What is left of it after an upgrade.
+    preface: &'static [u8],
     requests: FrameDecoder,
     answers: FrameDecoder,
     open: BTreeMap<u32, StreamExchange>,
@@ -72,6 +74,10 @@ impl FrameDecoder {
 
 impl StreamExchange {
     fn into_named(self) -> Exchange {
+        // An upgraded request has its name already.
+        if !self.exchange.name.is_empty() {
+            return self.exchange;
+        }
         let name = request_class(&self.method, &self.path);
         Exchange {
             name,
@@ -92,12 +98,29 @@ impl StreamWatch {
         let mut requests = FrameDecoder::default();
         requests.reader.is_from_client = true;
         Self {
+            preface: &[],
             requests,
             answers: FrameDecoder::default(),
             open: BTreeMap::new(),
             newest: 0,
             last: u32::MAX,
         }
+    }
+
+    /// A connection on which this request of HTTP/1 became stream 1, with the client's settings.
+    pub(super) fn from_upgrade(exchange: Exchange, settings: &Http2Settings) -> Self {
+        let mut watch = Self::new();
+        watch.preface = PREFACE;
+        watch.answers.allow_settings(settings);
+        watch.newest = 1;
+        let open = StreamExchange {
+            exchange,
+            method: Arc::from([]),
+            path: Arc::from([]),
+            answer: AnswerProgress::default(),
+        };
+        watch.open.insert(1, open);
+        watch
     }
 
     pub(super) fn has_exchanges(&self) -> bool {
@@ -108,13 +131,16 @@ impl StreamWatch {
         self.open.into_values().map(StreamExchange::into_named)
     }
 
-    /// Bytes after the preface. Errors: What they are, where they cannot be followed.
+    /// Bytes after the preface; after an upgrade with it. Errors: What they are, where they cannot be followed.
     pub(super) fn take_request_bytes(
         &mut self,
         mut bytes: &[u8],
         now: u64,
         book: &mut ExchangeBook,
     ) -> Result<(), &'static str> {
+        let (begin, rest) = bytes.split_at(bytes.len().min(self.preface.len()));
+        self.preface = self.preface.strip_prefix(begin).ok_or(MALFORMED)?;
+        bytes = rest;
         self.requests.reader.now = now;
         while let Some(frame) = self
             .requests

@@ -121,7 +121,7 @@ fn the_heap_stands_beside_the_size_and_the_budget_adds_up() {
     | metaspace | 61Mi | + 3Mi | classes that load later |  |
     | code cache | 14Mi | + 6Mi | C1 alone: as much again | `-XX:ReservedCodeCacheSize=48m` |
     | thread stacks | 5Mi | + 12Mi | up to 200 threads | `server.tomcat.threads.max=200` |
-    | malloc | 18Mi | + 4Mi | arenas that fill | `MALLOC_ARENA_MAX=2` |
+    | malloc | 18Mi | + 4Mi | arenas that fill |  |
     | GC and JVM | 7Mi |  |  |  |
     | kernel | 2Mi |  |  |  |
     | file pages in use | 11Mi |  |  |  |

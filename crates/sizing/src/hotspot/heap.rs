@@ -373,11 +373,15 @@ fn refuse_impossible(
             return Err(HotSpotRefusal::WrongOrder { low, high });
         }
     }
-    if max < Bytes::from_mib(2) {
-        return Err(HotSpotRefusal::HeapTooSmall { size: max });
-    }
-    if initial < Bytes::from_mib(1) {
-        return Err(HotSpotRefusal::HeapTooSmall { size: initial });
+    // Shenandoah wants ten regions of 256 KiB (17.0.15 and 25.0.3).
+    let least = match collector {
+        CollectorKind::Shenandoah => Bytes::from_kib(2560),
+        _ => Bytes::from_mib(2),
+    };
+    for (size, bound) in [(max, least), (initial, Bytes::from_mib(1))] {
+        if size < bound {
+            return Err(HotSpotRefusal::HeapTooSmall { size, least });
+        }
     }
     Ok(())
 }

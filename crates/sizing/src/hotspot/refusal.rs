@@ -48,6 +48,7 @@ pub enum HotSpotRefusal {
     },
     HeapTooSmall {
         size: Bytes,
+        least: Bytes,
     },
     NoGcThreads {
         collector: CollectorKind,
@@ -101,12 +102,10 @@ impl fmt::Display for HotSpotRefusal {
                 "{} ({}) is above {} ({}); set both",
                 low.0, low.1, high.0, high.1
             ),
-            Self::HeapTooSmall { size } => {
-                write!(
-                    f,
-                    "a heap of {size} is below the least of 2Mi (1Mi initial)"
-                )
-            }
+            Self::HeapTooSmall { size, least } => write!(
+                f,
+                "a heap of {size} is below the least of {least} (1Mi initial)"
+            ),
             Self::NoGcThreads { collector } => {
                 write!(f, "{collector} needs at least one of ParallelGCThreads")
             }

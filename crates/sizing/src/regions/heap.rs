@@ -14,6 +14,12 @@ use crate::profile::AppProfile;
 /// The least heap a small service starts with. Below it the answer is "does not fit".
 pub const LEAST: Bytes = Bytes::from_mib(16);
 
+/// The objection to a heap in which a JVM starts, but no service: often a unit is missing or wrong.
+pub fn object_to_small(heap: Bytes) -> Option<String> {
+    let why = || format!("a heap of {heap} is less than a small service needs ({LEAST})");
+    (heap < LEAST).then(why)
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapOverrun {
     pub heap: Bytes,

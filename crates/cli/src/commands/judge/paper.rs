@@ -61,6 +61,13 @@ impl PaperCheck {
             let read = loadline_experiment::manifest::read(path);
             sources.extend(read.map_err(Error::from_wrong_input)?);
         }
+        if let Some(name) = manifest::misplaced_containers(&sources) {
+            let name = text::label(&name);
+            let problem = format!("{name} has no list of containers in the spec of its pods");
+            return Err(Error::usage(problem).with_hint(
+                "write spec: {template: {spec: {containers: [{name: app, image: NAME}]}}}",
+            ));
+        }
         let all = manifest::every_container(&sources);
         let not_looked_at = manifest::custom_resources(&sources);
         let has_manifests = !paths.is_empty() || builds.is_empty();

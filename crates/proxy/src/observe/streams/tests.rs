@@ -154,6 +154,52 @@ fn a_server_may_speak_first() {
     }
 }
 
+/// As java.net.http of 17.0.15 asks, and Tomcat 10.1.55 answers.
+#[test]
+fn a_request_may_upgrade_its_connection() {
+    let offer = b"GET /a HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: 0\r\n\
+        Host: a\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nUpgrade: h2c\r\n\r\n";
+    let switch = b"HTTP/1.1 101 \r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+    // The client's table of 16 KiB is used before its first frame comes.
+    let head = frame(HEADERS, END_HEADERS, 1, &[0x3f, 0xe1, 0x7f, 0x88]);
+    let body = frame(DATA, END_STREAM, 1, b"ok");
+    let settings = frame(SETTINGS, 0, 0, &[]);
+    let first = [&switch[..], &settings, &head].concat();
+    let second = [preface(), get(3, "/b")].concat();
+    let alone = [
+        (true, &offer[..]),
+        (false, &first),
+        (true, &second),
+        (false, &[answer(3), body].concat()),
+    ];
+    let pipelined = [
+        (true, &[offer, &b"GET /b HTTP/1.1"[..]].concat()[..]),
+        (false, &first),
+    ];
+    let refused = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    let wrong = [
+        (true, &offer[..]),
+        (false, &first),
+        (true, b"GET /b HTTP/1.1\r\n\r\n"),
+    ];
+    for (pieces, wanted) in [
+        (&alone[..], "2 = 2 + {} + 0; GET /a 1+0, GET /b 1+0"),
+        (
+            &pipelined,
+            "0 = 0 + {} + 0; ; another protocol after an upgrade",
+        ),
+        (
+            &[(true, offer), (false, refused)],
+            "1 = 1 + {} + 0; GET /a 1+0",
+        ),
+        (&wrong, "0 = 0 + {} + 0; ; malformed HTTP/2"),
+    ] {
+        for most in [1, 3, 40, usize::MAX] {
+            assert_eq!(outcome(&observe_pieces(pieces, most)), wanted, "{most}");
+        }
+    }
+}
+
 #[test]
 fn streams_may_be_open_at_once_and_end_in_any_order() {
     let interim = frame(HEADERS, END_HEADERS, 5, &[0x08, 3, b'1', b'0', b'3']);
