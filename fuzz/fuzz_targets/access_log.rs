@@ -6,7 +6,9 @@
 use std::io::BufReader;
 
 use libfuzzer_sys::fuzz_target;
-use loadline_load::profile::{LogSource, NAMES, ProfileBuilder, detect_format, format_by_name};
+use loadline_load::profile::{
+    LogSource, ProfileBuilder, detect_format, format_by_name, format_names,
+};
 
 fuzz_target!(|data: &[u8]| {
     loadline_fuzz::limited();
@@ -14,11 +16,12 @@ fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else {
         return;
     };
-    let choice = usize::from(*choice) % (NAMES.len() + 2);
+    let names = format_names();
+    let choice = usize::from(*choice) % (names.len() + 2);
     let (first, rest) = data.split_at(data.len().min(60));
-    let (format, data) = match NAMES.get(choice) {
+    let (format, data) = match names.get(choice) {
         Some(name) => (format_by_name(name, LogSource::Tomcat9).ok(), data),
-        None if choice == NAMES.len() => {
+        None if choice == names.len() => {
             let pattern = String::from_utf8_lossy(first);
             (format_by_name(&pattern, LogSource::Tomcat9).ok(), rest)
         }

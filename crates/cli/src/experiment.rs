@@ -15,11 +15,11 @@ use loadline_cgroup::{CgroupLayout, Controller};
 use loadline_experiment::program::build_tool;
 use loadline_experiment::project::JOB_SLO;
 use loadline_experiment::wire::{
-    AppTable, CacheTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable,
-    LimitsTable, RunTable, SearchTable,
+    AppTable, ComposeTable, ExperimentFile, FactorTable, LevelEntry, LevelTable, LimitsTable,
+    SearchTable,
 };
 use loadline_experiment::{AUTO_CPU, Experiment, NO_CPU_LIMIT, ValueWithOrigin};
-use loadline_load::{LoadSpec, LoadTarget};
+use loadline_load::LoadTarget;
 
 use crate::error::Error;
 use crate::load_flags::{report_bodiless, set_if_given};
@@ -62,9 +62,8 @@ pub fn load_experiment_with(
     flags: &ExperimentFlags,
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {
-    let search = more.search;
-    if search.is_none() && (flags.cpu == [AUTO_CPU] || flags.start_cpu.as_deref() == Some(AUTO_CPU))
-    {
+    let is_auto = flags.cpu == [AUTO_CPU] || flags.start_cpu.as_deref() == Some(AUTO_CPU);
+    if is_auto && more.search.is_none() {
         let problem = "--cpu auto and --start-cpu auto choose the CPU, and only `size` does that";
         return Err(Error::usage(problem)
             .with_hint("give a CPU limit, e.g. --cpu 500m, or several: --cpu 500m,1"));
@@ -74,24 +73,23 @@ pub fn load_experiment_with(
     let Some(path) = named.as_deref() else {
         let mut file = from_flags(flags)?;
         overlay(&mut file, flags, more)?;
-        search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
         settle_named(&mut file, &here)?;
         let title = title(&file, None);
         return check_file(file, None, &here, title);
     };
     let text = read_experiment(path)?;
     let experiment = Experiment::from_file_text(&text, path, &here)?;
-    let mut file = ExperimentFile::from_toml(&text, path)?;
-    let title = title(&file, Some(path));
+    let written = ExperimentFile::from_toml(&text, path)?;
+    let title = title(&written, Some(path));
     let absolute = here.join(path);
     let beside = absolute.parent().unwrap_or(&here);
-    let mut is_settled = file.settle_files(beside)?;
-    is_settled |= file.settle_stubs(beside)?;
-    is_settled |= settle_named(&mut file, beside)?;
-    let any_prices = search.map_or(Ok(false), |s| overlay_prices(&mut file, s))?;
-    let any = overlay(&mut file, flags, more)? || any_prices;
-    let any = settle_named(&mut file, &here)? || any;
-    if !any && !is_settled {
+    let mut file = written.clone();
+    file.settle_files(beside)?;
+    file.settle_stubs(beside)?;
+    settle_named(&mut file, beside)?;
+    overlay(&mut file, flags, more)?;
+    settle_named(&mut file, &here)?;
+    if file == written {
         return Ok(LoadedExperiment {
             experiment,
             text,
@@ -108,15 +106,14 @@ pub fn load_experiment_with(
 }
 
 /// Takes what a compose file and a manifest say; what of the manifest is not taken is said.
-fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<bool, Error> {
+fn settle_named(file: &mut ExperimentFile, base: &Path) -> Result<(), Error> {
     let composed = file.settle_compose(base);
-    let composed = composed.map_err(Error::from_wrong_input)?;
+    composed.map_err(Error::from_wrong_input)?;
     let left_out = file.settle_manifest(base);
-    let left_out = left_out.map_err(Error::from_wrong_input)?;
-    for what in left_out.iter().flatten() {
+    for what in left_out.map_err(Error::from_wrong_input)? {
         say!("not taken from the manifest: {what}");
     }
-    Ok(composed || left_out.is_some())
+    Ok(())
 }
 
 /// An experiment over exactly these configurations, each run `repeats` times, and the text that
@@ -242,26 +239,12 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
 /// An experiment that says no more than its SLO and its command.
 pub fn plain_file(slo: ValueWithOrigin<String>, command: Vec<String>) -> ExperimentFile {
     ExperimentFile {
-        compose: None,
-        manifest: None,
-        kubernetes: None,
-        dependency: Vec::new(),
-        outage: Vec::new(),
-        question: None,
-        analysis: None,
         slo,
         app: AppTable {
             command,
             ..AppTable::default()
         },
-        load: LoadSpec::default(),
-        metrics: None,
-        limits: LimitsTable::default(),
-        run: RunTable::default(),
-        search: SearchTable::default(),
-        cache: CacheTable::default(),
-        factor: Vec::new(),
-        configuration: Vec::new(),
+        ..ExperimentFile::default()
     }
 }
 
@@ -269,54 +252,85 @@ fn overlay(
     file: &mut ExperimentFile,
     flags: &ExperimentFlags,
     more: ExtraFlags<'_>,
-) -> Result<bool, Error> {
-    let search = more.search;
-    let mut any = overlay_load(file, flags)?;
-    any |= overlay_environment(file, flags)?;
-    any |= more.matrix.is_some_and(|m| overlay_matrix(file, m));
-    any |= flags::overlay_run(&mut file.app, flags);
-    any |= flags::overlay_metrics(file, flags);
-    let mut set = |target: &mut Option<ValueWithOrigin<String>>, name, value: &Option<String>| {
-        if let Some(value) = value {
-            *target = Some(ValueWithOrigin::from_flag(name, value.clone()));
-            any = true;
-        }
-    };
-    let (app, of) = (&mut file.app, &mut file.search);
+) -> Result<(), Error> {
+    if let Some(search) = more.search {
+        overlay_prices(file, search)?;
+    }
+    overlay_load(file, flags)?;
+    let here = called::working_directory()?;
+    let env = environment::read_environment(flags, &here)?;
+    file.app.env.extend(env);
+    if let Some(matrix) = more.matrix {
+        overlay_matrix(file, matrix);
+    }
+    flags::overlay_run(&mut file.app, flags);
+    flags::overlay_metrics(file, flags);
+    let app = &mut file.app;
     let deadline = &flags.start_deadline;
-    set(&mut app.start_deadline, "--start-deadline", deadline);
-    set(&mut file.limits.start_cpu, "--start-cpu", &flags.start_cpu);
-    set(&mut app.user, "--user", &flags.user);
-    set(&mut app.network, "--network", &flags.network);
-    set(&mut app.image, "--image", &flags.image);
-    set(&mut app.version, "--app-version", &flags.app_version);
-    set(&mut app.engine, "--engine", &flags.engine);
+    set_from_flag(&mut app.start_deadline, "--start-deadline", deadline);
+    set_from_flag(&mut file.limits.start_cpu, "--start-cpu", &flags.start_cpu);
+    set_from_flag(&mut app.user, "--user", &flags.user);
+    set_from_flag(&mut app.network, "--network", &flags.network);
+    set_from_flag(&mut app.image, "--image", &flags.image);
+    set_from_flag(&mut app.version, "--app-version", &flags.app_version);
+    set_from_flag(&mut app.engine, "--engine", &flags.engine);
+    set_if_given(&mut app.ready, &flags.ready);
+    if flags.accept_noise {
+        file.run.accept_noise = Some(true);
+    }
     if flags.image.is_some() || flags.compose.is_some() {
         // The file's command belongs to another application.
         app.command.clear();
     }
-    if let Some(search) = search {
-        set(&mut of.min_memory, "--min-memory", &search.min_memory);
-        set(&mut of.max_memory, "--max-memory", &search.max_memory);
-        set(&mut of.question, "--question", &search.question);
-        set(&mut of.soak, "--soak", &search.soak);
-        set(&mut of.step, "--step", &search.step);
-        set(&mut of.margin, "--margin", &search.margin);
-        set(&mut of.heap, "--heap", &search.heap);
-        set(&mut of.cpu_policy, "--cpu-policy", &search.cpu_policy);
-        set(&mut of.region, "--region", &search.region);
-        set(&mut of.headroom, "--headroom", &search.headroom);
-        set(&mut of.replicas, "--replicas", &search.replicas);
-        set(&mut of.budget, "--budget", &search.budget);
+    if let Some(search) = more.search {
+        overlay_search(&mut file.search, search);
     }
-    any |= flags.cluster.overlay(file)?;
-    any |= overlay_compose(file, flags);
-    any |= overlay_required(file, flags);
-    any |= overlay_app(file, flags);
-    any |= search.is_some_and(|s| overlay_counts(file, s));
-    any |= overlay_factors(file, flags);
+    flags.cluster.overlay(file)?;
+    overlay_compose(file, flags);
+    if let Some(slo) = &flags.slo {
+        file.slo = ValueWithOrigin::from_flag("--slo", slo.clone());
+    }
+    if !flags.command.is_empty() {
+        file.app.command.clone_from(&flags.command);
+    }
+    overlay_factors(file, flags);
     check_command(&flags.command, flags.job)?;
-    Ok(any | flags.cluster.overlay_running(file)?)
+    flags.cluster.overlay_running(file)
+}
+
+fn set_from_flag<T: Clone>(
+    key: &mut Option<ValueWithOrigin<T>>,
+    name: &'static str,
+    flag: &Option<T>,
+) {
+    if let Some(value) = flag {
+        *key = Some(ValueWithOrigin::from_flag(name, value.clone()));
+    }
+}
+
+fn overlay_search(table: &mut SearchTable, flags: &SearchFlags) {
+    set_from_flag(&mut table.min_memory, "--min-memory", &flags.min_memory);
+    set_from_flag(&mut table.max_memory, "--max-memory", &flags.max_memory);
+    set_from_flag(&mut table.question, "--question", &flags.question);
+    set_from_flag(&mut table.soak, "--soak", &flags.soak);
+    set_from_flag(&mut table.step, "--step", &flags.step);
+    set_from_flag(&mut table.margin, "--margin", &flags.margin);
+    set_from_flag(&mut table.heap, "--heap", &flags.heap);
+    set_from_flag(&mut table.cpu_policy, "--cpu-policy", &flags.cpu_policy);
+    set_from_flag(&mut table.region, "--region", &flags.region);
+    set_from_flag(&mut table.headroom, "--headroom", &flags.headroom);
+    set_from_flag(&mut table.replicas, "--replicas", &flags.replicas);
+    set_from_flag(&mut table.budget, "--budget", &flags.budget);
+    let confirm = flags.confirm.or(flags.fast.then_some(1));
+    set_from_flag(&mut table.confirm, "--confirm", &confirm);
+    set_from_flag(&mut table.compare, "--compare", &flags.compare);
+    set_from_flag(&mut table.node, "--node", &flags.node);
+    set_if_given(&mut table.prove, &flags.prove);
+    set_if_given(&mut table.spare, &flags.spare);
+    if !flags.sizes.is_empty() {
+        let size = |size: &String| ValueWithOrigin::from_flag("--sizes", size.clone());
+        table.sizes = flags.sizes.iter().map(size).collect();
+    }
 }
 
 /// Refuses a jar as a program, and warns of build tools, which run inside the limit too.
@@ -337,8 +351,7 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
 }
 
 /// Lays the load's flags over it; files that they name are relative to where loadline is called.
-fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
-    let before = file.load.clone();
+fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<(), Error> {
     let load = &mut file.load;
     set_if_given(&mut load.url, &flags.url);
     set_if_given(&mut load.peak, &flags.peak);
@@ -351,25 +364,14 @@ fn overlay_load(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bo
             key.clone_from(&command.0);
         }
     }
-    flags.load_flags.overlay(&mut file.load);
-    let here = called::working_directory()?;
-    file.load.resolve_files(&here)?;
-    grpc::encode_calls(&mut file.load)?;
-    Ok(file.load != before)
+    flags.load_flags.overlay(load);
+    load.resolve_files(&called::working_directory()?)?;
+    grpc::encode_calls(load)?;
+    Ok(())
 }
 
-fn overlay_environment(file: &mut ExperimentFile, flags: &ExperimentFlags) -> Result<bool, Error> {
-    let here = called::working_directory()?;
-    let env = environment::read_environment(flags, &here)?;
-    let any = !env.is_empty();
-    file.app.env.extend(env);
-    Ok(any)
-}
-
-fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) -> bool {
-    if let Some(repeats) = matrix.repeats {
-        file.run.repeats = Some(ValueWithOrigin::from_flag("--repeats", repeats));
-    }
+fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) {
+    set_from_flag(&mut file.run.repeats, "--repeats", &matrix.repeats);
     if let [one] = matrix.memory.as_slice() {
         file.factor.retain(|f| f.name.inner_value() != "memory");
         file.limits.memory = Some(ValueWithOrigin::from_flag("--memory", one.clone()));
@@ -379,68 +381,24 @@ fn overlay_matrix(file: &mut ExperimentFile, matrix: &MatrixFlags) -> bool {
         file.factor
             .push(factor("memory", "--memory", levels.collect()));
     }
-    matrix.is_given()
 }
 
-fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    let Some((path, service)) = flags.compose.as_ref().zip(flags.service.as_ref()) else {
-        return false;
-    };
-    file.app.image = None;
-    file.compose = Some(ComposeTable {
-        file: path.clone(),
-        service: Some(service.clone()),
-        services: Vec::new(),
-        scope: None,
-        seed: std::collections::BTreeMap::new(),
-        reset: std::collections::BTreeMap::new(),
-    });
-    true
-}
-
-fn overlay_required(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    if let Some(slo) = &flags.slo {
-        file.slo = ValueWithOrigin::from_flag("--slo", slo.clone());
+fn overlay_compose(file: &mut ExperimentFile, flags: &ExperimentFlags) {
+    if let Some((path, service)) = flags.compose.as_ref().zip(flags.service.as_ref()) {
+        file.app.image = None;
+        file.compose = Some(ComposeTable {
+            file: path.clone(),
+            service: Some(service.clone()),
+            ..ComposeTable::default()
+        });
     }
-    if !flags.command.is_empty() {
-        file.app.command = flags.command.clone();
-    }
-    flags.slo.is_some() || !flags.command.is_empty()
-}
-
-fn overlay_app(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    set_if_given(&mut file.app.ready, &flags.ready);
-    if flags.accept_noise {
-        file.run.accept_noise = Some(true);
-    }
-    flags.ready.is_some() || flags.accept_noise
-}
-
-fn overlay_counts(file: &mut ExperimentFile, search: &SearchFlags) -> bool {
-    let confirm = search.confirm.or(search.fast.then_some(1));
-    let mut any = !search.sizes.is_empty();
-    let mut set = |key: &mut Option<ValueWithOrigin<u32>>, name, flag: Option<u32>| {
-        any |= flag.is_some();
-        let value = flag.map(|value| ValueWithOrigin::from_flag(name, value));
-        set_if_given(key, &value);
-    };
-    set(&mut file.search.confirm, "--confirm", confirm);
-    set(&mut file.search.compare, "--compare", search.compare);
-    set(&mut file.search.node, "--node", search.node);
-    set_if_given(&mut file.search.prove, &search.prove);
-    set_if_given(&mut file.search.spare, &search.spare);
-    if !search.sizes.is_empty() {
-        let size = |size: &String| ValueWithOrigin::from_flag("--sizes", size.clone());
-        file.search.sizes = search.sizes.iter().map(size).collect();
-    }
-    any || search.prove.is_some() || search.spare.is_some()
 }
 
 /// The built-in prices by name, or the text of the user's own list: the experiment stores the
 /// prices used.
-fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<bool, Error> {
+fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<(), Error> {
     let Some(prices) = &search.prices else {
-        return Ok(false);
+        return Ok(());
     };
     let path = Path::new(prices);
     let is_file = path.extension().is_some() || prices.contains('/');
@@ -455,11 +413,11 @@ fn overlay_prices(file: &mut ExperimentFile, search: &SearchFlags) -> Result<boo
         file.search.price_list = Some(ValueWithOrigin::from_flag("--prices", text));
     }
     file.search.prices = Some(ValueWithOrigin::from_flag("--prices", prices.clone()));
-    Ok(true)
+    Ok(())
 }
 
 /// One CPU limit is a limit, several are a factor; so are JDKs and option sets.
-fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
+fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) {
     let plain = |levels: &[String]| levels.iter().cloned().map(LevelEntry::Plain).collect();
     let mut replace = |name: &str, flag, levels: Vec<LevelEntry>| {
         if !levels.is_empty() {
@@ -482,7 +440,6 @@ fn overlay_factors(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
         file.factor.retain(|f| f.name.inner_value() != "cpu");
         file.limits.cpu = Some(ValueWithOrigin::from_flag("--cpu", word.to_owned()));
     }
-    !(flags.cpu.is_empty() && flags.jdk.is_empty() && flags.jvm.is_empty())
 }
 
 pub fn factor(name: &str, flag: &'static str, levels: Vec<LevelEntry>) -> FactorTable {

@@ -174,23 +174,21 @@ impl ExperimentFile {
     }
 
     /// Makes the paths of files and references absolute, and embeds the load profile; all are
-    /// relative to `base`. Returns whether that changed anything. Errors:
-    /// [`loadline_load::LoadError`] when the load profile cannot be read.
-    pub fn settle_files(&mut self, base: &Path) -> Result<bool, LoadError> {
-        let mut changed = self.load.resolve_files(base)?;
-        changed |= references::settle_references(&mut self.app.env, base);
+    /// relative to `base`. Errors: [`loadline_load::LoadError`] when the load profile cannot be read.
+    pub fn settle_files(&mut self, base: &Path) -> Result<(), LoadError> {
+        self.load.resolve_files(base)?;
+        references::settle_references(&mut self.app.env, base);
         for dependency in &mut self.dependency {
-            changed |= references::settle_references(&mut dependency.env, base);
+            references::settle_references(&mut dependency.env, base);
             if let Some(directory) = &mut dependency.directory {
-                changed |= directory.is_relative();
                 *directory = base.join(&*directory);
             }
             for toxic in &mut dependency.toxic {
                 let recorded = toxic.recorded.as_ref();
-                changed |= toxic::settle_recorded(recorded, &mut toxic.histogram, base)?;
+                toxic::settle_recorded(recorded, &mut toxic.histogram, base)?;
             }
         }
-        Ok(changed)
+        Ok(())
     }
 
     /// The experiment as a file says it.

@@ -127,14 +127,10 @@ fn of_compose(name: &str, target: &str) -> Result<String, RunRefusal> {
     compose::service_variable(Path::new(path), service, variable)
 }
 
-pub(super) fn settle_references(env: &mut BTreeMap<String, String>, base: &Path) -> bool {
-    let mut changed = false;
+pub(super) fn settle_references(env: &mut BTreeMap<String, String>, base: &Path) {
     for value in env.values_mut() {
-        let settled = settle_reference(value, base);
-        changed |= settled != *value;
-        *value = settled;
+        *value = settle_reference(value, base);
     }
-    changed
 }
 
 fn settle_reference(value: &str, base: &Path) -> String {
@@ -190,8 +186,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("password"), "hunter22\n").unwrap();
         let mut env = env("a{file:password}b{env:PATH}{c}");
-        assert!(settle_references(&mut env, directory.path()));
-        assert!(!settle_references(&mut env, Path::new("/elsewhere")));
+        settle_references(&mut env, directory.path());
+        let settled = env.clone();
+        settle_references(&mut env, Path::new("/elsewhere"));
+        assert_eq!(env, settled);
         let filled = fill_references(&env).unwrap();
         let path = std::env::var("PATH").unwrap();
         assert_eq!(filled.env["PGPASSWORD"], format!("ahunter22b{path}{{c}}"));

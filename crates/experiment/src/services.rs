@@ -15,11 +15,11 @@ use super::wire::{AppTable, ComposeTable, DependencyTable, ExperimentFile, Ready
 const ORIGIN: &str = "the compose file";
 
 impl ExperimentFile {
-    /// Embeds its services of a compose file; the file is relative to `base`. Returns whether that
-    /// changed anything. Errors: [`RunRefusal`] names the service and the unsupported key.
-    pub fn settle_compose(&mut self, base: &Path) -> Result<bool, RunRefusal> {
+    /// Embeds its services of a compose file; the file is relative to `base`. Errors: [`RunRefusal`]
+    /// names the service and the unsupported key.
+    pub fn settle_compose(&mut self, base: &Path) -> Result<(), RunRefusal> {
         let Some(table) = self.compose.take() else {
-            return Ok(false);
+            return Ok(());
         };
         let path = base
             .join(&table.file)
@@ -51,7 +51,7 @@ impl ExperimentFile {
             })
             .collect();
         self.dependency.splice(0..0, tables?);
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -28,11 +28,11 @@ const READY: [&str; 2] = ["readinessProbe", "startupProbe"];
 
 impl ExperimentFile {
     /// Embeds the container of its manifest; the file is relative to `base`. Returns a sentence for
-    /// each field that is not taken; `None` without a manifest. Errors: [`RunRefusal`] names the
-    /// manifest and the unsupported field.
-    pub fn settle_manifest(&mut self, base: &Path) -> Result<Option<Vec<String>>, RunRefusal> {
+    /// each field that is not taken. Errors: [`RunRefusal`] names the manifest and the unsupported
+    /// field.
+    pub fn settle_manifest(&mut self, base: &Path) -> Result<Vec<String>, RunRefusal> {
         let Some(table) = self.manifest.take() else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let path: PathBuf = base.join(&table.file).components().collect();
         let shipped = ShippedWorkload {
@@ -50,7 +50,7 @@ impl ExperimentFile {
         if self.app.ends != Some(true) {
             shipped.add_readiness(&mut self.app);
         }
-        Ok(Some(left_out))
+        Ok(left_out)
     }
 
     /// Embeds a container of a workload that runs in a cluster, unless the experiment says
@@ -484,11 +484,12 @@ mod tests {
         let text = file("manifest = \"deploy.yaml\"");
         let mut parsed = ExperimentFile::from_toml(&text, Path::new("x.toml")).expect("a file");
         let said = parsed.settle_manifest(place.path()).expect("it is read");
-        let said = said.expect("there is a manifest").join("\n");
+        let said = said.join("\n");
         for part in ["command", "DB_PASSWORD", "{env:DB_PASSWORD}", "POD"] {
             assert!(said.contains(part), "{said}");
         }
-        assert_eq!(parsed.settle_manifest(place.path()), Ok(None));
+        assert_eq!(parsed.manifest, None);
+        assert_eq!(parsed.settle_manifest(place.path()), Ok(Vec::new()));
         let stored = parsed.to_toml().expect("TOML");
         assert!(
             !stored.contains("deploy.yaml") && !stored.contains("DB_PASSWORD"),

@@ -27,10 +27,9 @@ pub struct ExperimentStub {
 }
 
 impl ExperimentFile {
-    /// Embeds the files of stubs; they are relative to `base`. Returns whether that changed
-    /// anything. Errors: [`ExperimentError`] with the line of the file and a hint.
-    pub fn settle_stubs(&mut self, base: &Path) -> Result<bool, ExperimentError> {
-        let mut changed = false;
+    /// Embeds the files of stubs; they are relative to `base`. Errors: [`ExperimentError`] with the
+    /// line of the file and a hint.
+    pub fn settle_stubs(&mut self, base: &Path) -> Result<(), ExperimentError> {
         for dependency in &mut self.dependency {
             if let Some(file) = dependency
                 .stub
@@ -38,16 +37,15 @@ impl ExperimentFile {
                 .filter(|_| dependency.answer.is_empty())
             {
                 dependency.answer = read(&base.join(file.as_str()))?;
-                changed = true;
             }
             let path = Path::new("");
             for answer in &mut dependency.answer {
-                changed |= settle_answer(answer, base).map_err(|why| {
+                settle_answer(answer, base).map_err(|why| {
                     ExperimentSource::from_file("", path).experiment_error(why, HISTOGRAM)
                 })?;
             }
         }
-        Ok(changed)
+        Ok(())
     }
 }
 
@@ -86,15 +84,17 @@ fn read(path: &Path) -> Result<Vec<AnswerTable>, ExperimentError> {
     Ok(tables)
 }
 
-fn settle_answer(table: &mut AnswerTable, base: &Path) -> Result<bool, String> {
-    let mut changed = false;
+fn settle_answer(table: &mut AnswerTable, base: &Path) -> Result<(), String> {
     if let Some(file) = &mut table.body_file {
-        changed |= file.is_relative();
         *file = file.with_same_origin(base.join(&**file));
     }
     let read = toxic::settle_recorded(table.recorded.as_ref(), &mut table.histogram, base);
-    Ok(changed | read.map_err(|error| error.to_string())?)
+    read.map_err(|error| error.to_string())
 }
+
+/// Keys of a dependency that is started.
+const STARTED: &str = "command image engine ready seed scope reset env volumes directory directories user \
+    start-deadline cpu cpuset memory shm";
 
 /// A dependency that is a stub; `None` where it is none.
 pub(super) fn check_stub(
@@ -106,26 +106,9 @@ pub(super) fn check_stub(
     }
     let name = &table.name;
     let at = |problem: String, hint: &str| source.error_at(name, problem, hint);
-    let others = [
-        ("command", !table.command.is_empty()),
-        ("image", table.image.is_some()),
-        ("engine", table.engine.is_some()),
-        ("ready", table.ready.is_some()),
-        ("seed", !table.seed.is_empty()),
-        ("scope", table.scope.is_some()),
-        ("reset", !table.reset.is_empty()),
-        ("env", !table.env.is_empty()),
-        ("volumes", !table.volumes.is_empty()),
-        ("directory", table.directory.is_some()),
-        ("directories", !table.directories.is_empty()),
-        ("user", table.user.is_some()),
-        ("start-deadline", table.start_deadline.is_some()),
-        ("cpu", table.cpu.is_some()),
-        ("cpuset", table.cpuset.is_some()),
-        ("memory", table.memory.is_some()),
-        ("shm", table.shm.is_some()),
-    ];
-    if let Some((key, _)) = others.iter().find(|(_, is_said)| *is_said) {
+    let said = serde_json::to_value(table).unwrap_or_default();
+    let is_said = |key: &&str| said.get(*key).is_some_and(|value| !value.is_null());
+    if let Some(key) = STARTED.split(' ').find(is_said) {
         let problem = format!("`{name}` is a stub, which has no {key}");
         let hint = "loadline itself answers in its place: it has name, stub (or [[dependency.answer]]), port and toxics";
         return Err(at(problem, hint));
@@ -356,16 +339,15 @@ name = "prices"
         );
         let text = "slo = \"p99<50ms\"\n[load]\nurl = \"http://localhost:8080/\"\n[[dependency]]\nname = \"prices\"\nport = 81\nstub = \"stubs/prices.toml\"";
         let mut file = ExperimentFile::from_toml(text, Path::new("e.toml")).expect("it is good");
-        assert!(file.settle_stubs(folder.path()).expect("it is read"));
+        file.settle_stubs(folder.path()).expect("it is read");
         let stored = file.to_toml().expect("it can be written");
         let mut again =
             ExperimentFile::from_toml(&stored, Path::new("e.toml")).expect("it is good");
-        assert!(
-            !again
-                .settle_stubs(Path::new("/elsewhere"))
-                .expect("nothing is read"),
-            "{stored}"
-        );
+        let before = again.clone();
+        again
+            .settle_stubs(Path::new("/elsewhere"))
+            .expect("nothing is read");
+        assert!(again == before, "{stored}");
         let source = ExperimentSource::from_file(&stored, Path::new("e.toml"));
         let stub = check_stub(&again.dependency[0], &source)
             .expect("it is good")

@@ -25,7 +25,7 @@ pub use level::{LevelEntry, LevelTable};
 pub use stub::{AnswerTable, StubFile};
 
 /// An experiment: one application, one load, one SLO, limits, and factors.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ExperimentFile {
     /// The question that the experiment answers, for the report.
@@ -95,7 +95,7 @@ pub struct MetricsTable {
 }
 
 /// Services taken from a compose file.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ComposeTable {
     /// The file, relative to the experiment file.
@@ -128,7 +128,7 @@ pub struct ManifestTable {
 }
 
 /// The application under test.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AppTable {
     /// Program and arguments, as one would start it: `["java", "-jar", "app.jar"]`; with `image`
@@ -197,7 +197,7 @@ pub struct ExpectTable {
 
 /// When the application, or a dependency, is ready: exactly one of `http`, `tcp`, `grpc`, `log`,
 /// `command`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadyTable {
     /// Path that answers with a status below 400.
@@ -218,7 +218,7 @@ pub struct ReadyTable {
 
 /// A database, a broker or another service: a program that runs next to the application for the
 /// length of a trial, in its network, with its own cgroup and files.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DependencyTable {
     /// Its name in results: letters, digits and `-`.
@@ -288,7 +288,7 @@ pub struct DependencyTable {
 }
 
 /// Limits on the application's cgroup.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LimitsTable {
     /// How many instances run at once, each with these limits and in its own network; they share
@@ -316,7 +316,7 @@ pub struct LimitsTable {
 
 /// The training run of a start-up cache: the application without limits, ready, some requests, a
 /// clean stop.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CacheTable {
     /// The requests; default: the requests of the load.
@@ -329,7 +329,7 @@ pub struct CacheTable {
 }
 
 /// Order and repeats.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunTable {
     /// Trials of each configuration; default 1.
@@ -407,7 +407,7 @@ pub struct SearchTable {
 }
 
 /// One thing that is varied.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FactorTable {
     /// The name. `cpu`, `memory`, `instances`, `rate`, `cpu-period`, `cpu-shares`, `cpuset`, `jdk`

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use loadline_jvm::gclog::files::{self, GcLogError};
 use loadline_jvm::gclog::report::GcReport;
 use loadline_jvm::gclog::{self, FindingCode, GarbageCollector, GcLog};
+use loadline_sizing::hotspot::CollectorKind;
 
-use GarbageCollector::{G1, Parallel, Serial, Shenandoah, Z};
+use CollectorKind::{G1, Parallel, Serial, Shenandoah, Z};
 
 /// Counted with awk over the lines `GC(n) ... Pause ... ms`, `... Stall (...) ... ms` and
 /// `Safepoint "`: file, collector, generational, pauses, their sum and largest in us, full ones,
 /// stalls, safepoints.
 type Row = (
     &'static str,
-    GarbageCollector,
+    CollectorKind,
     bool,
     u64,
     u64,
@@ -161,6 +162,7 @@ fn every_collector_of_jdk_17_and_25_is_read_whole() {
         } else {
             "25.0.3"
         };
+        let collector = GarbageCollector::HotSpot(collector);
         assert_eq!(log.header.collector, Some(collector), "{name}");
         assert_eq!(log.header.is_generational, generational, "{name}");
         assert!(

@@ -32,7 +32,7 @@ use crate::schedule::RateSegment;
 use crate::spec::text::as_text;
 pub use answered::ClassAnswers;
 pub use build::{ProfileBuilder, RejectedLine};
-pub use known::{DetectedFormat, NAMES, UnknownLogFormat, detect_format, format_by_name};
+pub use known::{DetectedFormat, UnknownLogFormat, detect_format, format_by_name, format_names};
 pub(crate) use line::decimal;
 pub use line::{AccessLogFormat, LogSource};
 pub use observed::{Distribution, LogObservations, UserSessionCounts};

@@ -14,8 +14,8 @@ use loadline_experiment::wire::StubFile;
 use loadline_files::FileKind;
 use loadline_load::har::{is_har, read_har};
 use loadline_load::profile::{
-    AccessLogFormat, ClassAnswers, LoadProfile, LogSource, NAMES, ProfileBuilder, RejectedLine,
-    RequestTemplates, detect_format, format_by_name,
+    AccessLogFormat, ClassAnswers, LoadProfile, LogSource, ProfileBuilder, RejectedLine,
+    RequestTemplates, detect_format, format_by_name, format_names,
 };
 
 use self::input::{OpenedLog, cannot_read};
@@ -246,7 +246,8 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
                 true => error.to_string(),
                 false => format!("--format: `{text}` is not a known format"),
             };
-            Error::usage(problem).with_hint(format!("--format also takes {}", NAMES.join(", ")))
+            Error::usage(problem)
+                .with_hint(format!("--format also takes {}", format_names().join(", ")))
         });
     }
     let Some(log) = logs.iter().find(|log| !log.head.trim_ascii().is_empty()) else {
@@ -264,7 +265,7 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
             "{}: unknown access-log format. First line:\n  {}\ntried: {}{closest}",
             log.path.display(),
             unknown.line,
-            NAMES.join(", "),
+            format_names().join(", "),
             closest = closest.unwrap_or_default(),
         );
         Error::usage(problem).with_hint(HOW)

@@ -119,17 +119,13 @@ impl ClusterFlags {
 }
 
 impl PodFlags {
-    pub fn overlay(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
-        if !self.cluster.kubernetes {
-            return self.overlay_slots(file);
+    pub fn overlay(&self, file: &mut ExperimentFile) -> Result<(), Error> {
+        if self.cluster.kubernetes {
+            self.fill_table(file.kubernetes.get_or_insert_default());
+            return Ok(());
         }
-        self.fill_table(file.kubernetes.get_or_insert_with(KubernetesTable::default));
-        Ok(true)
-    }
-
-    fn overlay_slots(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
         match (self.slots, &mut file.kubernetes) {
-            (None, _) => return Ok(false),
+            (None, _) => {}
             (Some(slots), Some(table)) => table.slots = Some(slots),
             (Some(_), None) => {
                 let problem = "--slots: trials on this machine run one after the other";
@@ -137,15 +133,15 @@ impl PodFlags {
                     .with_hint("leave --slots out, or run trials as pods: --kubernetes"));
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Takes the fields of the named workload that loadline itself needs, and reports unsupported
-    /// ones. Pods take the rest by reference. Returns whether there is one. Errors: A cluster that
-    /// does not answer, a workload that trials cannot copy.
-    pub fn overlay_running(&self, file: &mut ExperimentFile) -> Result<bool, Error> {
+    /// ones. Pods take the rest by reference. Errors: A cluster that does not answer, a workload that
+    /// trials cannot copy.
+    pub fn overlay_running(&self, file: &mut ExperimentFile) -> Result<(), Error> {
         let (Some(name), Some(table)) = (&self.from, &file.kubernetes) else {
-            return Ok(false);
+            return Ok(());
         };
         let object = workload::read(&ClusterSettings::from(table), name)?;
         let (wanted, may_all) = (self.container.as_deref(), table.as_production);
@@ -165,7 +161,7 @@ impl PodFlags {
             table.from = Some(name.to_string());
             table.container = Some(container);
         }
-        Ok(true)
+        Ok(())
     }
 
     fn fill_table(&self, table: &mut KubernetesTable) {

@@ -12,6 +12,7 @@ use loadline_load::spec::text::PeakLoad;
 use loadline_sizing::options::words::has_word;
 
 use super::cluster::PodFlags;
+use super::set_from_flag;
 use crate::load_flags::LoadFlags;
 
 const EXPERIMENT: &str = "Experiment";
@@ -402,8 +403,8 @@ pub struct SearchFlags {
     pub budget: Option<String>,
 }
 
-/// The flags of a job (a program that ends), laid over a file; whether one is given.
-pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) -> bool {
+/// The flags of a job (a program that ends), laid over a file.
+pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) {
     if flags.job {
         app.ends = Some(true);
     }
@@ -413,26 +414,18 @@ pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) -> bool {
     if !flags.fresh.is_empty() {
         app.fresh = Some(flags.fresh.clone());
     }
-    if let Some(to) = &flags.options_to {
-        app.options_to = Some(ValueWithOrigin::from_flag("--options-to", to.clone()));
-    }
-    let has_expected = flags.expect_output.is_some() || flags.expect_file.is_some();
-    if has_expected {
+    set_from_flag(&mut app.options_to, "--options-to", &flags.options_to);
+    if flags.expect_output.is_some() || flags.expect_file.is_some() {
         let expect = app.expect.get_or_insert_default();
         expect.output = flags.expect_output.clone().or(expect.output.take());
         expect.file = flags.expect_file.clone().or(expect.file.take());
     }
-    let has_files = flags.reset.is_some() || !flags.fresh.is_empty();
-    flags.job || has_files || flags.options_to.is_some() || has_expected
 }
 
 /// The flags of metrics, laid over a file.
-pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags) -> bool {
-    let before = file.metrics.clone().unwrap_or_default();
-    let mut table = before.clone();
-    if let Some(url) = &flags.metrics {
-        table.url = Some(ValueWithOrigin::from_flag("--metrics", url.clone()));
-    }
+pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags) {
+    let mut table = file.metrics.take().unwrap_or_default();
+    set_from_flag(&mut table.url, "--metrics", &flags.metrics);
     for (name, series) in &flags.metric {
         let series = ValueWithOrigin::from_flag("--metric", series.clone());
         let earlier = table.series.insert(name.clone(), series);
@@ -447,9 +440,7 @@ pub(super) fn overlay_metrics(file: &mut ExperimentFile, flags: &ExperimentFlags
         }
         table.probe.insert(name.clone(), command.0.clone());
     }
-    let is_changed = table != before;
     file.metrics = (table != MetricsTable::default()).then_some(table);
-    is_changed
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::said::{Text, ValueWithOrigin};
 
 /// A time in which a dependency is away. One that is slow on a schedule is a `toxic` with `at`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct OutageTable {
     /// Name of the dependency.
@@ -26,7 +26,7 @@ pub struct OutageTable {
 
 /// One toxic, named and shaped as Toxiproxy's; units are written out. The guide about outages lists
 /// the keys of each type.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ToxicTable {
     /// `latency`, `bandwidth`, `slow_close`, `timeout`, `reset_peer`, `slicer`, `limit_data`, `down`.

@@ -10,7 +10,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// One level of a factor: a plain value, or a table of changes with a label.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum LevelEntry {
     /// A plain value of a factor that loadline knows.
@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for LevelVisitor {
 }
 
 /// What a level changes.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LevelTable {
     /// Short name for tables.

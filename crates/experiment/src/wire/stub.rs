@@ -53,7 +53,7 @@ impl StubFile {
 
 /// An answer of a stub. The first `match` that fits a request counts; among several with the same
 /// `match` the weights decide at random.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AnswerTable {
     /// Method and path: `GET /prices/*`. `*` is what lies between two slashes (also the method), `**`

@@ -3,6 +3,8 @@
 //! Owns the rules and their thresholds. A rule describes the log, never its possible meaning
 //! elsewhere.
 
+use loadline_sizing::hotspot::CollectorKind;
+use loadline_sizing::openj9::GcPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -153,7 +155,8 @@ fn pauses_not_logged(log: &GcLog) -> Option<String> {
     let has_cycles = summary.heap_before_max.is_some()
         || input.first_collection.is_some()
         || input.missing_collections > 0;
-    let concurrent = [GarbageCollector::Z, GarbageCollector::Shenandoah];
+    let concurrent = [CollectorKind::Z, CollectorKind::Shenandoah];
+    let concurrent = concurrent.map(GarbageCollector::HotSpot);
     let collector = log.header.collector;
     let is_concurrent = collector.is_none_or(|collector| concurrent.contains(&collector));
     (is_silent && has_cycles && is_concurrent).then(|| {
@@ -179,7 +182,8 @@ fn long_pause(log: &GcLog) -> Option<String> {
 
 /// Metronome's heartbeats: minimum, maximum and mean of the slices since the last one.
 fn sums_only(log: &GcLog) -> Option<String> {
-    let is_metronome = log.header.collector == Some(GarbageCollector::Metronome);
+    let metronome = GarbageCollector::OpenJ9(GcPolicy::Metronome);
+    let is_metronome = log.header.collector == Some(metronome);
     is_metronome.then(|| {
         "The pauses of metronome are not read: it writes sums of its slices, and no slice. What \
          is here of them is not all; measure with another policy."

@@ -4,88 +4,67 @@
 
 use std::fmt;
 
+use loadline_sizing::hotspot::CollectorKind;
+use loadline_sizing::openj9::GcPolicy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::event::HeaderFact;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GarbageCollector {
-    Serial,
-    Parallel,
-    G1,
-    /// Concurrent Mark Sweep, with ParNew; gone since JDK 14.
-    Cms,
-    Z,
-    Shenandoah,
-    Epsilon,
-    /// OpenJ9's default: a copied nursery, a concurrent global mark.
-    Gencon,
-    /// OpenJ9's collector in regions.
-    Balanced,
-    OptThruput,
-    /// OpenJ9, one space, marked and swept concurrently.
-    OptAvgPause,
-    /// OpenJ9's real-time collector.
-    Metronome,
-    NoGc,
+    HotSpot(CollectorKind),
+    OpenJ9(GcPolicy),
 }
 
 impl GarbageCollector {
     pub fn collector_name(self) -> &'static str {
         match self {
-            Self::Serial => "Serial",
-            Self::Parallel => "Parallel",
-            Self::G1 => "G1",
-            Self::Cms => "CMS",
-            Self::Z => "ZGC",
-            Self::Shenandoah => "Shenandoah",
-            Self::Epsilon => "Epsilon",
-            // As `-Xgcpolicy` has them.
-            Self::Gencon => "gencon",
-            Self::Balanced => "balanced",
-            Self::OptThruput => "optthruput",
-            Self::OptAvgPause => "optavgpause",
-            Self::Metronome => "metronome",
-            Self::NoGc => "nogc",
+            Self::HotSpot(kind) => kind.collector_name(),
+            Self::OpenJ9(policy) => policy.policy_name(),
         }
     }
 
     pub(super) fn of_generation(text: &[u8]) -> Option<Self> {
-        const NAMES: [(&[u8], GarbageCollector); 6] = [
-            (b"PSYoungGen", GarbageCollector::Parallel),
-            (b"ParNew", GarbageCollector::Cms),
-            (b"ASParNew", GarbageCollector::Cms),
-            (b"1 CMS-", GarbageCollector::Cms),
-            (b"CMS: ", GarbageCollector::Cms),
-            (b"DefNew", GarbageCollector::Serial),
+        const NAMES: [(&[u8], CollectorKind); 6] = [
+            (b"PSYoungGen", CollectorKind::Parallel),
+            (b"ParNew", CollectorKind::Cms),
+            (b"ASParNew", CollectorKind::Cms),
+            (b"1 CMS-", CollectorKind::Cms),
+            (b"CMS: ", CollectorKind::Cms),
+            (b"DefNew", CollectorKind::Serial),
         ];
         let named = NAMES.iter().find(|(name, _)| text.starts_with(name));
-        named.map(|(_, collector)| *collector)
+        named.map(|(_, kind)| Self::HotSpot(*kind))
     }
 
     pub(super) fn of_pause(text: &[u8]) -> Option<Self> {
-        const MARKS: [(&[u8], GarbageCollector); 15] = [
-            (b"Pause Scavenge", GarbageCollector::Gencon),
-            (b"Pause Partial", GarbageCollector::Balanced),
-            (b"Pause Global Mark", GarbageCollector::Balanced),
-            (b"Pause Mark Start", GarbageCollector::Z),
-            (b"Pause Mark End", GarbageCollector::Z),
-            (b"Pause Relocate Start", GarbageCollector::Z),
-            (b"Pause Init Mark", GarbageCollector::Shenandoah),
-            (b"Pause Final", GarbageCollector::Shenandoah),
-            (b"Pause Init Update", GarbageCollector::Shenandoah),
-            (b"Pause Degenerated", GarbageCollector::Shenandoah),
-            (b"G1 ", GarbageCollector::G1),
-            (b"(Normal)", GarbageCollector::G1),
-            (b"(Concurrent Start)", GarbageCollector::G1),
-            (b"Pause Cleanup", GarbageCollector::G1),
-            (b"Pause Initial Mark", GarbageCollector::Cms),
+        const POLICIES: [(&[u8], GcPolicy); 3] = [
+            (b"Pause Scavenge", GcPolicy::Gencon),
+            (b"Pause Partial", GcPolicy::Balanced),
+            (b"Pause Global Mark", GcPolicy::Balanced),
+        ];
+        const KINDS: [(&[u8], CollectorKind); 12] = [
+            (b"Pause Mark Start", CollectorKind::Z),
+            (b"Pause Mark End", CollectorKind::Z),
+            (b"Pause Relocate Start", CollectorKind::Z),
+            (b"Pause Init Mark", CollectorKind::Shenandoah),
+            (b"Pause Final", CollectorKind::Shenandoah),
+            (b"Pause Init Update", CollectorKind::Shenandoah),
+            (b"Pause Degenerated", CollectorKind::Shenandoah),
+            (b"G1 ", CollectorKind::G1),
+            (b"(Normal)", CollectorKind::G1),
+            (b"(Concurrent Start)", CollectorKind::G1),
+            (b"Pause Cleanup", CollectorKind::G1),
+            (b"Pause Initial Mark", CollectorKind::Cms),
         ];
         let has = |mark: &[u8]| memchr::memmem::find(text, mark).is_some();
+        if let Some((_, policy)) = POLICIES.iter().find(|(mark, _)| has(mark)) {
+            return Some(Self::OpenJ9(*policy));
+        }
         // JDK 9 and 10 have G1's `Pause Initial Mark (G1 Evacuation Pause)`: G1 stands before CMS.
-        let marked = MARKS.iter().find(|(mark, _)| has(mark));
-        marked.map(|(_, collector)| *collector)
+        let marked = KINDS.iter().find(|(mark, _)| has(mark));
+        marked.map(|(_, kind)| Self::HotSpot(*kind))
     }
 }
 
@@ -169,7 +148,8 @@ impl GcLogHeader {
 
     /// A mark of a collector. CMS may have the young generation of Serial, so its mark counts more.
     fn guess(&mut self, collector: GarbageCollector) {
-        if !self.is_stated && (self.collector.is_none() || collector == GarbageCollector::Cms) {
+        let is_cms = collector == GarbageCollector::HotSpot(CollectorKind::Cms);
+        if !self.is_stated && (self.collector.is_none() || is_cms) {
             self.collector = Some(collector);
         }
     }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use loadline_sizing::hotspot::CollectorKind;
 use proptest::prelude::*;
 
 use super::*;
@@ -92,7 +93,11 @@ fn a_frame_around_each_line_changes_nothing() {
         let log = read_text(&framed.join("\n"));
         assert!(log.input.is_gc_log, "{frame}");
         assert_eq!(log.summary.stw, plain.stw, "{frame}");
-        assert_eq!(log.header.collector, Some(GarbageCollector::G1), "{frame}");
+        assert_eq!(
+            log.header.collector,
+            Some(GarbageCollector::HotSpot(CollectorKind::G1)),
+            "{frame}"
+        );
     }
     let stamp = "2023-10-10T13:55:36.123456789Z stdout";
     let halves = lines.map(|line| {

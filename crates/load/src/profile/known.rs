@@ -18,122 +18,36 @@ use super::line::{AccessLogFormat, COMBINED, COMMON, LogSource};
 use super::stamp::StampParser;
 use crate::error::LoadError;
 
+/// A line a format: its name, its text, and what its lines may go on with; between them a tab. The most
+/// particular ones first: a line of an earlier one may look like one of a later one.
+const KNOWN: &str = include_str!("formats.txt");
+
 struct NamedFormat {
     name: &'static str,
     text: &'static str,
     rest: &'static str,
 }
 
+fn known_formats() -> impl Iterator<Item = NamedFormat> {
+    KNOWN.lines().filter_map(|line| {
+        let mut parts = line.split('\t');
+        Some(NamedFormat {
+            name: parts.next()?,
+            text: parts.next()?,
+            rest: parts.next().unwrap_or_default(),
+        })
+    })
+}
+
+pub fn format_names() -> Vec<&'static str> {
+    let general = ["common", "combined", "json", "ltsv"].into_iter();
+    general
+        .chain(known_formats().map(|known| known.name))
+        .collect()
+}
+
 const NGINX: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status \
                      $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
-
-/// What lines of Istio before 1.9 go on with.
-const OLD_ISTIO: &str = " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \
-    \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \"%UPSTREAM_HOST%\" \
-    %UPSTREAM_CLUSTER% %UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% \
-    %DOWNSTREAM_REMOTE_ADDRESS%";
-
-/// The most particular ones first: a line of an earlier one may look like one of a later one.
-const KNOWN: [NamedFormat; 12] = [
-    NamedFormat {
-        name: "alb",
-        text: "$type $time_iso8601 $elb $client $target $request_processing \
-               $target_processing $response_processing $status $target_status $received \
-               $bytes_sent \"$request\" \"$http_user_agent\" $cipher $protocol $group \"$trace\" \
-               \"$domain\" \"$certificate\" $rule $begin_iso8601",
-        rest: " $actions",
-    },
-    NamedFormat {
-        name: "elb",
-        text: "$begin_iso8601 $elb $client $target $part_time $part_time $part_time $status \
-               $target_status $received $bytes_sent \"$request\"",
-        rest: " \"$http_user_agent\" $cipher $protocol",
-    },
-    NamedFormat {
-        name: "s3",
-        text: "$owner $bucket [$begin_local] $remote_addr $requester $id $operation $key \
-               \"$request\" $status $error $bytes_sent $object_size $duration_ms",
-        rest: " $turn_around \"$http_referer\" \"$http_user_agent\"",
-    },
-    NamedFormat {
-        name: "gorouter",
-        text: "$host - [$begin_iso8601] \"$request\" $status $received $bytes_sent \
-               \"$http_referer\" \"$http_user_agent\" \"$remote_addr\" \"$backend\" \
-               x_forwarded_for:\"$http_x_forwarded_for\" x_forwarded_proto:\"$protocol\" \
-               vcap_request_id:\"$request_id\" response_time:$request_time",
-        rest: " $more",
-    },
-    NamedFormat {
-        name: "haproxy",
-        text: "$syslog$client [$begin_local] $frontend $backend $receive/$wait/$connect/$response/\
-               $duration_ms $status $bytes_sent $request_cookie $response_cookie $state $counts \
-               $queues $captured\"$request\"",
-        rest: "",
-    },
-    NamedFormat {
-        name: "istio",
-        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
-               %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% \
-               %CONNECTION_TERMINATION_DETAILS% \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" \
-               %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
-        rest: " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \
-               \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \
-               \"%UPSTREAM_HOST%\" %UPSTREAM_CLUSTER% %UPSTREAM_LOCAL_ADDRESS% \
-               %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% \
-               %ROUTE_NAME%",
-    },
-    NamedFormat {
-        name: "istio-1.8",
-        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
-               %RESPONSE_CODE% %RESPONSE_FLAGS% \"%DYNAMIC_METADATA(istio.mixer:status)%\" \
-               \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
-        rest: OLD_ISTIO,
-    },
-    NamedFormat {
-        name: "istio-1.4",
-        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
-               %RESPONSE_CODE% %RESPONSE_FLAGS% \"%DYNAMIC_METADATA(istio.mixer:status)%\" \
-               %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
-        rest: OLD_ISTIO,
-    },
-    NamedFormat {
-        name: "envoy",
-        text: "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
-               %RESPONSE_CODE% %RESPONSE_FLAGS% %BYTES_RECEIVED% %BYTES_SENT% %DURATION%",
-        rest: " %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% \"%REQ(X-FORWARDED-FOR)%\" \
-               \"%REQ(USER-AGENT)%\" \"%REQ(X-REQUEST-ID)%\" \"%REQ(:AUTHORITY)%\" \
-               \"%UPSTREAM_HOST%\"",
-    },
-    NamedFormat {
-        name: "ingress-nginx",
-        text: "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \
-               \"$http_referer\" \"$http_user_agent\" $request_length $request_time [$upstream] [",
-        rest: "",
-    },
-    NamedFormat {
-        name: "traefik",
-        text: "$remote_addr - $remote_user [$begin_local] \"$request\" $status $bytes_sent \
-               \"$http_referer\" \"$http_user_agent\" $request_count $router $server \
-               ${duration_ms}ms",
-        rest: "",
-    },
-    NamedFormat {
-        name: "vhost_combined",
-        text: "%v:%p %h %l %u %t \"%r\" %>s %O",
-        rest: COMBINED,
-    },
-];
-
-pub const NAMES: [&str; 16] = {
-    let mut all = [""; 16];
-    [all[0], all[1], all[2], all[3]] = ["common", "combined", "json", "ltsv"];
-    let mut at = 0;
-    while at < KNOWN.len() {
-        all[at + 4] = KNOWN[at].name;
-        at += 1;
-    }
-    all
-};
 
 /// The formats that read the begin of lines with more in them.
 const OPEN: [&str; 2] = ["common", "vhost_combined"];
@@ -158,12 +72,12 @@ pub struct UnknownLogFormat {
     pub closest: Option<String>,
 }
 
-/// A format by one of [`NAMES`], or by the server's own text.
+/// A format by one of [`format_names`], or by the server's own text.
 pub fn format_by_name(name: &str, source: LogSource) -> Result<AccessLogFormat, LoadError> {
     match name {
         "common" | "combined" => Ok(AccessLogFormat::common_log(source)),
         "json" | "ltsv" => Ok(AccessLogFormat::json_lines(source)),
-        text => match KNOWN.iter().find(|known| known.name == name) {
+        text => match known_formats().find(|known| known.name == name) {
             Some(known) => AccessLogFormat::with_rest(known.text, known.rest, source),
             None => AccessLogFormat::from_format_text(text, source),
         },
@@ -346,7 +260,7 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
             }),
         );
     };
-    for known in &KNOWN {
+    for known in known_formats() {
         add(known.name, known.text, known.rest, false);
     }
     let forwarded = format!("{NGINX} \"$http_x_forwarded_for\"");
@@ -869,7 +783,7 @@ mod tests {
 
     #[test]
     fn every_name_is_that_of_a_format() {
-        for name in NAMES {
+        for name in format_names() {
             assert!(format_by_name(name, LogSource::Unsaid).is_ok(), "{name}");
         }
         let error = format_by_name("iis", LogSource::Unsaid)

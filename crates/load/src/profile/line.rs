@@ -696,7 +696,7 @@ mod tests {
             pattern in "[%${}>a-zA-Z:|' \\[\\]\"]{0,40}",
         ) {
             let mut stamps = StampParser::default();
-            for name in crate::profile::NAMES {
+            for name in crate::profile::format_names() {
                 let format = crate::profile::format_by_name(name, LogSource::Tomcat9).unwrap();
                 format.fits_line(&text, &mut stamps);
                 // A line cut off in the middle, and a line with trailing garbage.

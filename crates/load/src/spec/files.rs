@@ -15,9 +15,8 @@ use crate::template;
 
 impl LoadSpec {
     /// Reads the profile and makes every path absolute; those of the load are relative to `base`,
-    /// those of the profile to its own directory. Whether that changed anything.
-    pub fn resolve_files(&mut self, base: &Path) -> Result<bool, LoadError> {
-        let before = self.clone();
+    /// those of the profile to its own directory.
+    pub fn resolve_files(&mut self, base: &Path) -> Result<(), LoadError> {
         if let Some(ProfileSource::File(path)) = &self.profile {
             let path = base.join(path);
             let mut profile = read_profile(&path)?;
@@ -55,7 +54,7 @@ impl LoadSpec {
         for value in self.headers.values_mut() {
             *value = template::absolute_tables(value, base);
         }
-        Ok(*self != before)
+        Ok(())
     }
 
     pub fn content_files(&self) -> Vec<PathBuf> {

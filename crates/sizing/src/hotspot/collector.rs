@@ -46,6 +46,18 @@ impl CollectorKind {
         }
     }
 
+    pub const fn collector_name(self) -> &'static str {
+        match self {
+            Self::Serial => "Serial",
+            Self::Parallel => "Parallel",
+            Self::G1 => "G1",
+            Self::Z => "ZGC",
+            Self::Shenandoah => "Shenandoah",
+            Self::Cms => "CMS",
+            Self::Epsilon => "Epsilon",
+        }
+    }
+
     /// Whether this JDK has it, and needs no experimental switch for it.
     pub fn is_product_on(self, jdk: JdkRelease) -> bool {
         gate::is_known(jdk, self.flag()) && gate::find_lock(jdk, self.flag()).is_none()
@@ -54,15 +66,7 @@ impl CollectorKind {
 
 impl fmt::Display for CollectorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Serial => "Serial",
-            Self::Parallel => "Parallel",
-            Self::G1 => "G1",
-            Self::Z => "ZGC",
-            Self::Shenandoah => "Shenandoah",
-            Self::Cms => "CMS",
-            Self::Epsilon => "Epsilon",
-        })
+        f.pad(self.collector_name())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The first lines of a classic log: the JVM's version, the machine, the flags.
 
+use loadline_sizing::hotspot::CollectorKind;
+
 use super::super::event::{GcLogEvent, HeaderFact};
 use super::super::{GarbageCollector, number};
 
@@ -46,13 +48,14 @@ fn flag_fact(flag: &[u8]) -> Option<HeaderFact<'static>> {
         return Some(HeaderFact::ParallelWorkers(threads));
     }
     let collector = match flag {
-        b"-XX:+UseG1GC" => GarbageCollector::G1,
-        b"-XX:+UseSerialGC" => GarbageCollector::Serial,
-        b"-XX:+UseParallelGC" | b"-XX:+UseParallelOldGC" => GarbageCollector::Parallel,
-        b"-XX:+UseConcMarkSweepGC" => GarbageCollector::Cms,
-        b"-XX:+UseShenandoahGC" => GarbageCollector::Shenandoah,
+        b"-XX:+UseG1GC" => CollectorKind::G1,
+        b"-XX:+UseSerialGC" => CollectorKind::Serial,
+        b"-XX:+UseParallelGC" | b"-XX:+UseParallelOldGC" => CollectorKind::Parallel,
+        b"-XX:+UseConcMarkSweepGC" => CollectorKind::Cms,
+        b"-XX:+UseShenandoahGC" => CollectorKind::Shenandoah,
         _ => return None,
     };
+    let collector = GarbageCollector::HotSpot(collector);
     Some(HeaderFact::Collector(collector))
 }
 

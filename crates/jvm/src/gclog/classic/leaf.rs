@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use loadline_sizing::hotspot::CollectorKind;
+
 use super::super::event::{
     CollectionWork, GcCpuTimes, GcLogEvent, HeaderFact, HeapChange, LogTime,
 };
@@ -113,7 +115,7 @@ fn emit_shenandoah(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'
         true => GcLogEvent::Pause(work),
         false => GcLogEvent::Concurrent(work),
     });
-    let mark = HeaderFact::CollectorMark(GarbageCollector::Shenandoah);
+    let mark = HeaderFact::CollectorMark(GarbageCollector::HotSpot(CollectorKind::Shenandoah));
     emit(GcLogEvent::Fact(mark));
 }
 

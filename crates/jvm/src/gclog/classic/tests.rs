@@ -1,4 +1,6 @@
-use super::super::{GcLog, GcPause, read};
+use loadline_sizing::hotspot::CollectorKind;
+
+use super::super::{GarbageCollector, GcLog, GcPause, read};
 
 fn log(text: &str) -> GcLog {
     read(text.as_bytes(), usize::MAX)
@@ -137,7 +139,10 @@ CommandLine flags: -XX:InitialHeapSize=1048576 -XX:MaxHeapSize=100663296 -XX:+Pr
 ";
     let header = log(text).header;
     assert_eq!(header.jdk.as_deref(), Some("1.8.0_292-b10"));
-    assert_eq!(header.collector, Some(super::super::GarbageCollector::G1));
+    assert_eq!(
+        header.collector,
+        Some(GarbageCollector::HotSpot(CollectorKind::G1))
+    );
     assert_eq!(header.heap_max_bytes, Some(96 << 20));
     assert_eq!(header.machine.memory_bytes, Some(16_433_232 << 10));
 }

@@ -1,5 +1,7 @@
 //! The head of OpenJ9's log: `<attribute name="gcPolicy" value="-Xgcpolicy:gencon" />`.
 
+use loadline_sizing::openj9::GcPolicy;
+
 use super::super::event::{GcLogEvent, HeaderFact};
 use super::super::header::GarbageCollector;
 use super::tag::{XmlTag, parse_whole};
@@ -29,14 +31,7 @@ pub(super) fn emit_attribute(tag: &XmlTag<'_>, emit: &mut impl FnMut(GcLogEvent<
 
 fn policy(text: &[u8]) -> Option<GarbageCollector> {
     let name = text.strip_prefix(b"-Xgcpolicy:")?;
-    let all = [
-        GarbageCollector::Gencon,
-        GarbageCollector::Balanced,
-        GarbageCollector::OptThruput,
-        GarbageCollector::OptAvgPause,
-        GarbageCollector::Metronome,
-        GarbageCollector::NoGc,
-    ];
-    all.into_iter()
-        .find(|c| c.collector_name().as_bytes() == name)
+    let mut all = GcPolicy::ALL.into_iter();
+    all.find(|policy| policy.policy_name().as_bytes() == name)
+        .map(GarbageCollector::OpenJ9)
 }

@@ -1,16 +1,18 @@
 //! What a JVM says once, at its start (`gc,init`), and how it names its collector.
 
+use loadline_sizing::hotspot::CollectorKind;
+
 use super::super::event::{GcLogEvent, HeaderFact};
 use super::super::{GarbageCollector, number};
 
-const COLLECTORS: [(&[u8], GarbageCollector); 7] = [
-    (b"G1", GarbageCollector::G1),
-    (b"Serial", GarbageCollector::Serial),
-    (b"Parallel", GarbageCollector::Parallel),
-    (b"Concurrent Mark Sweep", GarbageCollector::Cms),
-    (b"The Z Garbage Collector", GarbageCollector::Z),
-    (b"Shenandoah", GarbageCollector::Shenandoah),
-    (b"Epsilon", GarbageCollector::Epsilon),
+const COLLECTORS: [(&[u8], CollectorKind); 7] = [
+    (b"G1", CollectorKind::G1),
+    (b"Serial", CollectorKind::Serial),
+    (b"Parallel", CollectorKind::Parallel),
+    (b"Concurrent Mark Sweep", CollectorKind::Cms),
+    (b"The Z Garbage Collector", CollectorKind::Z),
+    (b"Shenandoah", CollectorKind::Shenandoah),
+    (b"Epsilon", CollectorKind::Epsilon),
 ];
 
 pub(super) fn parse_header(text: &[u8]) -> Option<GcLogEvent<'_>> {
@@ -55,7 +57,7 @@ fn parse_collector(text: &[u8]) -> Option<HeaderFact<'_>> {
     COLLECTORS
         .iter()
         .find(|(known, _)| name == *known)
-        .map(|(_, collector)| HeaderFact::Collector(*collector))
+        .map(|(_, kind)| HeaderFact::Collector(GarbageCollector::HotSpot(*kind)))
 }
 
 /// `2 total, 1 available`; JDK 11 has only `total`.

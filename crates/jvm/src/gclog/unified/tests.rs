@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use loadline_sizing::hotspot::CollectorKind;
+
 use super::super::GarbageCollector;
 use super::super::event::{CollectionWork, GcCpuTimes, HeaderFact, HeapChange};
 use super::*;
@@ -335,7 +337,7 @@ fn cycles_stalls_and_facts() {
     for (line, fact) in [
         (
             "[0s][gc] Using The Z Garbage Collector",
-            HeaderFact::Collector(GarbageCollector::Z),
+            HeaderFact::Collector(GarbageCollector::HotSpot(CollectorKind::Z)),
         ),
         (
             "[0s][gc,init] CPUs: 2 total, 1 available",
@@ -358,7 +360,7 @@ fn cycles_stalls_and_facts() {
         ("[0s][gc,init] Mode: Generational", HeaderFact::Generational),
         (
             "[0s][gc,heap] GC(1) PSYoungGen: 65536K->10722K(76288K)",
-            HeaderFact::CollectorMark(GarbageCollector::Parallel),
+            HeaderFact::CollectorMark(GarbageCollector::HotSpot(CollectorKind::Parallel)),
         ),
     ] {
         assert_eq!(event(line), Some(GcLogEvent::Fact(fact)), "{line}");
