@@ -54,7 +54,7 @@ def print_present_rule(parts, limits):
         more = max(burst, 0.02 * aged) - (parts[name]["code_cache"][1] - parts[name]["code_cache"][0])
         malloc = parts[name]["malloc"]
         if added is not None:
-            more += min(max(0.4 * added, 0.08 * malloc[0]), 0.25 * malloc[0]) - (malloc[1] - malloc[0])
+            more += 0.08 * malloc[0] - (malloc[1] - malloc[0])
         limit = 4 * math.ceil((limits[name] + more) / 4)
         spares.append(limit / needs[name] - 1)
         print(

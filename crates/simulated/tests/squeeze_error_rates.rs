@@ -241,6 +241,10 @@ fn five_starts_are_hardly_ever_wrong_and_never_over_committed() {
     println!("{}", line("starts that compile differently", &compiled));
     let bursting = runs(MemoryService::draw_bursting);
     println!("{}", line("bursts that differ", &bursting));
+    let wrong = bursting.iter().filter(|run| run.is_wrong);
+    let missing: Vec<f64> = wrong.map(|run| -run.oversize).collect();
+    let missing = quantile(&missing, 0.5).unwrap_or_default();
+    println!("  too small by {:.1} % in the median", 100.0 * missing);
     let leaking = part("  rising live sets", |run| run.leaks);
     let told = share(&leaking, |run| run.tells_leak);
     let false_alarms = share(&now, |run| run.tells_leak && !run.leaks);

@@ -19,6 +19,9 @@ const KNOWN_STARTS: f64 = 8.0;
 const MOST_STARTS: f64 = 1.645;
 /// A limit is raised where it is less than this share of [`BurstMemory::factor`] away.
 const NEAR: f64 = 0.9;
+const MUCH: (u64, u64) = (104, 100);
+/// The squeezed start and three fresh ones.
+const ENOUGH: usize = 4;
 
 /// Anonymous memory of starts at its most, MiB.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +75,12 @@ impl BurstMemory {
         })
     }
 
-    /// The limit that bursts of 95 % of all starts need; `None` while this one is far enough above.
+    /// The limit that bursts of 95 % of all starts need; `None` while this one is far enough above. Few
+    /// starts raise it only where it lacks much: the next ones may show that it suffices.
     pub fn limit_above(&self, limit: Bytes) -> Option<Bytes> {
-        (!self.is_far_from(limit)).then(|| self.needed_limit())
+        let needed = self.needed_limit();
+        let is_short = needed >= limit.mul_ratio(MUCH.0, MUCH.1) || self.most.len() >= ENOUGH;
+        (is_short && !self.is_far_from(limit)).then_some(needed)
     }
 
     pub fn needed_limit(&self) -> Bytes {
