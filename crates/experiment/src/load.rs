@@ -33,6 +33,9 @@ const AGE: Duration = Duration::from_secs(45);
 /// The most that a squeeze takes; 16 to 24 s are enough as a rule.
 const SQUEEZE: Duration = Duration::from_secs(90);
 
+/// The most that the burst of a fresh start takes.
+const BURST: Duration = Duration::from_secs(15);
+
 /// How long a fresh start is watched behind its burst, when compilers have the CPU again: WireMock's took
 /// their memory within two seconds.
 const CALM: Duration = Duration::from_secs(4);
@@ -193,16 +196,16 @@ impl ExperimentLoad {
                 ..judged.clone()
             },
         };
-        let mut burst = behind(
-            TrialPhase::Age,
-            LoadModel::ClosedFor {
-                duration: match judged.model.scheduled_duration() {
-                    Some(judged) if self.is_timed() => judged.min(AGE),
-                    _ => AGE,
-                },
-            },
-            AGE_SEED,
-        );
+        let longest = match goal {
+            StudyGoal::LiveSet | StudyGoal::Wall => AGE,
+            StudyGoal::Burst => BURST,
+        };
+        let duration = match judged.model.scheduled_duration() {
+            Some(judged) if self.is_timed() => judged.min(longest),
+            _ => longest,
+        };
+        let model = LoadModel::ClosedFor { duration };
+        let mut burst = behind(TrialPhase::Age, model, AGE_SEED);
         burst.plan.think = None;
         phases.push(burst);
         let again = |model| behind(TrialPhase::Again, model, AGAIN_SEED);

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loadline_analysis::proof::squeezed;
+use loadline_analysis::proof::{DISTANT_STARTS, squeezed};
 use loadline_analysis::record::{Configuration, RunReference, TrialPurpose, TrialVerdict};
 use loadline_experiment::AppUnderTest;
 use loadline_experiment::program::{build_home, locate_for};
@@ -60,7 +60,7 @@ pub(crate) fn trial_order(
     }
     let soak = of.experiment.search.soak;
     let length = soak.filter(|_| key.purpose == TrialPurpose::Soak);
-    let study = study(of, key.purpose, &order)?;
+    let study = study(of, key, &order)?;
     Ok(match length {
         None => {
             let mut phases = match study {
@@ -92,14 +92,14 @@ pub(crate) fn trial_order(
 
 fn study(
     of: &Measurement<'_>,
-    purpose: TrialPurpose,
+    key: &TrialKey,
     order: &TrialOrder,
 ) -> Result<Option<MemoryStudy>, RunError> {
-    let goal = match purpose {
+    let goal = match key.purpose {
         _ if order.run.is_some() => return Ok(None),
         TrialPurpose::Room => StudyGoal::LiveSet,
         TrialPurpose::Squeeze => StudyGoal::Wall,
-        TrialPurpose::Prove if has_wall(of)? => StudyGoal::Burst,
+        TrialPurpose::Prove if key.repeat <= DISTANT_STARTS && has_wall(of)? => StudyGoal::Burst,
         _ => return Ok(None),
     };
     let values = order.app.app_environment().values();

@@ -232,7 +232,7 @@ impl StudyCourse {
         self.study.goal == StudyGoal::Burst || self.seen.limit_after.is_some()
     }
 
-    /// Requests a collection and reads the live heap, if the study is of it; `None` if unknown.
+    /// Requests a collection and reads the live heap, in a study of the live set; `None` if unknown.
     pub(crate) fn ask_live_set(&self, instance: &Instance, order: &TrialOrder) -> Option<Bytes> {
         let is_asked = self.study.goal == StudyGoal::LiveSet;
         if !is_asked || !instance.is_jvm || !instance.container.is_within_reach() {

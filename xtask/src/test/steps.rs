@@ -39,7 +39,7 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     Main,
-    /// Next to the build of the tests: much of it waits for downloads.
+    /// Next to the build of the tests; these steps mostly wait for downloads.
     Workloads,
     /// Next to the main lane: separate machines, which have one slow CPU each, and then trials and
     /// steps that neither disturb other trials nor are disturbed.

@@ -1,7 +1,7 @@
 //! The memory that starts hold in and behind a burst, and the limit that it needs.
 //!
 //! Owns that rule. Compilers work differently in each start: the bursts of aged starts of WireMock added
-//! 18 to 77 MiB. So each fresh start gets a burst too, and all of them together decide.
+//! 18 to 77 MiB. So each fresh start gets a burst too, and all starts decide together.
 
 use loadline_sizing::Bytes;
 
@@ -9,8 +9,8 @@ use super::MemoryWall;
 use super::expect::aged_seconds;
 use crate::record::{AppKo, SecondEvidence, TrialPhase, TrialPurpose, TrialRecord, TrialVerdict};
 
-/// How far starts differ, where few of them ran: by this share of their memory, more than any measured
-/// service did without a burst, and of what bursts added.
+/// How far starts differ, while few ran: by this share of their memory, more than any measured service did
+/// without a burst, and by this share of the memory that bursts added.
 const MEMORY_STRAYS: f64 = 0.023;
 const BURST_STRAYS: f64 = 0.33;
 /// Starts that this knowledge is worth.
@@ -19,8 +19,9 @@ const KNOWN_STARTS: f64 = 8.0;
 const MOST_STARTS: f64 = 1.645;
 /// A limit is raised where it is less than this share of [`BurstMemory::factor`] away.
 const NEAR: f64 = 0.9;
+/// Less than this factor waits for more starts, which may show that the limit suffices ...
 const MUCH: (u64, u64) = (104, 100);
-/// The squeezed start and three fresh ones.
+/// ... up to the squeezed start and three fresh ones.
 const ENOUGH: usize = 4;
 
 /// Anonymous memory of starts at its most, MiB.
@@ -30,13 +31,19 @@ pub struct BurstMemory {
     most: Vec<f64>,
     /// What a burst added on average.
     added: f64,
-    /// What a limit holds beside it: kernel and shared memory, and files that a warm service reads.
+    /// Also within the limit: kernel and shared memory, and files that a warm service reads.
     beside: f64,
 }
 
+/// Most anonymous memory of a start, MiB: up to the end of its judged load, and over all of it.
+struct StartMemory {
+    judged: f64,
+    most: f64,
+}
+
 impl BurstMemory {
-    /// From a squeezed start and fresh ones with its options. A fresh start without a burst counts as if
-    /// its burst had added as much as the squeezed one's. `None` without a wall, or without samples.
+    /// From a squeezed start and the fresh ones with its options that had a burst. If none had, each counts
+    /// as if a burst had added as much as the squeezed one's. `None` without a wall, or without samples.
     pub fn from_starts<'a>(
         squeezed: &TrialRecord,
         fresh: impl IntoIterator<Item = &'a TrialRecord>,
@@ -48,35 +55,35 @@ impl BurstMemory {
         let seconds = aged_seconds(evidence, aged).filter_map(|second| second.anon);
         let held: Vec<f64> = seconds.map(Bytes::as_mib).collect();
         let last = held.last().copied().unwrap_or(judged);
-        let own = held.into_iter().fold(judged, f64::max);
-        let beside_last = (aged.unreclaimable().as_mib() - last).max(0.0);
+        let own = StartMemory {
+            judged,
+            most: held.into_iter().fold(judged, f64::max),
+        };
+        let not_anonymous = (aged.unreclaimable().as_mib() - last).max(0.0);
+        let added = own.most - own.judged;
         let is_alike = |start: &&TrialRecord| {
             let (one, other) = (&start.configuration, &squeezed.configuration);
             start.purpose == TrialPurpose::Prove
                 && one.jvm_options == other.jvm_options
                 && one.jdk == other.jdk
         };
-        let of_start = |start: &TrialRecord| {
-            let fresh = start.evidence.cgroup.peak_anon?.as_mib();
-            let most = most_in_burst(start).unwrap_or(fresh + own - judged);
-            // A killed start would have taken more than its limit.
-            let limit = start.configuration.memory.map_or(0.0, Bytes::as_mib);
-            let was_killed = start.verdict == TrialVerdict::AppKo(AppKo::CgroupOom);
-            let least = if was_killed { limit - beside_last } else { 0.0 };
-            Some((most.max(fresh).max(least), fresh))
-        };
-        let fresh = fresh.into_iter().filter(is_alike).filter_map(of_start);
-        let all: Vec<(f64, f64)> = [(own, judged)].into_iter().chain(fresh).collect();
-        let added: f64 = all.iter().map(|(most, fresh)| most - fresh).sum();
+        let fresh: Vec<&TrialRecord> = fresh.into_iter().filter(is_alike).collect();
+        let has_burst = |start: &&TrialRecord| most_in_burst(start).is_some();
+        let is_any = fresh.iter().any(has_burst);
+        let fresh = fresh
+            .into_iter()
+            .filter(|start| !is_any || has_burst(start));
+        let fresh = fresh.filter_map(|start| StartMemory::of_fresh(start, added, not_anonymous));
+        let all: Vec<StartMemory> = [own].into_iter().chain(fresh).collect();
+        let added: f64 = all.iter().map(|start| start.most - start.judged).sum();
         Some(Self {
             added: added / all.len() as f64,
-            most: all.into_iter().map(|(most, _)| most).collect(),
-            beside: wall.warm_room().as_mib() + beside_last,
+            most: all.iter().map(|start| start.most).collect(),
+            beside: wall.warm_room().as_mib() + not_anonymous,
         })
     }
 
-    /// The limit that bursts of 95 % of all starts need; `None` while this one is far enough above. Few
-    /// starts raise it only where it lacks much: the next ones may show that it suffices.
+    /// The limit that bursts of 95 % of all starts need; `None` while this one is far enough above.
     pub fn limit_above(&self, limit: Bytes) -> Option<Bytes> {
         let needed = self.needed_limit();
         let is_short = needed >= limit.mul_ratio(MUCH.0, MUCH.1) || self.most.len() >= ENOUGH;
@@ -109,7 +116,7 @@ impl BurstMemory {
         self.most.iter().sum::<f64>() / self.most.len() as f64
     }
 
-    /// Of the starts that ran and of what is known of others.
+    /// Combines the starts that ran with the known spread of others.
     fn deviation(&self) -> f64 {
         let mean = self.mean();
         let known = (MEMORY_STRAYS * mean).powi(2) + (BURST_STRAYS * self.added).powi(2);
@@ -122,6 +129,22 @@ impl BurstMemory {
     /// Standard deviations above the mean of these starts, below which 95 % of all are.
     fn factor(&self) -> f64 {
         MOST_STARTS * (1.0 + 1.0 / (self.most.len() as f64).sqrt())
+    }
+}
+
+impl StartMemory {
+    fn of_fresh(start: &TrialRecord, added: f64, not_anonymous: f64) -> Option<Self> {
+        let judged = start.evidence.cgroup.peak_anon?.as_mib();
+        let in_burst = most_in_burst(start).unwrap_or(judged + added);
+        // A killed start would have taken more than its limit.
+        let least = match (start.verdict, start.configuration.memory) {
+            (TrialVerdict::AppKo(AppKo::CgroupOom), Some(limit)) => limit.as_mib() - not_anonymous,
+            _ => 0.0,
+        };
+        Some(Self {
+            judged,
+            most: judged.max(in_burst).max(least),
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use loadline_sizing::Bytes;
 use super::size::{SizeSearch, SmallestMemory};
 use super::{SeenTrials, TrialAsk, TrialSearch};
 use crate::interval::quantile;
+use crate::proof::DISTANT_STARTS;
 use crate::random::RandomStream;
 use crate::record::{
     Evidence, MemoryParts, SCHEMA, SecondEvidence, SqueezeEnd, SqueezeEvidence, SqueezeStep,
@@ -112,7 +113,7 @@ impl<'a> DrawnService<'a> {
             };
             let given = self.first_warm_up();
             let warm_up = ask.configuration.warm_up.unwrap_or(given);
-            time += each + warm_up.saturating_sub(given) + self.longer(ask.purpose);
+            time += each + warm_up.saturating_sub(given) + self.longer(ask);
             let record = self.run_start(ask, slo);
             seen.add_record(ask, record, Duration::ZERO);
         }
@@ -120,12 +121,12 @@ impl<'a> DrawnService<'a> {
     }
 
     /// How much longer a start is than its judged load.
-    fn longer(&self, purpose: TrialPurpose) -> Duration {
+    fn longer(&self, ask: &TrialAsk) -> Duration {
         let has_wall = self.search.bases.iter().any(|base| base.is_squeezable);
-        match purpose {
+        match ask.purpose {
             TrialPurpose::Room => AGEING,
             TrialPurpose::Squeeze => SQUEEZING,
-            TrialPurpose::Prove if has_wall => BURST,
+            TrialPurpose::Prove if has_wall && ask.repeat <= DISTANT_STARTS => BURST,
             _ => Duration::ZERO,
         }
     }
@@ -252,9 +253,9 @@ mod tests {
         Outlook::for_search(&search(bases, prove), &slo(), Duration::from_secs(30))
     }
 
-    /// Of starts of 30 s, the first aged, the second squeezed too, and the others with a burst.
+    /// Of starts of 30 s, the first aged, the second squeezed too, and the next ones with a burst.
     fn time(of: &Outlook) -> Duration {
-        let bursts = BURST * (of.starts - 2);
+        let bursts = BURST * DISTANT_STARTS;
         Duration::from_secs(30) * of.starts + AGEING + SQUEEZING + bursts
     }
 

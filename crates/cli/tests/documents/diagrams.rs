@@ -83,9 +83,9 @@ const PHASES: &[Phase] = &[
         name: "age, squeeze",
         width: 170.0,
         does: [
-            "one start of a search:",
-            "a burst, then a falling",
-            "limit, judged again",
+            "in a search: a burst; in",
+            "one start a falling limit,",
+            "then judged again",
         ],
     },
     Phase {

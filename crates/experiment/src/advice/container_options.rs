@@ -119,7 +119,7 @@ pub(super) fn long_options(container: &Value) -> Vec<String> {
     texts.flat_map(options).collect()
 }
 
-/// The variables, without one that the JDK of the image does not read.
+/// The variables that the JDK of the image reads.
 fn read_variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
     let image = container["image"].as_str().unwrap_or_default();
     // Its launcher reads the variable from JDK 9 on.

@@ -176,7 +176,7 @@ fn refuse_load(
     }
 }
 
-/// Of what was found, but cannot be used, one part may be what was meant.
+/// The refusal, with the parts that were found and cannot be used: one of them may have been meant.
 fn with_left_out(refusal: RunRefusal, left_out: &[String]) -> RunRefusal {
     let parts = [&[refusal.why][..], left_out].concat();
     RunRefusal {

@@ -30,7 +30,7 @@ const TOO_MANY: &str = "HTTP/2 with more than 60,000 streams open on a connectio
 
 #[derive(Debug)]
 pub(super) struct StreamWatch {
-    /// What is left of it after an upgrade.
+    /// The part that the client still sends after an upgrade.
     preface: &'static [u8],
     requests: FrameDecoder,
     answers: FrameDecoder,

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use loadline_analysis::budget::{limit_after_squeeze, named_heap};
 use loadline_analysis::latency::{empty_histogram, encode_histogram};
+use loadline_analysis::proof::DISTANT_STARTS;
 use loadline_analysis::random::RandomStream;
 use loadline_analysis::record::{
     AppKo, Evidence, GcEvidence, HeapAfter, InvalidReason, LoadEvidence, MemoryParts,
@@ -277,7 +278,8 @@ impl MemoryService {
             self.squeeze(&mut evidence, start, limit, touched);
         }
         let mut verdict = verdict;
-        if ask.purpose == TrialPurpose::Prove && verdict == TrialVerdict::Pass {
+        let has_burst = ask.purpose == TrialPurpose::Prove && ask.repeat <= DISTANT_STARTS;
+        if has_burst && verdict == TrialVerdict::Pass {
             self.burst(&mut evidence, start, touched);
             let held = &mut evidence.seconds;
             let most = mib(limit);
