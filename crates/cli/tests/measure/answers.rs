@@ -52,6 +52,9 @@ fn a_search_finds_the_size() -> Outcome {
         None => assert_eq!(end_of_squeeze(&result), "no_room", "{result:#}"),
     }
     assert!(is_page(&report, &size), "{}", report.display());
+    // Fresh starts are compared with the wall, their bursts among them.
+    let has_budget = !result["recommendation"]["budget"].is_null();
+    assert_eq!(has_burst(&result), has_budget, "{result:#}");
     let proof = &result["recommendation"]["proof"];
     // Where the distances of the starts decide, nobody counts misses.
     let starts = match proof["distances"].as_array() {
@@ -97,6 +100,13 @@ fn end_of_squeeze(result: &serde_json::Value) -> String {
     let mut ends = trials.map(|trial| &trial["evidence"]["squeeze"]["end"]["kind"]);
     let end = ends.find_map(serde_json::Value::as_str);
     end.unwrap_or_default().to_owned()
+}
+
+fn has_burst(result: &serde_json::Value) -> bool {
+    let trials = result["trials"].as_array().into_iter().flatten();
+    let fresh = trials.filter(|trial| trial["purpose"] == "prove");
+    let mut phases = fresh.filter_map(|trial| trial["evidence"]["phases"].as_array());
+    phases.any(|phases| phases.iter().any(|span| span["phase"] == "age"))
 }
 
 fn every_form(lab: &Lab, trials: usize, size: &str) {
