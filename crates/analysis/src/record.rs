@@ -409,10 +409,20 @@ impl Evidence {
         self.phases.iter().find(|span| span.phase == phase)
     }
 
-    pub(crate) fn length_of_phases(&self) -> Duration {
+    fn length_of_phases(&self) -> Duration {
+        self.length_until(u64::MAX)
+    }
+
+    /// The time that counters over a whole trial cover: where its memory is studied behind the judged load,
+    /// they end with that load.
+    pub fn counted_length(&self) -> Duration {
+        self.length_until(self.judged_until())
+    }
+
+    fn length_until(&self, until_ns: u64) -> Duration {
         let start = self.phases.iter().map(|p| p.start).min().unwrap_or(0);
-        let end = self.phases.iter().map(|p| p.end).max().unwrap_or(0);
-        Duration::from_nanos(end.saturating_sub(start))
+        let end = self.phases.iter().map(|p| p.end.min(until_ns)).max();
+        Duration::from_nanos(end.unwrap_or(0).saturating_sub(start))
     }
 
     pub fn load_in(&self, phase: TrialPhase) -> impl Iterator<Item = &LoadEvidence> {

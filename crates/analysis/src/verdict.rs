@@ -529,8 +529,10 @@ fn causes_behind(evidence: &Evidence, thresholds: &VerdictThresholds) -> Vec<Str
 }
 
 fn trial_seconds(evidence: &Evidence) -> f64 {
-    let of_phases = evidence.length_of_phases().as_secs_f64();
-    of_phases.max(evidence.seconds.len() as f64).max(1.0)
+    let until = evidence.judged_until();
+    let seconds = evidence.seconds.iter().filter(|s| s.at_ns <= until);
+    let of_phases = evidence.counted_length().as_secs_f64();
+    of_phases.max(seconds.count() as f64).max(1.0)
 }
 
 /// Whether a trial left anything to judge: requests, metrics, or the exit code of its load command.

@@ -39,8 +39,12 @@ fn is_of(row: &ResultRow, experiment: &Experiment) -> bool {
     })
 }
 
+fn is_load(phase: TrialPhase) -> bool {
+    use TrialPhase::{Again, Age, Squeeze, WarmUp};
+    phase.is_judged() || matches!(phase, WarmUp | Age | Squeeze | Again)
+}
+
 fn besides_load(trial: &TrialRecord) -> Duration {
-    let is_load = |phase: TrialPhase| phase == TrialPhase::WarmUp || phase.is_judged();
     let load = trial.evidence.phases.iter().filter(|p| is_load(p.phase));
     let load: u64 = load.map(|p| p.end.saturating_sub(p.start)).sum();
     let total = trial.total_length();
@@ -94,6 +98,8 @@ mod tests {
                 span(TrialPhase::Start, 0, besides),
                 span(TrialPhase::WarmUp, besides, besides + 4),
                 span(TrialPhase::Measure, besides + 4, besides + 10),
+                span(TrialPhase::Age, besides + 10, besides + 25),
+                span(TrialPhase::Again, besides + 25, besides + 29),
             ],
             ..Evidence::default()
         };

@@ -205,10 +205,10 @@ fn start_times(starts: &[&TrialRecord]) -> Option<Values> {
     })
 }
 
-/// Over a whole trial: the counter covers the cgroup's life.
+/// Over a trial up to the end of its judged load, as the counter.
 fn rereads(starts: &[&TrialRecord]) -> Option<Values> {
     let rate = |start: &&TrialRecord| {
-        let seconds = start.total_length().as_secs_f64();
+        let seconds = start.evidence.counted_length().as_secs_f64();
         let refaults = start.evidence.cgroup.file_refaults? as f64;
         (seconds > 0.0).then(|| refaults / seconds)
     };

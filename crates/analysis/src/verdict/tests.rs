@@ -708,6 +708,31 @@ fn a_trial_is_as_long_as_its_phases_and_at_least_a_second() {
     assert_eq!(of(&[(5, 20), (20, 45)]), (40.0, 40.0));
 }
 
+/// Re-reads are counted up to the end of the judged load: a burst behind it must not thin them out.
+#[test]
+fn a_burst_behind_the_judged_load_hides_no_thrash() {
+    let mut evidence = passing_evidence();
+    let span = |phase, start: u64, end: u64| PhaseSpan {
+        phase,
+        start: start * 1_000_000_000,
+        end: end * 1_000_000_000,
+    };
+    evidence.phases = vec![
+        span(TrialPhase::Start, 0, 5),
+        span(TrialPhase::Measure, 5, 20),
+    ];
+    evidence.seconds.clear();
+    evidence.cgroup.file_refaults = Some(24_000);
+    let thresholds = VerdictThresholds::default();
+    assert!(super::is_thrash(&evidence, &thresholds));
+    let burst = [
+        span(TrialPhase::Age, 20, 35),
+        span(TrialPhase::Again, 35, 39),
+    ];
+    evidence.phases.extend(burst);
+    assert!(super::is_thrash(&evidence, &thresholds));
+}
+
 #[test]
 fn exactly_as_much_as_is_allowed_breaks_no_rule() {
     let thresholds = VerdictThresholds {

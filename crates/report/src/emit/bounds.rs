@@ -41,7 +41,7 @@ impl AlertBounds {
         let figures = |trial: &&TrialRecord| TrialFigures::for_trial(trial, quantile);
         let seen: Vec<TrialFigures> = kept.iter().map(figures).collect();
         let faults = kept.iter().filter_map(|t| {
-            let seconds = t.total_length().as_secs_f64();
+            let seconds = t.evidence.counted_length().as_secs_f64();
             (seconds > 0.0).then_some(t.evidence.cgroup.major_faults? as f64 / seconds)
         });
         let throttled = seen.iter().filter_map(|f| f.sli.throttled_periods_share);
