@@ -31,9 +31,10 @@ fn main() {
     if !optimised {
         beside.push("debug build".to_owned());
     }
-    let said = match beside.is_empty() {
-        true => version,
-        false => format!("{version} ({})", beside.join(", ")),
+    let said = if beside.is_empty() {
+        version
+    } else {
+        format!("{version} ({})", beside.join(", "))
     };
     println!("cargo:rustc-env=LOADLINE_VERSION={said}");
 }

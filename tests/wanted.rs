@@ -29,9 +29,12 @@ impl Wanted {
     /// Whether the test of this name runs.
     pub fn has(&self, name: &str) -> bool {
         let is_skipped = self.skipped.iter().any(|part| name.contains(part.as_str()));
-        let fits = |filter: &String| match self.is_exact {
-            true => name == filter,
-            false => name.contains(filter.as_str()),
+        let fits = |filter: &String| {
+            if self.is_exact {
+                name == filter
+            } else {
+                name.contains(filter.as_str())
+            }
         };
         !is_skipped && (self.filters.is_empty() || self.filters.iter().any(fits))
     }

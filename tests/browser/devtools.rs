@@ -135,9 +135,10 @@ impl Page {
         loop {
             let answer = self.read();
             if answer["id"] == id {
-                return match answer["error"].is_null() {
-                    true => Ok(answer["result"].clone()),
-                    false => Err(answer["error"].clone()),
+                return if answer["error"].is_null() {
+                    Ok(answer["result"].clone())
+                } else {
+                    Err(answer["error"].clone())
                 };
             }
         }

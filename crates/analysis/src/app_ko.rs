@@ -124,9 +124,10 @@ fn run_out_of_memory(evidence: &Evidence, run: &RunEvidence) -> Option<Applicati
 
 fn failed_run(evidence: &Evidence, run: &RunEvidence) -> Option<ApplicationFailure> {
     let (exit, when) = (exit_text(evidence), time_of_failure(evidence));
-    let why = match run.missing.is_empty() {
-        true => format!("; {} is expected", run.expected_exit),
-        false => format!(", but {}", run.missing.join(" and ")),
+    let why = if run.missing.is_empty() {
+        format!("; {} is expected", run.expected_exit)
+    } else {
+        format!(", but {}", run.missing.join(" and "))
     };
     let mut reason = VerdictReason::from(format!("it ended with {exit} {when}{why}"));
     if let Some(line) = telling_line(&evidence.last_output) {
@@ -176,9 +177,10 @@ fn filled_disk(evidence: &Evidence) -> Option<ApplicationFailure> {
 
 fn cgroup_oom(configuration: &Configuration, evidence: &Evidence) -> Option<ApplicationFailure> {
     evidence.cgroup.oom_kills.filter(|kills| *kills > 0)?;
-    let who = match evidence.exit.before_stop {
-        true => "it",
-        false => "one of its processes",
+    let who = if evidence.exit.before_stop {
+        "it"
+    } else {
+        "one of its processes"
     };
     let limit = configuration.memory.map(|limit| format!(" of {limit}"));
     let own = evidence.instances.iter().find(|i| i.is_oom_killed());

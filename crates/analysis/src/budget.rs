@@ -122,9 +122,10 @@ impl Budget {
     pub fn new(lines: Vec<BudgetLine>, limit: Bytes) -> Result<Self, OverCommitted> {
         let budget = Self { lines, limit };
         let need = budget.total_need();
-        match need <= limit {
-            true => Ok(budget),
-            false => Err(OverCommitted { need, limit }),
+        if need <= limit {
+            Ok(budget)
+        } else {
+            Err(OverCommitted { need, limit })
         }
     }
 

@@ -393,9 +393,10 @@ mod tests {
                 CheapestStep::Done(end) => return (search, asked, end),
             };
             let is_lucky = ask.purpose != TrialPurpose::Prove;
-            let (outcome, verdict) = match ask.replicas > 2 || ask.cell == 1 || is_lucky {
-                true => (TrialOutcome::Pass, TrialVerdict::Pass),
-                false => (TrialOutcome::Fail, TrialVerdict::SloMiss),
+            let (outcome, verdict) = if ask.replicas > 2 || ask.cell == 1 || is_lucky {
+                (TrialOutcome::Pass, TrialVerdict::Pass)
+            } else {
+                (TrialOutcome::Fail, TrialVerdict::SloMiss)
             };
             let id = format!("t{}", asked.len());
             let record = fixture::trial_record(&id, ask.purpose, 2048, verdict);

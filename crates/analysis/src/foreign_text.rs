@@ -23,9 +23,10 @@ pub fn harmless(text: &str) -> String {
     }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_shown(c) {
-            true => out.push(c),
-            false => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        if is_shown(c) {
+            out.push(c)
+        } else {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)))
         }
     }
     out
@@ -116,9 +117,10 @@ fn skip_escape(first: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>
             return;
         }
         chars.next();
-        let ends = match is_string {
-            true => matches!(c, '\u{7}' | '\u{9c}' | '\\'),
-            false => ('\u{40}'..='\u{7e}').contains(&c),
+        let ends = if is_string {
+            matches!(c, '\u{7}' | '\u{9c}' | '\\')
+        } else {
+            ('\u{40}'..='\u{7e}').contains(&c)
         };
         if ends {
             return;

@@ -269,9 +269,10 @@ impl GrowthJudge<'_> {
             points.iter().filter_map(value).collect()
         };
         let judged = values(&self.cycles.judged);
-        match self.cycles.has_second {
-            true => trend::between_cycles(&values(&self.cycles.first), &judged, self.seed),
-            false => trend::within_cycle(&judged, self.seed),
+        if self.cycles.has_second {
+            trend::between_cycles(&values(&self.cycles.first), &judged, self.seed)
+        } else {
+            trend::within_cycle(&judged, self.seed)
         }
     }
 

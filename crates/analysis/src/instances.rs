@@ -151,9 +151,10 @@ impl InstanceStudy {
 
     pub fn all_studies(records: &[TrialRecord], seed: u64) -> Vec<(Configuration, Self)> {
         let total = families(records, in_total);
-        let studies = match total.iter().any(|f| has_counts(f)) {
-            true => total,
-            false => families(records, |a, b| resources_of_each(a) == resources_of_each(b)),
+        let studies = if total.iter().any(|f| has_counts(f)) {
+            total
+        } else {
+            families(records, |a, b| resources_of_each(a) == resources_of_each(b))
         };
         let study = |family: Vec<&TrialRecord>| {
             let observed = family.iter().filter_map(|r| ObservedTrial::from_record(r));

@@ -145,9 +145,10 @@ pub fn failure_upper_bound(failures: u64, starts: u64, confidence: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        match at_most(failures, starts, middle) > risk {
-            true => low = middle,
-            false => high = middle,
+        if at_most(failures, starts, middle) > risk {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high

@@ -81,9 +81,10 @@ fn unpack_counts(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     let declared = counts.and_then(|rest| rest.first_chunk());
     let declared = declared.map(|length: &[u8; LENGTH]| u32::from_be_bytes(*length));
     let all = declared.map(|length| (PLAIN.len() + LENGTH + HEAD) as u64 + u64::from(length));
-    match all.is_some_and(|all| all <= plain.len() as u64) {
-        true => Ok(plain),
-        false => Err(io::Error::other("it is no histogram, cut or too large")),
+    if all.is_some_and(|all| all <= plain.len() as u64) {
+        Ok(plain)
+    } else {
+        Err(io::Error::other("it is no histogram, cut or too large"))
     }
 }
 

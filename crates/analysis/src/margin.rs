@@ -104,9 +104,10 @@ pub fn memory_needed_later(soak: &SoakEvidence) -> Option<LaterMemory> {
     // The first of equals: since then it needed no more.
     let beyond = late.iter().filter(|(_, anon)| *anon > first);
     let (after, most) = beyond.fold((Duration::ZERO, first), |most, (at, anon)| {
-        match *anon > most.1 {
-            true => (since(*at), *anon),
-            false => most,
+        if *anon > most.1 {
+            (since(*at), *anon)
+        } else {
+            most
         }
     });
     Some(LaterMemory { first, most, after })

@@ -28,10 +28,11 @@ impl MetricSelector {
     pub fn read_value(&self, text: &str) -> Option<f64> {
         let matching = samples(text).filter(|sample| self.selects(sample));
         let values = matching.map(|sample| sample.value);
-        match self.is_largest {
+        if self.is_largest {
             // NaN counts as the largest.
-            true => values.reduce(|a, b| if a.is_nan() || a > b { a } else { b }),
-            false => values.reduce(|a, b| a + b),
+            values.reduce(|a, b| if a.is_nan() || a > b { a } else { b })
+        } else {
+            values.reduce(|a, b| a + b)
         }
     }
 
@@ -100,9 +101,10 @@ impl FromStr for MetricSelector {
 impl fmt::Display for MetricSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let series = write_series(&self.name, &self.labels);
-        match self.is_largest {
-            true => write!(f, "max({series})"),
-            false => f.write_str(&series),
+        if self.is_largest {
+            write!(f, "max({series})")
+        } else {
+            f.write_str(&series)
         }
     }
 }
@@ -129,9 +131,10 @@ fn write_series(name: &str, labels: &[(String, String)]) -> String {
     };
     let labels = labels.iter().map(|(l, v)| format!("{l}=\"{}\"", escape(v)));
     let labels: Vec<String> = labels.collect();
-    match labels.is_empty() {
-        true => name.to_owned(),
-        false => format!("{name}{{{}}}", labels.join(",")),
+    if labels.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name}{{{}}}", labels.join(","))
     }
 }
 

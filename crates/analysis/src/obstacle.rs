@@ -240,15 +240,16 @@ mod tests {
 
     fn with_pause(mut record: TrialRecord, throttled: bool) -> TrialRecord {
         let (start, end) = (4500 * MS, 4580 * MS);
-        record.evidence.pauses = Some(match throttled {
-            true => PauseEvidence {
+        record.evidence.pauses = Some(if throttled {
+            PauseEvidence {
                 throttled_ns: vec![(start, end)],
                 ..PauseEvidence::default()
-            },
-            false => PauseEvidence {
+            }
+        } else {
+            PauseEvidence {
                 safepoints_ns: vec![(start, end, 0)],
                 ..PauseEvidence::default()
-            },
+            }
         });
         record
     }

@@ -206,9 +206,10 @@ impl Offer {
     pub fn run_prices(&self, limits: InstanceSize, time: Duration) -> Vec<RunPrice> {
         let billed_time = self.billed_time(time);
         let hours = billed_time.as_secs_f64() / 3600.0;
-        let sizes: Vec<InstanceSize> = match self.billables == self.listed {
-            true => vec![self.billed_size(limits)],
-            false => holding(&self.billables, limits).collect(),
+        let sizes: Vec<InstanceSize> = if self.billables == self.listed {
+            vec![self.billed_size(limits)]
+        } else {
+            holding(&self.billables, limits).collect()
         };
         let price = |billed: InstanceSize| RunPrice {
             offer: self.name.clone(),

@@ -132,9 +132,10 @@ fn judge_percentile(
     let q = percentile.quantile;
     let seconds = |value: Option<Duration>| value.map(|v| v.as_secs_f64());
     let measured = seconds(sample.percentile_at(q, &vec![1; starts.len()]));
-    let (low, high) = match starts.len() < FEWEST {
-        true => (measured, measured),
-        false => sample.interval(q),
+    let (low, high) = if starts.len() < FEWEST {
+        (measured, measured)
+    } else {
+        sample.interval(q)
     };
     Some(PooledPercentile {
         request: percentile.request.clone(),
@@ -219,9 +220,10 @@ impl PooledPercentile {
             None => "in requests that failed".to_owned(),
         };
         let (low, high) = (time(self.low), time(self.high));
-        let interval = match self.starts >= FEWEST as u64 {
-            true => format!(" (95 % confidence: {low} to {high})"),
-            false => String::new(),
+        let interval = if self.starts >= FEWEST as u64 {
+            format!(" (95 % confidence: {low} to {high})")
+        } else {
+            String::new()
         };
         format!(
             "{percentile} rests on {} of {} requests in one start, so those of all {} count together: {quantile} of {} was {}{interval}, the SLO allows {}",

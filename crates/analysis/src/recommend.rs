@@ -324,9 +324,10 @@ fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
         // Steps of a squeeze are whole pages; people ask for whole MiB.
         memory: Bytes::from_mib(storm.limit.as_mib() as u64),
         trial: squeezed.id.clone(),
-        verdict: match was_killed {
-            true => TrialVerdict::AppKo(AppKo::CgroupOom),
-            false => TrialVerdict::SloMiss,
+        verdict: if was_killed {
+            TrialVerdict::AppKo(AppKo::CgroupOom)
+        } else {
+            TrialVerdict::SloMiss
         },
         breaks: killed.into_iter().chain([reread]).chain(answered).collect(),
     })

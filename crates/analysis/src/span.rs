@@ -66,9 +66,10 @@ impl TimeSpans {
             if !span.has_no_time() {
                 both.push(span);
             }
-            match x.end <= y.end {
-                true => a.next(),
-                false => b.next(),
+            if x.end <= y.end {
+                a.next()
+            } else {
+                b.next()
             };
         }
         Self(both)

@@ -20,9 +20,10 @@ pub fn short_duration(value: Duration) -> String {
 /// A chosen bound: never rounded, `1.50s` and `1.234s`.
 pub fn exact_duration(bound: Duration) -> String {
     let (short, exact) = (short_duration(bound), crate::slo::print_duration(bound));
-    match reads_like(&short, &exact) {
-        true => short,
-        false => exact,
+    if reads_like(&short, &exact) {
+        short
+    } else {
+        exact
     }
 }
 
@@ -30,9 +31,10 @@ pub fn exact_duration(bound: Duration) -> String {
 pub fn percent_bound(share: f64) -> String {
     let (short, exact) = (short_percent(share), (share * 100.0 * 1e6).round() / 1e6);
     let exact = format!("{exact} %");
-    match reads_like(&short, &exact) {
-        true => short,
-        false => exact,
+    if reads_like(&short, &exact) {
+        short
+    } else {
+        exact
     }
 }
 

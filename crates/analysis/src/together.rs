@@ -150,9 +150,10 @@ fn merge_warnings(parts: &[Evidence]) -> Vec<String> {
     for (number, part) in (1..).zip(parts) {
         for warning in &part.warnings {
             let is_common = parts.iter().all(|p| p.warnings.contains(warning));
-            let line = match is_common {
-                true => warning.clone(),
-                false => format!("instance {number}: {warning}"),
+            let line = if is_common {
+                warning.clone()
+            } else {
+                format!("instance {number}: {warning}")
             };
             if !lines.contains(&line) {
                 lines.push(line);

@@ -126,9 +126,10 @@ pub fn find_cold_starts<'a>(
         }
     }
     let warming = by_cpu.len() + by_latency.len();
-    let falls = match by_cpu.len() >= by_latency.len() {
-        true => FallingCost::Cpu(median(&by_cpu)?),
-        false => FallingCost::Latency(median(&by_latency)?),
+    let falls = if by_cpu.len() >= by_latency.len() {
+        FallingCost::Cpu(median(&by_cpu)?)
+    } else {
+        FallingCost::Latency(median(&by_latency)?)
     };
     (2 * warming > starts.len()).then_some(ColdStarts {
         starts: starts.len(),

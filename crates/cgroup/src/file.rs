@@ -45,8 +45,9 @@ pub(crate) fn write(path: &Path, value: &str) -> Result<(), CgroupError> {
 pub(crate) fn write_io(path: &Path, value: &str) -> io::Result<()> {
     let mut file: File = OpenOptions::new().write(true).truncate(true).open(path)?;
     let written = file.write(value.as_bytes())?;
-    match written == value.len() {
-        true => Ok(()),
-        false => Err(io::Error::from(io::ErrorKind::WriteZero)),
+    if written == value.len() {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::WriteZero))
     }
 }

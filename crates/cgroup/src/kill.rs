@@ -50,9 +50,10 @@ impl ControlGroup {
         if first.is_empty() {
             return Ok(0);
         }
-        let thaw = match self.kill_at_once() {
-            true => None,
-            false => self.stop_forking(),
+        let thaw = if self.kill_at_once() {
+            None
+        } else {
+            self.stop_forking()
         };
         let mut left = first.clone();
         while !left.is_empty() {

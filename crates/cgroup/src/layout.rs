@@ -305,9 +305,10 @@ fn own_dir(mount_point: &Path, mount: &HierarchyMount, own: Option<&CgroupMember
 fn place_v1(mount: &Path, own: PathBuf, privilege: Privilege) -> CgroupHierarchy {
     // systemd never disables a v1 controller below a directory that it did not make, so the root
     // of the hierarchy is safe for root even where systemd runs.
-    let parent = match privilege.root {
-        true => writable_mount(mount),
-        false => own_if_writable(&own),
+    let parent = if privilege.root {
+        writable_mount(mount)
+    } else {
+        own_if_writable(&own)
     };
     CgroupHierarchy {
         version: CgroupVersion::V1,

@@ -303,9 +303,10 @@ impl ControlGroup {
             let now = file::read(&dir.join(name))?.trim().parse::<u64>();
             Ok(now.is_ok_and(|now| now <= limit.as_bytes()))
         };
-        let change = match is_at_most("memory.current")? || is_at_most("memory.max")? {
-            true => apply_memory_v2(&dir, Some(limit)).map(|()| LimitChange::Taken),
-            false => Ok(LimitChange::Busy),
+        let change = if is_at_most("memory.current")? || is_at_most("memory.max")? {
+            apply_memory_v2(&dir, Some(limit)).map(|()| LimitChange::Taken)
+        } else {
+            Ok(LimitChange::Busy)
         };
         file::write(&soft, "max")?;
         change

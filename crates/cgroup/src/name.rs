@@ -118,9 +118,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), CgroupError> {
 /// The same for a group below one of loadline's own: its name is an engine's.
 pub(crate) fn check_engine_name(name: &str) -> Result<(), CgroupError> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-    match !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
-        true => Ok(()),
-        false => Err(bad_name(name)),
+    if !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_plain) {
+        Ok(())
+    } else {
+        Err(bad_name(name))
     }
 }
 
@@ -158,9 +159,10 @@ impl FromStr for GroupName {
             start_time: next()?.parse().map_err(|_| error())?,
             trial: next()?.to_owned(),
         };
-        match is_boot(&name.boot) && name.to_string() == text {
-            true => Ok(name),
-            false => Err(error()),
+        if is_boot(&name.boot) && name.to_string() == text {
+            Ok(name)
+        } else {
+            Err(error())
         }
     }
 }

@@ -269,9 +269,10 @@ fn cpus_used(start: &CpuSample, end: &CpuSample) -> f64 {
     let used: Vec<f64> = used.collect();
     let squares: f64 = used.iter().map(|u| u * u).sum();
     let sum: f64 = used.iter().sum();
-    match squares > 0.0 {
-        true => (sum * sum / squares).max(1.0),
-        false => 1.0,
+    if squares > 0.0 {
+        (sum * sum / squares).max(1.0)
+    } else {
+        1.0
     }
 }
 

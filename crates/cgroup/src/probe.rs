@@ -368,9 +368,10 @@ fn check_outer_limits(layout: &CgroupLayout) -> Result<PreflightCheck, CgroupErr
     let limits = outer_limits(layout)?;
     let around = limits.iter().filter(|l| l.scope == OuterLimitScope::Trials);
     let around: Vec<String> = around.map(describe).collect();
-    let detail = match around.is_empty() {
-        true => "no limit around trials".to_owned(),
-        false => format!("trials must stay below {}", around.join("; ")),
+    let detail = if around.is_empty() {
+        "no limit around trials".to_owned()
+    } else {
+        format!("trials must stay below {}", around.join("; "))
     };
     Ok(PreflightCheck::works(OUTER_LIMITS, detail))
 }

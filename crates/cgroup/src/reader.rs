@@ -134,9 +134,10 @@ impl CgroupReader {
             io_pressure: in_v2("io.pressure")?,
         };
         let first = group.first_dir();
-        match group.hierarchy_dirs().any(Path::is_dir) {
-            true => Ok(this),
-            false => Err(CgroupError::for_file("open", first, Errno::NOENT)),
+        if group.hierarchy_dirs().any(Path::is_dir) {
+            Ok(this)
+        } else {
+            Err(CgroupError::for_file("open", first, Errno::NOENT))
         }
     }
 

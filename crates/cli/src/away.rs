@@ -170,9 +170,10 @@ pub fn take_over(
         (None, ControllerState::Ended(why)) => {
             let why = one_line(&why);
             say!("warning: the Job in the cluster ended without a report: {why}");
-            match only_fetch {
-                true => Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done))),
-                false => Ok(TakeoverOutcome::GoesOn),
+            if only_fetch {
+                Ok(TakeoverOutcome::Over(Ok(CommandOutcome::Done)))
+            } else {
+                Ok(TakeoverOutcome::GoesOn)
             }
         }
         (None, _) => Ok(TakeoverOutcome::GoesOn),

@@ -29,10 +29,7 @@ pub enum CommandOutcome {
 
 impl CommandOutcome {
     pub fn for_slo(is_kept: bool) -> Self {
-        match is_kept {
-            true => Self::Done,
-            false => Self::SloMissed,
-        }
+        if is_kept { Self::Done } else { Self::SloMissed }
     }
 
     pub fn exit_code(self) -> ExitCode {

@@ -17,9 +17,10 @@ pub fn is_standard(path: &Path) -> bool {
 }
 
 pub fn display_name(path: &Path) -> String {
-    match is_standard(path) {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
+    if is_standard(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
     }
 }
 
@@ -34,9 +35,10 @@ pub fn refuse_kind(path: &Path, kind: FileKind, wanted: &str) -> Error {
 }
 
 pub fn read(path: &Path) -> std::io::Result<String> {
-    match is_standard(path) {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(path),
+    if is_standard(path) {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
     }
 }
 

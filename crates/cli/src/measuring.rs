@@ -107,9 +107,10 @@ pub fn can_plan(experiment: &mut Experiment, is_search: bool) -> Result<(), Erro
         images::find_images(experiment)?;
         end_on_out_of_memory(experiment, &jdks, &places);
         preflight(experiment, &jdks, &places)?;
-        return match is_search {
-            true => check_heap_options(experiment, &jdks, &places),
-            false => Ok(()),
+        return if is_search {
+            check_heap_options(experiment, &jdks, &places)
+        } else {
+            Ok(())
         };
     };
     talk!(

@@ -114,19 +114,21 @@ fn damaged(path: &Path, how: &str) -> Error {
 fn read_export(path: &Path) -> Result<ResultView, Error> {
     let name = files::display_name(path);
     let unreadable = |e: std::io::Error| Error::environment(format!("cannot read {name}: {e}"));
-    let input: Box<dyn Read> = match files::is_standard(path) {
-        true => Box::new(std::io::stdin()),
-        false => Box::new(File::open(path).map_err(unreadable)?),
+    let input: Box<dyn Read> = if files::is_standard(path) {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(unreadable)?)
     };
     let mut file = BufReader::new(input);
     let begin = std::io::BufRead::fill_buf(&mut file).map_err(unreadable)?;
     let is_packed = begin.starts_with(&[0x1f, 0x8b]);
     let mut text = String::new();
-    let read = match is_packed {
-        true => MultiGzDecoder::new(file)
+    let read = if is_packed {
+        MultiGzDecoder::new(file)
             .take(LARGEST)
-            .read_to_string(&mut text),
-        false => file.take(LARGEST).read_to_string(&mut text),
+            .read_to_string(&mut text)
+    } else {
+        file.take(LARGEST).read_to_string(&mut text)
     };
     if let Err(error) = read {
         return Err(match error.kind() {
@@ -299,9 +301,10 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
         return LoadWords::without_rate("a run that ends by itself".to_owned());
     }
     if experiment.load.is_timed() {
-        let work = match load.drive.is_empty() {
-            true => "its own work".to_owned(),
-            false => format!("the work of `{}`", command(&load.drive)),
+        let work = if load.drive.is_empty() {
+            "its own work".to_owned()
+        } else {
+            format!("the work of `{}`", command(&load.drive))
         };
         let words = format!("{work}, {length} after a warm-up of {warm_up}");
         return LoadWords::without_rate(words);
@@ -327,9 +330,10 @@ fn describe_load(experiment: &Experiment) -> LoadWords {
     let connections = load.connection_count(model);
     let streams = load.http2();
     let streams = streams.map_or_else(String::new, |h| format!(" of {} HTTP/2 streams", h.streams));
-    let tls = match load.url.as_ref().is_some_and(|url| url.is_tls) {
-        true => " over TLS",
-        false => "",
+    let tls = if load.url.as_ref().is_some_and(|url| url.is_tls) {
+        " over TLS"
+    } else {
+        ""
     };
     let rest =
         format!("{peak}{sessions}, {connections} connections{streams}{tls}, warm-up {warm_up}");

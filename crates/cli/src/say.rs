@@ -72,9 +72,10 @@ pub fn print_text(text: &str) -> Result<(), Error> {
 
 /// Prints data, as they are where no terminal shows them.
 pub fn print_data(text: &str) -> Result<(), Error> {
-    match io::stdout().is_terminal() {
-        true => print_text(text),
-        false => write_stdout(text),
+    if io::stdout().is_terminal() {
+        print_text(text)
+    } else {
+        write_stdout(text)
     }
 }
 

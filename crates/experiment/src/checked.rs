@@ -99,9 +99,10 @@ pub(super) fn check_account(text: &Text, source: &ExperimentSource<'_>) -> Check
 
 pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<Cpus> {
     let word = text.to_lowercase();
-    let hint = match word.contains("auto") || word.contains("none") {
-        true => "CPUs such as 1.5 or 250m; auto and none have to be alone: --cpu auto",
-        false => "CPUs such as 1.5 or 250m",
+    let hint = if word.contains("auto") || word.contains("none") {
+        "CPUs such as 1.5 or 250m; auto and none have to be alone: --cpu auto"
+    } else {
+        "CPUs such as 1.5 or 250m"
     };
     let cpus: Cpus = source.parse_text(text, hint)?;
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.

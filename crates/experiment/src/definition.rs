@@ -107,9 +107,10 @@ impl SearchSettings {
     }
 
     pub fn counted_starts(&self) -> u32 {
-        match self.is_counted {
-            true => self.prove,
-            false => self.prove.max(COUNTED_STARTS),
+        if self.is_counted {
+            self.prove
+        } else {
+            self.prove.max(COUNTED_STARTS)
         }
     }
 }

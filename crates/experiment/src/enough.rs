@@ -177,9 +177,10 @@ impl ThinPercentile {
     }
 
     fn lengthening_hint(&self) -> String {
-        match self.is_replayed {
-            true => "play more of the profile (--speed, --duration)".to_owned(),
-            false => format!("measure for longer: --duration {}", self.needed_time()),
+        if self.is_replayed {
+            "play more of the profile (--speed, --duration)".to_owned()
+        } else {
+            format!("measure for longer: --duration {}", self.needed_time())
         }
     }
 }

@@ -127,9 +127,10 @@ impl<'a> ExperimentSource<'a> {
         let (said, next) = split_refusal(problem);
         ExperimentError {
             place,
-            problem: match names_key {
-                true => said.to_owned(),
-                false => format!("{key}: {said}"),
+            problem: if names_key {
+                said.to_owned()
+            } else {
+                format!("{key}: {said}")
             },
             excerpt,
             hint: Some(next.unwrap_or(FORMAT).to_owned()),
@@ -221,9 +222,10 @@ fn of_syntax(problem: &str) -> Option<String> {
     }
     let text = text.strip_suffix("\", expected a sequence")?;
     // Words with quotes or escapes in them are better left to who wrote them.
-    let words = match text.contains(['\\', '\'']) {
-        true => vec!["java", "-jar", "app.jar"],
-        false => text.split_whitespace().collect(),
+    let words = if text.contains(['\\', '\'']) {
+        vec!["java", "-jar", "app.jar"]
+    } else {
+        text.split_whitespace().collect()
     };
     Some(format!("write a list, word by word: {words:?}"))
 }

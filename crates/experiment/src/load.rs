@@ -250,9 +250,10 @@ impl ExperimentLoad {
         };
         let warm = training.warm.iter();
         let named: BTreeSet<_> = warm.map(|url| (url.port, url.path.as_str())).collect();
-        let plans = match named.is_empty() {
-            true => vec![plan],
-            false => named.into_iter().map(to).collect(),
+        let plans = if named.is_empty() {
+            vec![plan]
+        } else {
+            named.into_iter().map(to).collect()
         };
         let phase = |plan| LoadPhase {
             phase: TrialPhase::WarmUp,
@@ -288,9 +289,10 @@ pub(super) fn check_load(
     is_consumer: bool,
     source: &ExperimentSource<'_>,
 ) -> Result<ExperimentLoad, ExperimentError> {
-    let load = match is_consumer {
-        true => ExperimentLoad::timed(spec),
-        false => ExperimentLoad::new(spec.clone()),
+    let load = if is_consumer {
+        ExperimentLoad::timed(spec)
+    } else {
+        ExperimentLoad::new(spec.clone())
     };
     let load = load.map_err(|error| load_refusal(&error, source))?;
     if let Some(url) = &spec.url {

@@ -93,9 +93,10 @@ fn read_bounded_text(path: &Path) -> io::Result<Option<String>> {
 }
 
 fn input_name(path: &Path) -> String {
-    match path == Path::new("-") {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
+    if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
     }
 }
 
@@ -153,13 +154,15 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
         rest.split("\nNOTES:\n").next().unwrap_or(rest)
     });
     let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
-    let documents = parsed.map_err(|error| match text.contains("{{") {
-        true => template(),
-        false => RunRefusal::new(
+    let documents = parsed.map_err(|error| {
+        if text.contains("{{") {
+            return template();
+        }
+        RunRefusal::new(
             what(),
             parser_message(&error),
             "write it as YAML, with placeholders filled in (envsubst < FILE); `kubectl apply --dry-run=client -f FILE` or `docker compose config` shows the fault",
-        ),
+        )
     })?;
     if documents.iter().any(is_template) {
         return Err(template());

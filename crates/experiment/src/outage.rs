@@ -91,12 +91,13 @@ pub(super) fn check_outages(experiment: &Experiment, source: &ExperimentSource<'
         return Err(source.experiment_error(problem, HINT));
     }
     let Some(length) = experiment.load.model.scheduled_duration() else {
-        return match experiment.has_outages() {
-            true => Err(source.experiment_error(
+        return if experiment.has_outages() {
+            Err(source.experiment_error(
                 "an outage needs a load of known length",
                 "duration = \"60s\"",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         };
     };
     // A measured part begins when the warm-up has ended.

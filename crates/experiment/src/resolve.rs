@@ -151,9 +151,10 @@ fn named_requests(
     let Some(unknown) = named.find(|name| !names.contains(name)) else {
         return Ok(());
     };
-    let hint = match names.is_empty() {
-        true => "this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)".to_owned(),
-        false => format!("its requests are {}", names.join(", ")),
+    let hint = if names.is_empty() {
+        "this load has one request, that of its URL: write the objective without a name, or give the load a mix ([[load.request]], --profile)".to_owned()
+    } else {
+        format!("its requests are {}", names.join(", "))
     };
     let problem = format!("the SLO names `{unknown}`, which is not a request of the load");
     Err(source.error_at(&file.slo, problem, hint))

@@ -65,9 +65,10 @@ pub(super) fn check_search(
         margin: table.margin.as_ref().map_or(Ok(default_margin()), |t| {
             check_percentage(t, "margin", source)
         })?,
-        prove: table.prove.unwrap_or(match pricing.is_some() {
-            true => PROVE_PRICED,
-            false => DEFAULT_PROVE,
+        prove: table.prove.unwrap_or(if pricing.is_some() {
+            PROVE_PRICED
+        } else {
+            DEFAULT_PROVE
         }),
         is_counted: table.prove.is_some() || pricing.is_some(),
         heap: heap_policy(table, pricing.is_some(), source)?,

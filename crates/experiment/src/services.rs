@@ -75,21 +75,23 @@ fn refuse_unknown(
         format!(
             "compose.{key} names `{name}`, which is not one of the services that run next to the application"
         ),
-        match names.is_empty() {
-            true => "none does: name them with services = [\"db\"]".to_owned(),
-            false => format!("these do: {}", names.join(", ")),
+        if names.is_empty() {
+            "none does: name them with services = [\"db\"]".to_owned()
+        } else {
+            format!("these do: {}", names.join(", "))
         },
     ))
 }
 
 fn refuse_nothing(table: &ComposeTable, path: &Path) -> Result<(), RunRefusal> {
-    match table.service.is_some() || !table.services.is_empty() {
-        true => Ok(()),
-        false => Err(RunRefusal::new(
+    if table.service.is_some() || !table.services.is_empty() {
+        Ok(())
+    } else {
+        Err(RunRefusal::new(
             format!("the compose file {}", path.display()),
             "no service is named",
             "name the application (service = \"orders\", --service orders), or its dependencies (services = [\"db\"])",
-        )),
+        ))
     }
 }
 

@@ -106,9 +106,12 @@ impl FileKind {
     pub fn of_bytes(path: &Path, begin: &[u8]) -> Option<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy());
         let name = name.unwrap_or_default();
-        let is_named = |known: &str| match known.starts_with('.') {
-            true => name.ends_with(known),
-            false => name == known,
+        let is_named = |known: &str| {
+            if known.starts_with('.') {
+                name.ends_with(known)
+            } else {
+                name == known
+            }
         };
         let named = NAMED.iter().find(|(known, _)| is_named(known));
         let named = named.map(|(_, name)| kind(name));

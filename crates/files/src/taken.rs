@@ -108,9 +108,10 @@ impl UsageCounter {
         }
         let blocks = u64::try_from(found.st_blocks).unwrap_or(0);
         let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        let names = match is_directory {
-            true => 1,
-            false => as_count(found.st_nlink).max(1),
+        let names = if is_directory {
+            1
+        } else {
+            as_count(found.st_nlink).max(1)
         };
         let bytes = blocks.saturating_mul(BLOCK) / names;
         self.taken.bytes = self.taken.bytes.saturating_add(bytes);

@@ -98,9 +98,10 @@ impl PathWalk {
         let absolute = std::path::absolute(path).map_err(|e| PathRefusal::from_system(path, e))?;
         // A relative path starts where the process stands, whatever became of the way there. A
         // strict one is the whole way.
-        let (start, path, ahead) = match path.is_absolute() || rules.is_strict {
-            true => ("/", PathBuf::from("/"), absolute.as_path()),
-            false => (".", std::env::current_dir().unwrap_or_default(), path),
+        let (start, path, ahead) = if path.is_absolute() || rules.is_strict {
+            ("/", PathBuf::from("/"), absolute.as_path())
+        } else {
+            (".", std::env::current_dir().unwrap_or_default(), path)
         };
         let flags = LOOK | OFlags::DIRECTORY;
         let at = openat(CWD, start, flags, Mode::empty());

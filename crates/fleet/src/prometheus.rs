@@ -141,9 +141,10 @@ impl Prometheus {
             Ok(PrometheusAnswer {
                 data: Some(data), ..
             }) => {
-                let what = match data.result.is_array() {
-                    true => "holds series that are none",
-                    false => "is no list",
+                let what = if data.result.is_array() {
+                    "holds series that are none"
+                } else {
+                    "is no list"
                 };
                 let why = format!("its answer, a {}, {what} (asked: {promql})", data.kind);
                 self.refuse_answer(why, HINT_ADDRESS)

@@ -50,9 +50,10 @@ impl FleetContainerKey {
 impl std::fmt::Display for FleetContainerKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)?;
-        match self.container == self.name {
-            true => Ok(()),
-            false => write!(f, "/{}", self.container),
+        if self.container == self.name {
+            Ok(())
+        } else {
+            write!(f, "/{}", self.container)
         }
     }
 }
@@ -339,9 +340,10 @@ fn owner_by_name(pod: &str) -> (&'static str, &str) {
         return ("StatefulSet", front);
     }
     let set = without_hash(front);
-    match last.len() == 5 && is_hash(last) && set != front {
-        true => ("Deployment", set),
-        false => ("Pod", pod),
+    if last.len() == 5 && is_hash(last) && set != front {
+        ("Deployment", set)
+    } else {
+        ("Pod", pod)
     }
 }
 

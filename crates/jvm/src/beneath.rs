@@ -102,9 +102,10 @@ fn open_by(directory: impl AsFd, name: &Path, resolve: ResolveFlags) -> io::Resu
     let open = |flags| {
         let file = File::from(openat2(&directory, name, flags, Mode::empty(), resolve)?);
         let text = "it is no regular file";
-        match file.metadata()?.is_file() {
-            true => Ok(file),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         }
     };
     open(look).and_then(|_| open(flags))

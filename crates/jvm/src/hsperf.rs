@@ -178,18 +178,20 @@ struct CounterReader<'a> {
 impl<'a> CounterReader<'a> {
     fn offset(&self, at: usize) -> Option<usize> {
         let bytes: [u8; 4] = self.bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        let number = match self.is_little {
-            true => i32::from_le_bytes(bytes),
-            false => i32::from_be_bytes(bytes),
+        let number = if self.is_little {
+            i32::from_le_bytes(bytes)
+        } else {
+            i32::from_be_bytes(bytes)
         };
         usize::try_from(number).ok()
     }
 
     fn long(&self, at: usize) -> Option<i64> {
         let bytes: [u8; 8] = self.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?;
-        Some(match self.is_little {
-            true => i64::from_le_bytes(bytes),
-            false => i64::from_be_bytes(bytes),
+        Some(if self.is_little {
+            i64::from_le_bytes(bytes)
+        } else {
+            i64::from_be_bytes(bytes)
         })
     }
 

@@ -23,9 +23,10 @@ pub fn gc_log_options(path: &Path, version: &JdkVersion, kind: Vm) -> Vec<String
             // An unquoted path ends at the first colon (logConfiguration.cpp), and a start script
             // need not keep quotes.
             let path = path.to_string();
-            let path = match path.contains(':') {
-                true => format!("\"{path}\""),
-                false => path,
+            let path = if path.contains(':') {
+                format!("\"{path}\"")
+            } else {
+                path
             };
             vec![format!(
                 "-Xlog:gc*,safepoint:file={path}:tn,u,l,tg:filecount=0"

@@ -346,9 +346,10 @@ fn known_context(file: &Kubeconfig, named: Option<&str>) -> Result<String, RunRe
         "" => "the kubeconfig has no current context".to_owned(),
         name => format!("the kubeconfig has no context `{name}`"),
     };
-    let hint = match known.is_empty() {
-        true => "it has none at all: is KUBECONFIG the right file?".to_owned(),
-        false => format!("it has: {}; choose one with --context", known.join(", ")),
+    let hint = if known.is_empty() {
+        "it has none at all: is KUBECONFIG the right file?".to_owned()
+    } else {
+        format!("it has: {}; choose one with --context", known.join(", "))
     };
     Err(RunRefusal::new(FINDING, why, hint))
 }

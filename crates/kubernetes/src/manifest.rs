@@ -109,9 +109,10 @@ pub fn trial_job(of: TrialJobInput<'_>) -> Value {
 /// From the wish to end its pod to the kill, s: loadline's own, where trial-part ends the application
 /// itself, and the application's, where the kubelet does.
 fn grace(order: &TrialOrder) -> u64 {
-    match order.as_shipped {
-        true => order.stop_grace.as_secs().max(1),
-        false => GRACE,
+    if order.as_shipped {
+        order.stop_grace.as_secs().max(1)
+    } else {
+        GRACE
     }
 }
 

@@ -475,9 +475,10 @@ fn tell_waits(tell: &Sender<TrialEvent>, nodes: &NodeRegistry) -> impl FnMut(&st
             // Nobody listens to a trial that was stopped.
             let _ = tell.send(TrialEvent::Waits(told.clone()));
         }
-        match nodes.is_any_occupied() {
-            true => RoomPatience::Given,
-            false => RoomPatience::Some,
+        if nodes.is_any_occupied() {
+            RoomPatience::Given
+        } else {
+            RoomPatience::Some
         }
     }
 }

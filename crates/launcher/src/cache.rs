@@ -73,9 +73,10 @@ pub fn find_cache(
 }
 
 fn build_workarounds(option: &str, jdk: JdkRelease) -> Vec<String> {
-    let kind = match option.starts_with("-XX:AOTCache=") {
-        true => CacheKind::Aot,
-        false => CacheKind::AppCds,
+    let kind = if option.starts_with("-XX:AOTCache=") {
+        CacheKind::Aot
+    } else {
+        CacheKind::AppCds
     };
     let needed = workaround(kind, jdk.version).iter();
     needed.map(|option| (*option).to_owned()).collect()

@@ -191,9 +191,10 @@ impl CommandReading {
         let text = environment.text_value(name).unwrap_or_default();
         let is_own = matches!(name, "JAVA_OPTS" | "JAVA_OPTIONS");
         let words = words::split_environment(&text).unwrap_or_else(|error| {
-            let then = match is_own {
-                true => "it was passed over",
-                false => "java does not start with it; close the quote",
+            let then = if is_own {
+                "it was passed over"
+            } else {
+                "java does not start with it; close the quote"
             };
             self.doubts.push(format!("{name}: {error}; {then}"));
             Vec::new()

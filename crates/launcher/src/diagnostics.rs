@@ -112,12 +112,13 @@ fn check_writable(file: &str) -> Result<&str, String> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    match sys::is_writable(directory) && !Path::new(file).is_dir() {
-        true => Ok(file),
-        false => Err(format!(
+    if sys::is_writable(directory) && !Path::new(file).is_dir() {
+        Ok(file)
+    } else {
+        Err(format!(
             "{} is no directory that can be written",
             directory.display()
-        )),
+        ))
     }
 }
 
@@ -146,9 +147,10 @@ fn debug(asked: &PresetContext<'_>) -> Result<Vec<String>, String> {
     if let Some(debugger) = DEBUGGERS.iter().find(|debugger| is_there(debugger)) {
         return Err(format!("the options have {debugger} already"));
     }
-    let suspend = match asked.environment.is_on("LOADLINE_DEBUG_SUSPEND") {
-        true => "y",
-        false => "n",
+    let suspend = if asked.environment.is_on("LOADLINE_DEBUG_SUSPEND") {
+        "y"
+    } else {
+        "n"
     };
     let (host, digits) = match asked.value.rsplit_once(':') {
         Some((host, digits)) => (Some(host), digits),

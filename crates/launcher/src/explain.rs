@@ -33,9 +33,10 @@ pub fn explain_start(plan: &StartPlan) -> String {
             write_line(&mut page, "kept", format!("{} (user)", mask(&kept.option)));
         }
     }
-    let verb = match plan.is_applied {
-        true => "added",
-        false => "would add",
+    let verb = if plan.is_applied {
+        "added"
+    } else {
+        "would add"
     };
     for chosen in &plan.added {
         let (option, why) = (mask(&chosen.option), &chosen.reason);

@@ -48,9 +48,10 @@ pub fn read_bytes(path: &Path, cap: u64) -> Result<Vec<u8>, UnreadableFile> {
     })?;
     let mut bytes = Vec::new();
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    match is_file && file.take(cap).read_to_end(&mut bytes).is_ok() {
-        true => Ok(bytes),
-        false => Err(UnreadableFile::Refused),
+    if is_file && file.take(cap).read_to_end(&mut bytes).is_ok() {
+        Ok(bytes)
+    } else {
+        Err(UnreadableFile::Refused)
     }
 }
 

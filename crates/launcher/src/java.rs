@@ -23,9 +23,10 @@ pub struct Java {
 /// Finds it: the word of the command when it is a path, else `LOADLINE_JAVA`, `JAVA_HOME`, `PATH`.
 /// Never this launcher itself, which may be installed under the name `java`.
 pub fn find_java(word: &OsStr, environment: &Environment) -> Option<Java> {
-    let path = match word.as_bytes().contains(&b'/') {
-        true => Some(PathBuf::from(word)),
-        false => by_environment(environment),
+    let path = if word.as_bytes().contains(&b'/') {
+        Some(PathBuf::from(word))
+    } else {
+        by_environment(environment)
     };
     path.map(describe_java)
 }
@@ -54,12 +55,15 @@ fn describe_java(path: PathBuf) -> Java {
     };
     let has = |home: &PathBuf| OPENJ9_FILES.iter().any(|file| home.join(file).exists());
     let is_openj9 = home.as_ref().is_some_and(has);
-    let jdk = JdkRelease::from_release(&release).map(|jdk| match is_openj9 {
-        true => JdkRelease {
-            vm: Vm::OpenJ9,
-            ..jdk
-        },
-        false => jdk,
+    let jdk = JdkRelease::from_release(&release).map(|jdk| {
+        if is_openj9 {
+            JdkRelease {
+                vm: Vm::OpenJ9,
+                ..jdk
+            }
+        } else {
+            jdk
+        }
     });
     let build =
         value("JAVA_RUNTIME_VERSION").or_else(|| value("JAVA_VERSION").filter(|_| is_openj9));

@@ -167,9 +167,10 @@ fn check_shared_cache(
             .as_ref()
             .map_or(Ok(()), |made| check_layers_below(made, file))
     });
-    let how = match made.shared.is_some_and(|made| !made.below.is_empty()) {
-        true => "fits, with the layers below it",
-        false => "fits",
+    let how = if made.shared.is_some_and(|made| !made.below.is_empty()) {
+        "fits, with the layers below it"
+    } else {
+        "fits"
     };
     fits.map(|()| how).map_err(|mismatch| mismatch.to_string())
 }

@@ -39,9 +39,10 @@ fn write_hgrm(out: &mut String, histogram: &Histogram, failed: u64) -> std::fmt:
         total += row.count_since_last_iteration();
         let value = row.value_iterated_to().min(histogram.max()) as f64 / NS_PER_MS;
         let quantile = row.quantile_iterated_to() * answered;
-        let rest = match quantile < 1.0 {
-            true => format!("{:12.2}", 1.0 / (1.0 - quantile)),
-            false => format!("{:>12}", "inf"),
+        let rest = if quantile < 1.0 {
+            format!("{:12.2}", 1.0 / (1.0 - quantile))
+        } else {
+            format!("{:>12}", "inf")
         };
         writeln!(out, "{value:12.3} {quantile:12.6} {total:12} {rest}")?;
     }

@@ -109,9 +109,10 @@ impl HarBody {
     fn form_text(&self) -> String {
         let word = |text: &str| escape_text(text.as_bytes());
         let pair = |pair: &HarHeader| format!("{}={}", word(&pair.name), word(&pair.value));
-        match self.text.is_empty() {
-            true => self.params.iter().map(pair).collect::<Vec<_>>().join("&"),
-            false => self.text.clone(),
+        if self.text.is_empty() {
+            self.params.iter().map(pair).collect::<Vec<_>>().join("&")
+        } else {
+            self.text.clone()
         }
     }
 }
@@ -185,13 +186,16 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
     let mut text = text.take(MOST);
     let read = serde_json::from_reader(&mut text);
     let is_cut = text.limit() == 0;
-    let file: HarFile = read.map_err(|error| match is_cut {
-        true => refuse("it is larger than 1 GiB; record less".to_owned()),
-        false => refuse(format!(
-            "it is not a complete HAR file, from line {} column {} on",
-            error.line(),
-            error.column()
-        )),
+    let file: HarFile = read.map_err(|error| {
+        if is_cut {
+            refuse("it is larger than 1 GiB; record less".to_owned())
+        } else {
+            refuse(format!(
+                "it is not a complete HAR file, from line {} column {} on",
+                error.line(),
+                error.column()
+            ))
+        }
     })?;
     let HarEntries { kept: entries, all } = file.log.entries;
     if all > MOST_REQUESTS {
@@ -219,9 +223,10 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
         recorded.add_entry(entry);
     }
     recorded.finish();
-    match recorded.profile.requests.is_empty() {
-        true => Err(refuse("it has no request that can be replayed".to_owned())),
-        false => Ok(recorded),
+    if recorded.profile.requests.is_empty() {
+        Err(refuse("it has no request that can be replayed".to_owned()))
+    } else {
+        Ok(recorded)
     }
 }
 
@@ -390,9 +395,12 @@ impl RecordedRequests {
     }
 
     fn reference(&mut self, name: &str) -> String {
-        let variable = |c: char| match c.is_ascii_alphanumeric() {
-            true => c.to_ascii_uppercase(),
-            false => '_',
+        let variable = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
         };
         let variable: String = name.chars().map(variable).collect();
         let reference = format!("{{env:{variable}}}");

@@ -59,9 +59,10 @@ impl GeneratorUsage {
     /// What kept the generator from its CPUs in `wall` seconds of theirs, in words; empty when
     /// nothing is known. Each wake-up waits some µs for its CPU: that is not worth a word.
     fn describe_hindrance(&self, wall: f64) -> String {
-        let waited = match self.run_delay.as_secs_f64() > MAX_WAIT * wall {
-            true => self.run_delay,
-            false => Duration::ZERO,
+        let waited = if self.run_delay.as_secs_f64() > MAX_WAIT * wall {
+            self.run_delay
+        } else {
+            Duration::ZERO
         };
         let known = [
             (waited, "it waited", "for a CPU"),

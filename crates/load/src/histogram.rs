@@ -88,9 +88,10 @@ pub fn from_interval_log(text: &str) -> Result<Histogram, LoadError> {
             add_histogram(&mut all, &decode_histogram(interval.encoded_histogram())?);
         }
     }
-    match all.is_empty() {
-        true => Err(refused("the log has no value".to_owned())),
-        false => Ok(all),
+    if all.is_empty() {
+        Err(refused("the log has no value".to_owned()))
+    } else {
+        Ok(all)
     }
 }
 

@@ -209,9 +209,10 @@ impl GoalHunt<'_> {
 
     fn rate_search(&self, low: f64, high: f64) -> MaxRate {
         let length = self.search.trial;
-        let mut parameters = match self.search.is_strict {
-            true => RateParameters::strict(low, high, length),
-            false => RateParameters::new(low, high, length),
+        let mut parameters = if self.search.is_strict {
+            RateParameters::strict(low, high, length)
+        } else {
+            RateParameters::new(low, high, length)
         };
         let goal = parameters.goals[0];
         parameters.goals = vec![goal; self.goals.len()];

@@ -88,9 +88,10 @@ impl ErrorKind {
     }
 
     pub fn from_http_status(status: u16, expected: &[u16]) -> Option<Self> {
-        let is_expected = match expected.is_empty() {
-            true => (200..400).contains(&status),
-            false => expected.contains(&status),
+        let is_expected = if expected.is_empty() {
+            (200..400).contains(&status)
+        } else {
+            expected.contains(&status)
         };
         (!is_expected).then_some(match status {
             300..=399 => Self::Http3xx,
@@ -292,9 +293,10 @@ impl LoadTotals {
     }
 
     pub(crate) fn add_requests(&mut self, thread: Vec<RequestTotals>) {
-        match self.by_request.is_empty() {
-            true => self.by_request = thread,
-            false => add_each(&mut self.by_request, &thread),
+        if self.by_request.is_empty() {
+            self.by_request = thread
+        } else {
+            add_each(&mut self.by_request, &thread)
         }
     }
 

@@ -136,9 +136,10 @@ pub struct TotalsMessage {
 impl TotalsMessage {
     pub fn achieved_rate(&self) -> f64 {
         let seconds = self.duration.as_secs_f64();
-        match seconds > 0.0 {
-            true => self.totals.answered_in_time as f64 / seconds,
-            false => 0.0,
+        if seconds > 0.0 {
+            self.totals.answered_in_time as f64 / seconds
+        } else {
+            0.0
         }
     }
 

@@ -77,9 +77,10 @@ impl CompiledRequests {
     }
 
     pub(crate) fn pick(&mut self, is_first: bool) -> usize {
-        let draw = match is_first && !self.first.shares.is_empty() {
-            true => &self.first,
-            false => &self.following,
+        let draw = if is_first && !self.first.shares.is_empty() {
+            &self.first
+        } else {
+            &self.following
         };
         draw.pick(&mut self.random)
     }

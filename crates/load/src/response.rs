@@ -162,9 +162,10 @@ impl ResponseParser {
         let before = self.partial.len();
         self.partial.extend_from_slice(bytes);
         // A head ends with a line: trickling bytes do not cause a parse each.
-        let head = match bytes.contains(&b'\n') {
-            true => parse_head(&self.partial, sink)?,
-            false => None,
+        let head = if bytes.contains(&b'\n') {
+            parse_head(&self.partial, sink)?
+        } else {
+            None
         };
         match head {
             Some(head) => {

@@ -456,9 +456,10 @@ fn read(path: &Path, field: &'static str) -> Result<Vec<u8>, LoadError> {
 pub fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path)?;
-    match file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)? as u64 > LARGEST_FILE {
-        true => Err(io::Error::other("it is larger than 64 MiB")),
-        false => Ok(bytes),
+    if file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)? as u64 > LARGEST_FILE {
+        Err(io::Error::other("it is larger than 64 MiB"))
+    } else {
+        Ok(bytes)
     }
 }
 

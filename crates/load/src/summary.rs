@@ -451,9 +451,10 @@ pub fn live_line(second: u64, totals: &LoadTotals) -> String {
         let value = histogram::quantile_with_failures(histogram, failed, q).map(micros);
         format_micros_if_any(value, histogram.len() + failed)
     };
-    let lag = match totals.send_lag.is_empty() {
-        true => String::new(),
-        false => format!("  lag p99 {}", at(&totals.send_lag, 0, 0.99)),
+    let lag = if totals.send_lag.is_empty() {
+        String::new()
+    } else {
+        format!("  lag p99 {}", at(&totals.send_lag, 0, 0.99))
     };
     format!(
         "{:>4} s  {:>8}/s  p50 {:>9}  p99 {:>9}  max {:>9}  errors {}{lag}",

@@ -271,9 +271,10 @@ fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
         })
         .map(String::into_bytes)
         .collect();
-    match values.is_empty() {
-        true => Err("has no rows".to_owned()),
-        false => Ok(values),
+    if values.is_empty() {
+        Err("has no rows".to_owned())
+    } else {
+        Ok(values)
     }
 }
 

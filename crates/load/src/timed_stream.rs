@@ -18,9 +18,10 @@ impl<'a> TimedStream<'a> {
 
     fn time_left(&self) -> io::Result<Option<Duration>> {
         let left = self.until.saturating_duration_since(Instant::now());
-        match left.is_zero() {
-            true => Err(ErrorKind::TimedOut.into()),
-            false => Ok(Some(left)),
+        if left.is_zero() {
+            Err(ErrorKind::TimedOut.into())
+        } else {
+            Ok(Some(left))
         }
     }
 }

@@ -78,9 +78,10 @@ fn read_roots(path: &Path) -> Result<RootCertStore, String> {
         // The system's store may hold roots that rustls does not accept; the others count.
         let _ = store.add(certificate.map_err(failed)?);
     }
-    match store.is_empty() {
-        true => Err(format!("{}: it holds no certificate", path.display())),
-        false => Ok(store),
+    if store.is_empty() {
+        Err(format!("{}: it holds no certificate", path.display()))
+    } else {
+        Ok(store)
     }
 }
 

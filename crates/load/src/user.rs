@@ -27,9 +27,10 @@ impl User {
     /// A user with this mean number of requests in a session: each may be the last with the same
     /// probability, as in partly-open models (Schroeder et al., NSDI 2006).
     pub(crate) fn with_mean_requests(mean: f64, random: &mut RandomStream) -> Self {
-        let more = match mean > 1.0 {
-            true => random.uniform_open().ln() / (1.0 - 1.0 / mean).ln(),
-            false => 0.0,
+        let more = if mean > 1.0 {
+            random.uniform_open().ln() / (1.0 - 1.0 / mean).ln()
+        } else {
+            0.0
         };
         Self {
             cookies: Cookies::default(),

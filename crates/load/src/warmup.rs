@@ -157,9 +157,10 @@ impl WarmUpStudy {
         let end = self.seconds.last().map_or(0, |second| second.index + 1);
         let begin = at(&verdict.from);
         Some(WarmUp {
-            outcome: match verdict.is_steady {
-                true => SteadyEnd::Steady,
-                false => SteadyEnd::NotSteady,
+            outcome: if verdict.is_steady {
+                SteadyEnd::Steady
+            } else {
+                SteadyEnd::NotSteady
             },
             seconds: begin,
             steady_seconds: end - begin,

@@ -403,12 +403,11 @@ fn the_truth_comes_back_from_every_format() {
         assert_eq!(seen.peak_rate, Some(peak), "{name}");
         let mean = profile.rates.iter().sum::<f64>() / profile.rates.len() as f64;
         assert_eq!(seen.peak_factor, Some(peak / mean), "{name}");
-        match case.has_durations {
-            true => {
-                let millis = requests.iter().map(|r| r.millis).collect();
-                distribution(name, seen.duration_ms, millis);
-            }
-            false => assert_eq!(seen.duration_ms, None, "{name}"),
+        if case.has_durations {
+            let millis = requests.iter().map(|r| r.millis).collect();
+            distribution(name, seen.duration_ms, millis);
+        } else {
+            assert_eq!(seen.duration_ms, None, "{name}")
         }
     }
 }
@@ -539,9 +538,10 @@ fn think_times_come_back_from_every_format_that_says_the_client() {
             assert_eq!(seen.think_time_ms, None, "{name}");
             continue;
         }
-        let (truth, overlapping) = match case.has_durations {
-            true => (visits.pauses.clone(), visits.overlapping),
-            false => (visits.steps.clone(), 0),
+        let (truth, overlapping) = if case.has_durations {
+            (visits.pauses.clone(), visits.overlapping)
+        } else {
+            (visits.steps.clone(), 0)
         };
         let sessions = UserSessionCounts {
             begun: visits.sessions,

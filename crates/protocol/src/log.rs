@@ -115,9 +115,10 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, LogError> {
     let mut body = Vec::new();
     let mut limited = decoder.take(LARGEST_BODY as u64 + 1);
     limited.read_to_end(&mut body).map_err(damaged)?;
-    match body.len() > LARGEST_BODY {
-        true => Err(LogError::Damaged("a body is too large".to_owned())),
-        false => Ok(body),
+    if body.len() > LARGEST_BODY {
+        Err(LogError::Damaged("a body is too large".to_owned()))
+    } else {
+        Ok(body)
     }
 }
 

@@ -147,10 +147,11 @@ impl ProxiedConnection {
 
     /// The service took no connection.
     pub(crate) fn refuse_exchanges(&mut self, book: &mut ExchangeBook) {
-        match self.watch.has_exchanges() {
-            true => (self.watch).abandon_exchanges(loadline_load::ErrorKind::Refused, book),
+        if self.watch.has_exchanges() {
+            (self.watch).abandon_exchanges(loadline_load::ErrorKind::Refused, book)
+        } else {
             // The request that wanted it was never seen.
-            false => book.count_refused(clock_ns()),
+            book.count_refused(clock_ns())
         }
     }
 
@@ -225,9 +226,10 @@ impl ProxiedConnection {
 
     /// The connection is gone; a client that left before its answer gave up on it.
     pub(crate) fn abandon_exchanges(&mut self, book: &mut ExchangeBook) {
-        let kind = match self.sides[CLIENT].has_ended {
-            true => loadline_load::ErrorKind::Timeout,
-            false => loadline_load::ErrorKind::Closed,
+        let kind = if self.sides[CLIENT].has_ended {
+            loadline_load::ErrorKind::Timeout
+        } else {
+            loadline_load::ErrorKind::Closed
         };
         self.watch.abandon_exchanges(kind, book);
     }

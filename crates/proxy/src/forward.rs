@@ -230,9 +230,10 @@ impl TrialProxy {
     fn wait_for_sockets(&self, events: &mut Vec<epoll::Event>, latest: u64) -> io::Result<()> {
         let timer = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         let at = timer.min(self.next_beat).min(self.next_second).min(latest);
-        let left = match self.unread.is_empty() && self.unserved.is_empty() {
-            true => at.saturating_sub(clock_ns()),
-            false => 0,
+        let left = if self.unread.is_empty() && self.unserved.is_empty() {
+            at.saturating_sub(clock_ns())
+        } else {
+            0
         };
         let timeout = (at != u64::MAX || left == 0).then_some(Timespec {
             tv_sec: (left / SECOND) as i64,

@@ -141,9 +141,10 @@ impl ProxyLink {
     pub(crate) fn set_down(&mut self, is_down: bool) -> io::Result<()> {
         self.is_down = is_down;
         for listener in &self.listeners {
-            match is_down {
-                true => net::shutdown(listener, Shutdown::Read)?,
-                false => net::listen(listener, BACKLOG)?,
+            if is_down {
+                net::shutdown(listener, Shutdown::Read)?
+            } else {
+                net::listen(listener, BACKLOG)?
             }
         }
         Ok(())

@@ -358,9 +358,10 @@ impl ExchangeBook {
 
     fn named(&mut self, exchange: &Exchange) -> &mut RequestTotals {
         let is_known = self.by_name.contains_key(&exchange.name);
-        let name = match is_known || self.by_name.len() < MOST_NAMES {
-            true => exchange.name.clone(),
-            false => OTHERS.as_bytes().to_vec(),
+        let name = if is_known || self.by_name.len() < MOST_NAMES {
+            exchange.name.clone()
+        } else {
+            OTHERS.as_bytes().to_vec()
         };
         self.by_name.entry(name).or_default()
     }
@@ -653,9 +654,10 @@ mod tests {
                 watch.take_request_bytes(GET, SECOND, &mut book);
             }
             for (is_request, bytes) in sent {
-                match is_request {
-                    true => watch.take_request_bytes(&bytes, SECOND, &mut book),
-                    false => watch.take_response_bytes(&bytes, SECOND, &mut book),
+                if is_request {
+                    watch.take_request_bytes(&bytes, SECOND, &mut book)
+                } else {
+                    watch.take_response_bytes(&bytes, SECOND, &mut book)
                 }
             }
             let observed = book.end_phase(2 * SECOND, Duration::ZERO, Duration::ZERO);

@@ -168,9 +168,10 @@ pub(crate) fn pin(cpus: &[u32]) -> io::Result<()> {
     for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU as u32) {
         mask.set(*cpu as usize);
     }
-    match cpus.is_empty() {
-        true => Ok(()),
-        false => Ok(sched_setaffinity(None, &mask)?),
+    if cpus.is_empty() {
+        Ok(())
+    } else {
+        Ok(sched_setaffinity(None, &mask)?)
     }
 }
 

@@ -53,9 +53,10 @@ impl StallWatch {
         let waited = oldest.map_or(0, |oldest| now.saturating_sub(oldest));
         // Asked only where it may matter: a quantile is not free.
         let is_long = waited > LEAST && waited > TIMES * latency.value_at_quantile(0.5);
-        let sum = match is_long && self.answered == 0 {
-            true => &mut self.stalled,
-            false => &mut self.calm,
+        let sum = if is_long && self.answered == 0 {
+            &mut self.stalled
+        } else {
+            &mut self.calm
         };
         sum.ns += ns;
         sum.requests += self.arrived;

@@ -45,9 +45,10 @@ pub fn render_openmetrics(views: &[ResultView]) -> String {
         }
         out.push_str(&format!("# HELP {name} {help}\n"));
         for (labels, value) in &family.samples {
-            let value = match value.is_infinite() {
-                true => "+Inf".to_owned(),
-                false => value.to_string(),
+            let value = if value.is_infinite() {
+                "+Inf".to_owned()
+            } else {
+                value.to_string()
             };
             out.push_str(&format!("{name}{{{labels}}} {value}\n"));
         }

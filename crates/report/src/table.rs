@@ -285,9 +285,10 @@ impl Table {
         }
         out.push_str("</tr></thead><tbody>\n");
         for (i, row) in self.rows.iter().enumerate() {
-            out += match self.chosen == Some(i) {
-                true => "<tr class=\"chosen\">",
-                false => "<tr>",
+            out += if self.chosen == Some(i) {
+                "<tr class=\"chosen\">"
+            } else {
+                "<tr>"
             };
             for (j, cell) in row.iter().enumerate() {
                 out.push_str(&html_cell(cell, &self.columns[j], j == 0));
@@ -344,9 +345,10 @@ fn html_cell(cell: &TableCell, column: &TableColumn, is_header: bool) -> String 
     if cell.tone == Tone::Code {
         text = format!("<code>{text}</code>");
     }
-    match is_header {
-        true => format!("<th scope=\"row\"{class}>{text}</th>"),
-        false => format!("<td{class}>{text}</td>"),
+    if is_header {
+        format!("<th scope=\"row\"{class}>{text}</th>")
+    } else {
+        format!("<td{class}>{text}</td>")
     }
 }
 

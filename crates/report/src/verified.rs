@@ -175,9 +175,10 @@ impl VerifyStatement {
 
     fn answer_sentence(&self, is_known: bool) -> String {
         let size = &self.size;
-        let keeps = match is_known {
-            true => "no longer keeps",
-            false => "does not keep",
+        let keeps = if is_known {
+            "no longer keeps"
+        } else {
+            "does not keep"
         };
         let of = format!("{} of {} starts", self.kept, self.starts);
         match self.answer {

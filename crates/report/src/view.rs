@@ -53,9 +53,10 @@ impl ResultView {
     /// The name of the answer's size in tables: without a test it is no recommendation.
     pub(crate) fn chosen_as(&self) -> &'static str {
         let is_proven = |recommendation: &Recommendation| recommendation.is_proven();
-        match self.recommendation.as_ref().is_none_or(is_proven) {
-            true => "recommended",
-            false => "not tested",
+        if self.recommendation.as_ref().is_none_or(is_proven) {
+            "recommended"
+        } else {
+            "not tested"
         }
     }
 
@@ -94,9 +95,10 @@ impl ResultView {
     pub(crate) fn latency_origin(&self) -> &'static str {
         let loads = || self.trials.iter().flat_map(|trial| &trial.evidence.load);
         let is_command = |from: &LoadFrom| matches!(from, LoadFrom::Command { .. });
-        match loads().any(|load| load.load_from.as_ref().is_some_and(is_command)) {
-            true => "from its arrival before the service",
-            false => "from the intended send time",
+        if loads().any(|load| load.load_from.as_ref().is_some_and(is_command)) {
+            "from its arrival before the service"
+        } else {
+            "from the intended send time"
         }
     }
 
@@ -201,9 +203,10 @@ impl FromStr for CurrentLimits {
             .map(|cpu| cpu.parse().map_err(limits_error))
             .transpose()?;
         let memory: Bytes = memory.parse().map_err(limits_error)?;
-        match memory < Bytes::from_mib(1) || cpu.is_some_and(|cpu| cpu.as_millis() == 0) {
-            true => Err(limits_error("it is less than 1 MiB of memory, or no CPU")),
-            false => Ok(Self { cpu, memory }),
+        if memory < Bytes::from_mib(1) || cpu.is_some_and(|cpu| cpu.as_millis() == 0) {
+            Err(limits_error("it is less than 1 MiB of memory, or no CPU"))
+        } else {
+            Ok(Self { cpu, memory })
         }
     }
 }

@@ -70,8 +70,9 @@ fn read(log: &Path) -> Result<(), Box<dyn Error>> {
             LogEntry::Piece(piece) => drop(piece.unpacked_bytes()?),
         }
     }
-    match has_ended {
-        true => Ok(()),
-        false => Err("it has no end".into()),
+    if has_ended {
+        Ok(())
+    } else {
+        Err("it has no end".into())
     }
 }

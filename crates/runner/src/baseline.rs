@@ -28,9 +28,10 @@ pub enum BaselineLocation {
 impl BaselineLocation {
     pub fn from_path(path: &Path) -> Self {
         let ends = path.as_os_str().to_string_lossy().ends_with('/');
-        match path.is_dir() || ends {
-            true => Self::Directory(path.to_owned()),
-            false => Self::File(path.to_owned()),
+        if path.is_dir() || ends {
+            Self::Directory(path.to_owned())
+        } else {
+            Self::File(path.to_owned())
         }
     }
 

@@ -352,9 +352,10 @@ fn assemble_by(
     options: impl Fn(&Path) -> Vec<String>,
 ) -> Result<AssembledCommand, CommandError> {
     let is_image = of.experiment.app_of(configuration).image.is_some();
-    let seen = match is_image {
-        true => in_image(built),
-        false => built.file.clone(),
+    let seen = if is_image {
+        in_image(built)
+    } else {
+        built.file.clone()
     };
     let mut with = configuration.clone();
     let options = options(&seen).into_iter().map(calculated_option);

@@ -198,9 +198,10 @@ fn open_plain(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options
         .custom_flags(flags.bits().cast_signed())
         .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a file; remove it")),
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is not a file; remove it"))
     }
 }
 

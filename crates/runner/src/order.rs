@@ -106,9 +106,10 @@ fn study(
     let values = values.flat_map(|value| value.split_whitespace());
     let words = order.app.command_line().iter();
     let mut words = words.map(String::as_str).chain(values);
-    let burst_requests = match words.any(|w| w == "-client" || w == "-XX:TieredStopAtLevel=1") {
-        true => BURST_OF_FIRST_COMPILER,
-        false => BURST,
+    let burst_requests = if words.any(|w| w == "-client" || w == "-XX:TieredStopAtLevel=1") {
+        BURST_OF_FIRST_COMPILER
+    } else {
+        BURST
     };
     Ok(Some(MemoryStudy {
         burst_requests,

@@ -60,9 +60,10 @@ impl AccessRules {
         }
         let authorization = asked.authorization.as_deref();
         let bearer = authorization.and_then(|a| a.strip_prefix("Bearer "));
-        match bearer.is_some_and(is_token) || self.has_session(asked) {
-            true => AccessDecision::Granted,
-            false => AccessDecision::NoToken,
+        if bearer.is_some_and(is_token) || self.has_session(asked) {
+            AccessDecision::Granted
+        } else {
+            AccessDecision::NoToken
         }
     }
 

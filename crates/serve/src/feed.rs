@@ -198,9 +198,10 @@ impl StorePoll {
         let running = store.running_results()?;
         let ids: Vec<String> = running.iter().map(|row| row.id.clone()).collect();
         let seen = (store.row_counts()?, ids);
-        let parts = match self.seen.as_ref() == Some(&seen) {
-            true => None,
-            false => Some(self.page_parts(&store, &running)?),
+        let parts = if self.seen.as_ref() == Some(&seen) {
+            None
+        } else {
+            Some(self.page_parts(&store, &running)?)
         };
         let now = self.running_now(&store, &running)?;
         self.seen = Some(seen);

@@ -117,9 +117,10 @@ impl PendingRequest {
         if self.bytes.len() > LONGEST_HEAD {
             return Err(Some(431));
         }
-        match self.begin.elapsed() > HEAD_TIME {
-            true => Err(Some(408)),
-            false => Ok(None),
+        if self.begin.elapsed() > HEAD_TIME {
+            Err(Some(408))
+        } else {
+            Ok(None)
         }
     }
 

@@ -44,9 +44,10 @@ impl MemoryWall {
 /// Estimate of a start's memory from the record of a passing trial, as a factor: nine of ten
 /// records are off by up to 30 %, one in ten is useless (a quarter to four times).
 pub fn draw_expectation(random: &mut RandomStream) -> f64 {
-    match random.chance(0.1) {
-        true => random.uniform_between(-(4.0_f64.ln()), 4.0_f64.ln()).exp(),
-        false => random.uniform_between(0.7, 1.3),
+    if random.chance(0.1) {
+        random.uniform_between(-(4.0_f64.ln()), 4.0_f64.ln()).exp()
+    } else {
+        random.uniform_between(0.7, 1.3)
     }
 }
 

@@ -133,9 +133,10 @@ impl Service {
 
     fn start(&mut self, size: Bytes) -> TrialOutcome {
         let passes = self.passes(size);
-        let outcome = match self.random.chance(passes) {
-            true => TrialOutcome::Pass,
-            false => TrialOutcome::Fail,
+        let outcome = if self.random.chance(passes) {
+            TrialOutcome::Pass
+        } else {
+            TrialOutcome::Fail
         };
         self.tried.push((size, outcome));
         outcome

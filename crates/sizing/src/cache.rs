@@ -351,9 +351,10 @@ pub fn cpu_features(cpuinfo: &str) -> Vec<String> {
 pub fn workaround(kind: CacheKind, jdk: JavaVersion) -> &'static [&'static str] {
     let is_affected = (JavaVersion::from_feature(25)..JavaVersion::new(25, 5)).contains(&jdk)
         || jdk.feature == 26;
-    match kind == CacheKind::Aot && is_affected {
-        true => &["-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching"],
-        false => &[],
+    if kind == CacheKind::Aot && is_affected {
+        &["-XX:+UnlockDiagnosticVMOptions", "-XX:-AOTAdapterCaching"]
+    } else {
+        &[]
     }
 }
 

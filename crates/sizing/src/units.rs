@@ -183,11 +183,12 @@ impl Bytes {
     /// For people: whole mebibytes, rounded to the nearest, instead of an exact `500000Ki`.
     pub fn to_short(self) -> String {
         let mib = Self::from_mib(1);
-        match self < mib {
-            true => self.to_string(),
-            false => Self(self.0.saturating_add(MI / 2))
+        if self < mib {
+            self.to_string()
+        } else {
+            Self(self.0.saturating_add(MI / 2))
                 .round_down(mib)
-                .to_string(),
+                .to_string()
         }
     }
 

@@ -67,9 +67,10 @@ impl CpuPlan {
     pub fn with_dependencies(mut self, quota: Option<Cpus>, is_given: bool) -> Self {
         let needed = quota.map_or(usize::MAX, |q| q.ceil().max(1) as usize);
         let spare = self.application.len().saturating_sub(needed);
-        let own = match self.is_shared() || is_given {
-            true => 0,
-            false => spare.div_ceil(2),
+        let own = if self.is_shared() || is_given {
+            0
+        } else {
+            spare.div_ceil(2)
         };
         let rest = self.application.len() - own;
         self.dependencies = match own {
@@ -110,9 +111,10 @@ impl CpuPlan {
     fn split_around(available: &[u32], wanted: &[u32]) -> Self {
         let mut others = available.to_vec();
         others.retain(|cpu| !wanted.contains(cpu));
-        match others.is_empty() {
-            true => Self::split_in_two(wanted, available),
-            false => Self::split_in_two(wanted, &others),
+        if others.is_empty() {
+            Self::split_in_two(wanted, available)
+        } else {
+            Self::split_in_two(wanted, &others)
         }
     }
 

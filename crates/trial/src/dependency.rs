@@ -285,9 +285,10 @@ fn run_errand(
     }
     let is_late = !ran.state.is_over();
     let ended = ran.state.ended;
-    let how = match is_late {
-        true => format!("it did not end within {deadline:?}"),
-        false => ran.state.how_it_ended(),
+    let how = if is_late {
+        format!("it did not end within {deadline:?}")
+    } else {
+        ran.state.how_it_ended()
     };
     let said = ran.end_process();
     match ended {

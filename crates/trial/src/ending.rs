@@ -352,9 +352,10 @@ fn hand_over(
     log: &EventLog,
     evidence: &mut Evidence,
 ) {
-    let opened = match seen.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        true => (instance.container.open_only(seen)).map(|(name, file)| (Some(name), file)),
-        false => instance.container.open_file(seen).map(|file| (None, file)),
+    let opened = if seen.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        (instance.container.open_only(seen)).map(|(name, file)| (Some(name), file))
+    } else {
+        instance.container.open_file(seen).map(|file| (None, file))
     };
     let copied = opened.and_then(|(name, mut file)| {
         refuse_too_large(file.metadata()?.len())?;

@@ -89,9 +89,10 @@ pub fn add_standstills(log: &GcLog, pauses: &mut PauseEvidence) {
         Some((start, end, nanos(s.reaching.unwrap_or_default())))
     };
     let pause = |p: &GcPause| p.monotonic_span().map(|(start, end)| (start, end, 0));
-    pauses.safepoints_ns = match log.safepoints.is_empty() {
-        false => log.safepoints.iter().filter_map(safepoint).collect(),
-        true => log.pauses.iter().filter_map(pause).collect(),
+    pauses.safepoints_ns = if !log.safepoints.is_empty() {
+        log.safepoints.iter().filter_map(safepoint).collect()
+    } else {
+        log.pauses.iter().filter_map(pause).collect()
     };
     let stall = |s: &AllocationStall| {
         let end = s.end.monotonic_ns?;

@@ -363,9 +363,10 @@ fn generator_order(load: &LoadPhase, wanted: &GeneratorSetup<'_>) -> LoadOrder {
     let threads = (connections as usize).min(plan.generator.len());
     // Where the application runs on the same CPUs, the kernel chooses: pinning would make the
     // generator wait for the application.
-    let cpus = match plan.is_shared() {
-        true => Vec::new(),
-        false => plan.generator[plan.generator.len() - threads..].to_vec(),
+    let cpus = if plan.is_shared() {
+        Vec::new()
+    } else {
+        plan.generator[plan.generator.len() - threads..].to_vec()
     };
     let users = load.plan.users.as_ref().map(|users| Users {
         present: wanted.users.to_vec(),

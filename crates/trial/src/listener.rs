@@ -58,9 +58,10 @@ pub fn find_listener(port: u16, processes: &[u32]) -> Listener {
         return Listener::None;
     }
     let ours: BTreeSet<u64> = processes.iter().flat_map(|pid| sockets_of(*pid)).collect();
-    match listening.is_subset(&ours) {
-        true => Listener::Ours,
-        false => Listener::Foreign,
+    if listening.is_subset(&ours) {
+        Listener::Ours
+    } else {
+        Listener::Foreign
     }
 }
 

@@ -188,14 +188,15 @@ impl LoadTool {
             return Ok(None);
         };
         let code = self.exit_code();
-        match self.broken.is_none() && (code == Some(0) || code == Some(fails_with)) {
-            true => Ok(code),
-            false => Err(command_failure(format!(
+        if self.broken.is_none() && (code == Some(0) || code == Some(fails_with)) {
+            Ok(code)
+        } else {
+            Err(command_failure(format!(
                 "{} ended ({}){}: `load passes` takes 0 as passed and {fails_with} as missed; if another code says that its thresholds were missed, name it: --slo 'load passes unless 99'",
                 self.name,
                 self.process.state.how_it_ended(),
                 quote_lines(&self.process.output.last_lines()),
-            ))),
+            )))
         }
     }
 
@@ -211,12 +212,13 @@ impl LoadTool {
             None => format!("ended ({})", state.how_it_ended()),
         };
         let ran = self.begin.elapsed().as_secs_f64();
-        let (stays, hint) = match self.is_timed {
-            true => (
+        let (stays, hint) = if self.is_timed {
+            (
                 "stay in the foreground",
                 "; one that only fills a backlog may end with 0 if the SLO says how fast that is worked off: 'lag: drains<60s'",
-            ),
-            false => ("stay in the foreground and send", ""),
+            )
+        } else {
+            ("stay in the foreground and send", "")
         };
         let why = format!(
             "{} {how} after {ran:.1} s, before the load of the trial was over{}; it must {stays} for {:.0} s, as {{duration_s}} in its command says{hint}",
@@ -297,10 +299,11 @@ impl LoadTool {
         places.extend(self.result_runs().into_iter().flatten());
         let opened = places.iter().map(|place| {
             let file = self.process.container.open_file(place)?;
-            match file.metadata()?.uid() == self.owner {
-                true => Ok(file),
+            if file.metadata()?.uid() == self.owner {
+                Ok(file)
+            } else {
                 // A hard link to what only loadline may read.
-                false => Err(io::Error::other("they are another user's")),
+                Err(io::Error::other("they are another user's"))
             }
         });
         let missing = Err(io::ErrorKind::NotFound.into());

@@ -90,9 +90,10 @@ fn get_text(agent: &Agent, url: &str) -> Result<String, NoSample> {
     let status = answer.status().as_u16();
     if status != 200 {
         let why = format!("{url} answered with status {status}");
-        return Err(match status < 500 {
-            true => NoSample::Wrong(why),
-            false => NoSample::Late(why),
+        return Err(if status < 500 {
+            NoSample::Wrong(why)
+        } else {
+            NoSample::Late(why)
         });
     }
     let body = answer.body_mut().with_config().limit(LARGEST);

@@ -34,9 +34,10 @@ pub fn check_networks(
     let mut front = (network == NetworkMode::Host).then_some(NetworkMaker::Machine);
     let mut behind = None;
     for member in dependencies {
-        let place = match member.is_proxied {
-            true => &mut behind,
-            false => &mut front,
+        let place = if member.is_proxied {
+            &mut behind
+        } else {
+            &mut front
         };
         join_network(place, member.engine).map_err(|refusal| RunRefusal {
             what: format!("the dependency {}: {}", member.name, refusal.what),
@@ -56,9 +57,10 @@ fn join_network(
     let own = engine.map_or(NetworkMaker::Loadline, NetworkMaker::Container);
     let maker = *network.get_or_insert(own);
     let is_docker = own == NetworkMaker::Container(EngineKind::Docker);
-    match is_docker && maker != own && maker != NetworkMaker::Machine {
-        true => Err(docker_cannot()),
-        false => Ok(()),
+    if is_docker && maker != own && maker != NetworkMaker::Machine {
+        Err(docker_cannot())
+    } else {
+        Ok(())
     }
 }
 

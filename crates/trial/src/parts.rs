@@ -73,9 +73,10 @@ pub(crate) fn read_parts(
     parts.kernel = memory.kernel.unwrap_or_default();
     // Shared and unmapped: committed heap of ZGC, or files of a tmpfs.
     let unmapped = memory.shmem.unwrap_or_default().saturating_sub(shared);
-    let part = match has_shared_heap {
-        true => &mut parts.heap,
-        false => &mut parts.other,
+    let part = if has_shared_heap {
+        &mut parts.heap
+    } else {
+        &mut parts.other
     };
     *part = part.saturating_add(unmapped);
     (seen > 0).then_some(parts)

@@ -250,9 +250,10 @@ impl ProxyProcess {
 
     pub(crate) fn end_proxy(mut self) -> ProxyFigures {
         self.end_window();
-        let counted = match self.stubs.is_empty() {
-            true => Vec::new(),
-            false => self.stub_counts(),
+        let counted = if self.stubs.is_empty() {
+            Vec::new()
+        } else {
+            self.stub_counts()
         };
         let stubs = std::mem::take(&mut self.stubs).into_iter();
         ProxyFigures {

@@ -152,9 +152,10 @@ fn heap_max(counters: &HsperfCounters) -> Option<Bytes> {
     let policy = policy.unwrap_or_default();
     let sizes: Vec<u64> = (0..2).filter_map(of).collect();
     // Each generation of G1 may have the whole heap.
-    let bytes = match policy.starts_with("G1") || policy == "GarbageFirst" {
-        true => sizes.into_iter().max(),
-        false => sizes.into_iter().reduce(|a, b| a.saturating_add(b)),
+    let bytes = if policy.starts_with("G1") || policy == "GarbageFirst" {
+        sizes.into_iter().max()
+    } else {
+        sizes.into_iter().reduce(|a, b| a.saturating_add(b))
     };
     bytes.map(Bytes::from_bytes)
 }

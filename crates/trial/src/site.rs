@@ -124,9 +124,10 @@ impl Site {
             let quota = most.max(configuration.start_cpu);
             let instances = configuration.instances;
             let plan = CpuPlan::new(&available, quota, wanted, instances);
-            match order.dependencies.iter().any(|d| d.cpuset.is_none()) {
-                true => plan.with_dependencies(quota, wanted.is_some()),
-                false => plan,
+            if order.dependencies.iter().any(|d| d.cpuset.is_none()) {
+                plan.with_dependencies(quota, wanted.is_some())
+            } else {
+                plan
             }
         };
         let Some(sets) = &configuration.cpuset else {
@@ -145,9 +146,10 @@ impl Site {
             let theirs = self.cpus_of(sets)?;
             left.retain(|cpu| !theirs.contains(cpu));
         }
-        Ok(match left.is_empty() {
-            true => self.cpus.clone(),
-            false => left,
+        Ok(if left.is_empty() {
+            self.cpus.clone()
+        } else {
+            left
         })
     }
 

@@ -352,9 +352,10 @@ mod tests {
         let held = Bytes::from_mib(200);
         let (mut limit, mut large, mut small) = (Bytes::from_mib(400), 0, 0);
         while let Some(next) = next_limit(limit, held) {
-            match next < limit.mul_ratio(98, 100) {
-                true => large += 1,
-                false => small += 1,
+            if next < limit.mul_ratio(98, 100) {
+                large += 1
+            } else {
+                small += 1
             }
             limit = next;
         }

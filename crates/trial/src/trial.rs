@@ -453,9 +453,10 @@ impl OngoingTrial<'_> {
         let is_given_up = self.ended_early.is_some();
         let is_cut =
             is_given_up || matches!(halted, Some(HaltReason::Refused(_) | HaltReason::Stopped));
-        let grace = match was_ready && !is_cut {
-            true => self.order.stop_grace,
-            false => self.order.stop_grace.min(SHORT_GRACE),
+        let grace = if was_ready && !is_cut {
+            self.order.stop_grace
+        } else {
+            self.order.stop_grace.min(SHORT_GRACE)
         };
         let began = self.instances.begin_phase(TrialPhase::Stop);
         self.end_load_tool();

@@ -144,9 +144,10 @@ fn place_throttling<C: Iterator<Item = estimate::CounterSample>>(
 ) -> (&'static str, Duration, TimeSpans) {
     let first = counters().next();
     let has_cpus = first.as_ref().is_some_and(|c| !c.per_cpu.is_empty());
-    let flatline = match has_cpus {
-        true => FLATLINE_PER_CPU,
-        false => "flatline",
+    let flatline = if has_cpus {
+        FLATLINE_PER_CPU
+    } else {
+        "flatline"
     };
     match (pace, report.phase_lock) {
         (_, _) if first.is_none() => ("none", INTERVAL, TimeSpans::default()),

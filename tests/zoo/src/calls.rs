@@ -220,9 +220,10 @@ fn below(place: &str) -> Vec<PathBuf> {
     let (mut all, mut open) = (Vec::new(), vec![PathBuf::from(place)]);
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-            match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                true => open.push(entry.path()),
-                false => all.push(entry.path()),
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path())
+            } else {
+                all.push(entry.path())
             }
         }
     }
@@ -335,8 +336,5 @@ pub(crate) fn oom_score(settings: &Settings) -> u8 {
     let own = "/proc/self/oom_score_adj";
     let is_last = std::fs::write(own, "-1000").is_ok();
     let _ = std::fs::write(own, "1000");
-    match is_last {
-        true => 99,
-        false => server::serve(settings),
-    }
+    if is_last { 99 } else { server::serve(settings) }
 }

@@ -26,9 +26,10 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
     let calls = u16::try_from(settings.number("calls", 0)).unwrap_or(0);
     let tries = settings.number("tries", 1);
     let bad = settings.text("answer", "");
-    let good = AtomicU64::new(match bad.is_empty() {
-        true => u64::MAX,
-        false => settings.number("good", 0),
+    let good = AtomicU64::new(if bad.is_empty() {
+        u64::MAX
+    } else {
+        settings.number("good", 0)
     });
     let course = Arc::new(Course {
         bad,
@@ -49,9 +50,10 @@ pub(crate) fn serve(settings: &Settings) -> u8 {
             .spawn(move || {
                 answer(&stream, slow, &course, || {
                     use_cpu(work);
-                    match calls == 0 || (0..tries).any(|_| is_good(calls)) {
-                        true => status,
-                        false => 503,
+                    if calls == 0 || (0..tries).any(|_| is_good(calls)) {
+                        status
+                    } else {
+                        503
                     }
                 });
             });
@@ -83,9 +85,12 @@ fn use_cpu(time: Duration) {
 
 /// The first of files and servers that is not there.
 pub(crate) fn missing<'a>(mut needs: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    needs.find(|need| match need.starts_with('/') {
-        true => std::fs::read(need).is_err(),
-        false => TcpStream::connect(need).is_err(),
+    needs.find(|need| {
+        if need.starts_with('/') {
+            std::fs::read(need).is_err()
+        } else {
+            TcpStream::connect(need).is_err()
+        }
     })
 }
 

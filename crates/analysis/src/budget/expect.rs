@@ -78,18 +78,19 @@ impl Expectation {
         let half = anon.len().saturating_sub(1) / 2;
         // A peak that has passed is no trend; [`passing_growth`] has it.
         let risen = last.saturating_sub(anon[half]);
-        let (late, reason) = match stands_still(&anon) {
-            true => (
+        let (late, reason) = if stands_still(&anon) {
+            (
                 Bytes::default(),
                 format!("memory stood still after {requests} requests"),
-            ),
-            false => (
+            )
+        } else {
+            (
                 risen,
                 format!(
                     "anonymous memory rose by {:.1} MiB in the second half of {requests} requests",
                     risen.as_mib()
                 ),
-            ),
+            )
         };
         let growing = aged.code_cache.saturating_add(aged.malloc);
         let again = if requests < BURST { 2.0 } else { 1.0 };
@@ -97,9 +98,10 @@ impl Expectation {
         Self {
             code: share.clamp(CHANCE, CODE_GROWTH),
             malloc: share.clamp(MALLOC_DIFFERS, MALLOC_GROWTH),
-            malloc_reason: match share > MALLOC_DIFFERS {
-                true => reason.clone(),
-                false => "starts differ".to_owned(),
+            malloc_reason: if share > MALLOC_DIFFERS {
+                reason.clone()
+            } else {
+                "starts differ".to_owned()
             },
             reason,
         }

@@ -75,9 +75,10 @@ pub fn choose_heap(room: &Evidence) -> Option<Bytes> {
     let share = |factor: f64| Bytes::from_bytes((live.as_bytes() as f64 * factor) as u64);
     let least = share(1.0 / MOST_LIVE);
     let is_beside = |gc: &GcEvidence| matches!(gc.collector.as_str(), "ZGC" | "Shenandoah");
-    let usual = match room.gc.as_ref().is_some_and(is_beside) {
-        true => share(LEAST_BESIDE),
-        false => share(LEAST_LIVE_SETS).min(live.saturating_add(ENOUGH_FREE)),
+    let usual = if room.gc.as_ref().is_some_and(is_beside) {
+        share(LEAST_BESIDE)
+    } else {
+        share(LEAST_LIVE_SETS).min(live.saturating_add(ENOUGH_FREE))
     };
     let wanted = cheapest_heap(room, live).map_or(usual, |cheapest| cheapest.max(usual));
     let gc = room.gc.as_ref();

@@ -43,9 +43,10 @@ pub fn live_set_trend(evidence: &Evidence, heap: Option<Bytes>) -> Option<LiveSe
     let all = || gc.heaps_after.iter().filter_map(at).collect::<Vec<_>>();
     let full = gc.heaps_after.iter().filter(|after| after.is_full);
     let full: Vec<_> = full.filter_map(at).collect();
-    let (values, least) = match full.len() >= FEWEST {
-        true => (full, LEAST_RISE.0),
-        false => (lows(&all()), LEAST_RISE.1),
+    let (values, least) = if full.len() >= FEWEST {
+        (full, LEAST_RISE.0)
+    } else {
+        (lows(&all()), LEAST_RISE.1)
     };
     let top = heap.or(gc.heap_max);
     let (first, last) = (values.first()?, values.last()?);

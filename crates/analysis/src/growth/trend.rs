@@ -85,9 +85,10 @@ pub fn between_cycles(first: &Values, second: &Values, seed: u64) -> Option<Tren
     let (all, left) = (estimate(|t| mean(t)), estimate(asymptote));
     let is_falling = falls.0 - falls.1 / 2.0 > 0.0 && at_first.0 - at_first.1 > 0.0;
     // The limit of a falling series rests on three values, not one.
-    let (value, wide) = match is_falling {
-        true => (left.0, left.1 * 0.7),
-        false => all,
+    let (value, wide) = if is_falling {
+        (left.0, left.1 * 0.7)
+    } else {
+        all
     };
     Some(Trend {
         slope: value / span,

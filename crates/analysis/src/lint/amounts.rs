@@ -166,9 +166,10 @@ pub(super) fn check_memory_limit(container: &LintedContainer) -> Option<LintFind
         (None, None) => "the JVM takes a quarter of the node's memory as its heap".to_owned(),
     };
     let may_be_bounded = bound.is_some() || share.is_none() && !container.unseen.is_empty();
-    let severity = match may_be_bounded {
-        true => Severity::Warning,
-        false => Severity::Error,
+    let severity = if may_be_bounded {
+        Severity::Warning
+    } else {
+        Severity::Error
     };
     let hint = "set resources.limits.memory; `loadline size` finds it";
     Some(finding(severity, format!("no memory limit: {heap}"), hint))

@@ -119,9 +119,10 @@ pub(super) fn check_container_support(container: &LintedContainer) -> Option<Lin
         let hint = "take a newer JDK, or set -Xmx";
         return Some(finding(Severity::Warning, place, hint));
     };
-    let hint = match options.is_set("UseContainerSupport") {
-        true => "leave the option out, or set -Xmx",
-        false => "take a newer JDK, such as 8u372, or set -Xmx",
+    let hint = if options.is_set("UseContainerSupport") {
+        "leave the option out, or set -Xmx"
+    } else {
+        "take a newer JDK, such as 8u372, or set -Xmx"
     };
     let problem = format!(
         "{why}: the JVM takes a share of the node's memory as its heap, whatever the limit is"

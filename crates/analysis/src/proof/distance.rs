@@ -91,9 +91,10 @@ pub fn are_near(starts: &[&TrialRecord]) -> bool {
 /// Starts that latencies near their bound need, whatever their spread.
 pub fn starts_when_near(starts: &[&TrialRecord]) -> u32 {
     let mut all = objectives(&quiet_starts(starts), Objective::is_time).into_iter();
-    match all.any(|values| values.bound - values.mean() < AWAY) {
-        true => FEW_STARTS,
-        false => 0,
+    if all.any(|values| values.bound - values.mean() < AWAY) {
+        FEW_STARTS
+    } else {
+        0
     }
 }
 
@@ -105,9 +106,10 @@ pub fn share_of_starts(deviations: f64, starts: u64) -> f64 {
     let (mut kept, mut too_far) = (-8.0, 8.0);
     for _ in 0..30 {
         let quantile = f64::midpoint(kept, too_far);
-        match confidence(quantile, deviations, starts, CORRELATION) >= 0.95 {
-            true => kept = quantile,
-            false => too_far = quantile,
+        if confidence(quantile, deviations, starts, CORRELATION) >= 0.95 {
+            kept = quantile
+        } else {
+            too_far = quantile
         }
     }
     normal_share(kept)
@@ -226,9 +228,10 @@ fn memory(starts: &[&TrialRecord], bursts: &BurstMemory) -> Option<Distance> {
     (starts.len() > 1).then(|| Distance {
         of: "memory".to_owned(),
         deviations,
-        enough: match bursts.is_far_from(limit) {
-            true => FACTORS[0].0,
-            false => starts_at(deviations),
+        enough: if bursts.is_far_from(limit) {
+            FACTORS[0].0
+        } else {
+            starts_at(deviations)
         },
     })
 }

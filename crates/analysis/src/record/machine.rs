@@ -185,9 +185,12 @@ impl TrialNode {
         let differs = |(_, one, two, is_always_known): &(&str, String, String, bool)| {
             one != two && (*is_always_known || !(one.is_empty() || two.is_empty()))
         };
-        let words = |text: String| match text.is_empty() {
-            true => "none".to_owned(),
-            false => text,
+        let words = |text: String| {
+            if text.is_empty() {
+                "none".to_owned()
+            } else {
+                text
+            }
         };
         let different = parts.into_iter().filter(differs);
         let said = different
@@ -199,9 +202,10 @@ impl TrialNode {
 /// Two runtimes in the detail that both have: `containerd` may be any version.
 fn known_runtimes<'a>(one: &'a str, two: &'a str) -> (&'a str, &'a str) {
     let name = |text: &'a str| text.split(' ').next().unwrap_or_default();
-    match one.contains(' ') && two.contains(' ') {
-        true => (one, two),
-        false => (name(one), name(two)),
+    if one.contains(' ') && two.contains(' ') {
+        (one, two)
+    } else {
+        (name(one), name(two))
     }
 }
 

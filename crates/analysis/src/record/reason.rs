@@ -62,9 +62,10 @@ impl<S: AsRef<str>> Extend<S> for VerdictReason {
 
 impl From<String> for VerdictReason {
     fn from(text: String) -> Self {
-        match text.is_empty() {
-            true => Self::default(),
-            false => Self(text.split(SEPARATOR).map(str::to_owned).collect()),
+        if text.is_empty() {
+            Self::default()
+        } else {
+            Self(text.split(SEPARATOR).map(str::to_owned).collect())
         }
     }
 }

@@ -104,9 +104,10 @@ impl MachineDescription {
 /// A commit in the short form that people type; other text stays as it is.
 fn abbreviate_commit(revision: &str) -> &str {
     let is_whole = revision.len() >= 40 && revision.bytes().all(|b| b.is_ascii_hexdigit());
-    match is_whole {
-        true => revision.get(..SHORT).unwrap_or(revision),
-        false => revision,
+    if is_whole {
+        revision.get(..SHORT).unwrap_or(revision)
+    } else {
+        revision
     }
 }
 

@@ -53,9 +53,12 @@ pub(super) fn guesses(
 }
 
 fn likeliest<M>(branches: &mut Vec<(f64, M)>) -> Option<(f64, M)> {
-    let best = |best: usize, index: usize| match branches[index].0 > branches[best].0 {
-        true => index,
-        false => best,
+    let best = |best: usize, index: usize| {
+        if branches[index].0 > branches[best].0 {
+            index
+        } else {
+            best
+        }
     };
     let index = (0..branches.len()).reduce(best)?;
     Some(branches.remove(index))

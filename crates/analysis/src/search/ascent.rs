@@ -104,9 +104,10 @@ impl Ascent {
             // What memory does not cure says nothing about where its lack ends.
             let mut of_memory = self.count;
             of_memory.misses -= self.blind_misses;
-            self.at = match self.standing_of(of_memory) == ProofStanding::Refuted {
-                true => self.where_misses_end(),
-                false => self.little_higher().min(self.top),
+            self.at = if self.standing_of(of_memory) == ProofStanding::Refuted {
+                self.where_misses_end()
+            } else {
+                self.little_higher().min(self.top)
             };
             self.count = ProofCount::default();
             self.blind_misses = 0;
@@ -271,9 +272,10 @@ mod tests {
                 *number += 1;
                 *number
             });
-            let outcome = match misses(size.as_mib() as u64, number) {
-                true => TrialOutcome::Fail,
-                false => TrialOutcome::Pass,
+            let outcome = if misses(size.as_mib() as u64, number) {
+                TrialOutcome::Fail
+            } else {
+                TrialOutcome::Pass
             };
             ascent.record_start(outcome);
         }

@@ -187,9 +187,10 @@ impl CheapestSearch {
     fn without_answer(&self) -> CheapestEnd {
         let lattice = &self.lattice;
         let is_unmeasured = |cell| lattice.unmeasured(cell).is_some();
-        match !lattice.open_cells().is_empty() || (0..lattice.cells().len()).any(is_unmeasured) {
-            true => CheapestEnd::Unknown,
-            false => CheapestEnd::Infeasible,
+        if !lattice.open_cells().is_empty() || (0..lattice.cells().len()).any(is_unmeasured) {
+            CheapestEnd::Unknown
+        } else {
+            CheapestEnd::Infeasible
         }
     }
 
@@ -386,9 +387,10 @@ mod tests {
         let mut asked = Vec::new();
         while let CheapestStep::Try(ask) = search.next() {
             asked.push(ask.replicas);
-            let outcome = match ask.replicas < 5 {
-                true => TrialOutcome::Invalid,
-                false => TrialOutcome::Pass,
+            let outcome = if ask.replicas < 5 {
+                TrialOutcome::Invalid
+            } else {
+                TrialOutcome::Pass
             };
             search.record_outcome(outcome);
         }

@@ -186,9 +186,10 @@ impl Lattice {
         choices.min_by(|a, b| {
             // Prices are sums of products: equal to nine digits is equal.
             let is_tie = (a.per_hour - b.per_hour).abs() <= 1e-9 * b.per_hour;
-            match is_tie {
-                true => a.replicas.cmp(&b.replicas),
-                false => a.per_hour.total_cmp(&b.per_hour),
+            if is_tie {
+                a.replicas.cmp(&b.replicas)
+            } else {
+                a.per_hour.total_cmp(&b.per_hour)
             }
         })
     }

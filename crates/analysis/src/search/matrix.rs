@@ -53,9 +53,10 @@ impl TrialSearch for Matrix {
             }
             records.push(Arc::clone(record));
         }
-        match open.wanted.is_empty() {
-            true => Ok(records),
-            false => Err(open),
+        if open.wanted.is_empty() {
+            Ok(records)
+        } else {
+            Err(open)
         }
     }
 }

@@ -181,9 +181,10 @@ impl MaxRate {
                 continue;
             };
             let duration = goal.final_duration;
-            return match self.invalid_in_a_row > self.parameters.retries {
-                true => RateStep::CouldNotMeasure { rate },
-                false => RateStep::Try { rate, duration },
+            return if self.invalid_in_a_row > self.parameters.retries {
+                RateStep::CouldNotMeasure { rate }
+            } else {
+                RateStep::Try { rate, duration }
             };
         }
         let goals = 0..self.parameters.goals.len();

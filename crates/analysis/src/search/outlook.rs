@@ -206,9 +206,10 @@ impl<'a> DrawnService<'a> {
             repeat: ask.repeat,
             started_at_unix_ms: 0,
             slo: slo.clone(),
-            verdict: match passes {
-                true => TrialVerdict::Pass,
-                false => TrialVerdict::SloMiss,
+            verdict: if passes {
+                TrialVerdict::Pass
+            } else {
+                TrialVerdict::SloMiss
             },
             reason: String::new().into(),
             objectives: Vec::new(),

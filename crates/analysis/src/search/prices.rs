@@ -90,12 +90,11 @@ impl TrialSearch for PriceSearch {
         };
         spent += tuned.as_ref().map_or(Duration::ZERO, |t| t.spent);
         let best = tuned.as_ref().map_or(&configuration, |t| &t.configuration);
-        let refined = match is_proven {
-            true => {
-                let started = searched.asked.iter().map(|asked| &*asked.record);
-                self.purchase.refine(best, started, spent, seen)?
-            }
-            false => MemoryRefinement::AsFound(None),
+        let refined = if is_proven {
+            let started = searched.asked.iter().map(|asked| &*asked.record);
+            self.purchase.refine(best, started, spent, seen)?
+        } else {
+            MemoryRefinement::AsFound(None)
         };
         if let MemoryRefinement::AsFound(Some(why)) = &refined {
             left_out.push(why.clone());
@@ -131,9 +130,10 @@ impl PriceSearch {
             let is_proof = question.purpose == TrialPurpose::Prove;
             // It leaves room for the proof of what it has found; while that is nothing, there is
             // nothing to leave room for.
-            let reserve = match is_proof {
-                true => 0,
-                false => steps.rules.proofs_left(),
+            let reserve = if is_proof {
+                0
+            } else {
+                steps.rules.proofs_left()
             };
             let needed = each.saturating_mul(reserve + 1);
             let has_room = self.purchase.has_room(spent, needed);

@@ -94,9 +94,10 @@ impl OptionComparisons<'_> {
             heaps = self.run_stage(&mut tuned, round, open)?;
         }
         let price = &self.purchase.pricing.offer.price;
-        let memory_price = match self.purchase.pricing.offer.bills_any_memory {
-            true => price.gib_hour,
-            false => 0.0,
+        let memory_price = if self.purchase.pricing.offer.bills_any_memory {
+            price.gib_hour
+        } else {
+            0.0
         };
         if let Some(heap) = heap_by_price(&heaps, price.vcpu_hour, memory_price) {
             let candidate = OptionCandidate {
@@ -293,10 +294,11 @@ fn worse_half(racers: &[Racer]) -> Vec<bool> {
     let cost = |r: &Racer| {
         let counted = || r.trials.iter().filter(|t| t.verdict.is_evidence());
         let costs: Vec<f64> = counted().filter_map(|t| cpu_per_request(t)).collect();
-        match counted().all(|t| t.verdict == TrialVerdict::Pass) {
+        if counted().all(|t| t.verdict == TrialVerdict::Pass) {
             // Nothing measured: before the failed ones, after the known ones.
-            true => median(&costs).unwrap_or(f64::MAX),
-            false => f64::INFINITY,
+            median(&costs).unwrap_or(f64::MAX)
+        } else {
+            f64::INFINITY
         }
     };
     let mut order: Vec<(usize, f64)> = (1..racers.len()).map(|i| (i, cost(&racers[i]))).collect();

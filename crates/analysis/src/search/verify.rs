@@ -178,9 +178,10 @@ fn test_slo(starts: &[StartFigures]) -> SloStanding {
 }
 
 fn by_count(starts: &[StartFigures]) -> SloStanding {
-    match is_proof(count_kept(starts), starts.len() as u64) {
-        true => SloStanding::Holds,
-        false => SloStanding::Broken,
+    if is_proof(count_kept(starts), starts.len() as u64) {
+        SloStanding::Holds
+    } else {
+        SloStanding::Broken
     }
 }
 

@@ -236,9 +236,12 @@ impl MetricObjective {
         let is_floor = matches!(self.comparison, Comparison::Above | Comparison::AtLeast);
         let has_ends = samples.first()?.is_some() && samples.last()?.is_some();
         let seen: Vec<f64> = samples.iter().flatten().copied().collect();
-        let grown = |pair: &[f64]| match pair[1] >= pair[0] {
-            true => pair[1] - pair[0],
-            false => pair[1],
+        let grown = |pair: &[f64]| {
+            if pair[1] >= pair[0] {
+                pair[1] - pair[0]
+            } else {
+                pair[1]
+            }
         };
         (has_ends || is_floor).then(|| seen.windows(2).map(grown).sum())
     }
@@ -266,9 +269,10 @@ fn growth(samples: &[Option<f64>]) -> Option<f64> {
     }
     let last = samples.len() - third;
     let (first, middle, last_low) = (low(0, third)?, low(third, last)?, low(last, samples.len())?);
-    match first < middle && middle < last_low {
-        true => Some((last_low - first) / last as f64),
-        false => Some(0.0),
+    if first < middle && middle < last_low {
+        Some((last_low - first) / last as f64)
+    } else {
+        Some(0.0)
     }
 }
 

@@ -36,9 +36,10 @@ pub fn judge_for(
     let lenient = VerdictThresholds {
         noise: NoiseThresholds::accepting_neighbours(),
         accept_saturated: is_late,
-        send_lag: match is_late {
-            true => Duration::MAX,
-            false => thresholds.send_lag,
+        send_lag: if is_late {
+            Duration::MAX
+        } else {
+            thresholds.send_lag
         },
         ..*thresholds
     };

@@ -21,9 +21,10 @@ impl JudgedLoads {
     }
 
     pub(super) fn load_of(&self, result: &ObjectiveResult) -> Option<&MeasuredLoad> {
-        match result.is_peak {
-            true => self.peak.as_ref(),
-            false => self.base.as_ref(),
+        if result.is_peak {
+            self.peak.as_ref()
+        } else {
+            self.base.as_ref()
         }
     }
 

@@ -109,8 +109,9 @@ fn failure_kinds(measured: &MeasuredLoad) -> String {
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let said = |(kind, count): &(&str, u64)| format!("{kind} {}", text::short_count(*count));
     let kinds: Vec<String> = kinds.iter().take(3).map(said).collect();
-    match kinds.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", kinds.join(", ")),
+    if kinds.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", kinds.join(", "))
     }
 }

@@ -186,9 +186,10 @@ fn take_sample(
     let now = monotonic_ns();
     sample.at_ns = now;
     reader.read_cpu(&mut sample.cpu)?;
-    (sample.memory, sample.pids_current) = match memory.is_due(now) {
-        true => (Some(reader.read_memory()?), reader.read_pids()?),
-        false => (None, None),
+    (sample.memory, sample.pids_current) = if memory.is_due(now) {
+        (Some(reader.read_memory()?), reader.read_pids()?)
+    } else {
+        (None, None)
     };
     Ok(())
 }

@@ -281,12 +281,11 @@ fn put_beside_dockerfile(
     let own = found.env.get(variable).map(String::as_str);
     let is_shared = built.manifest.kind == CacheKind::Scc;
     let manifest = manifest::path_of(Path::new(file)).display().to_string();
-    let (files, to) = match is_shared {
-        true => {
-            let directory = place.parent().unwrap_or(&place).display();
-            (vec![file.to_owned(), manifest], format!("{directory}/"))
-        }
-        false => (vec![file.to_owned()], place.display().to_string()),
+    let (files, to) = if is_shared {
+        let directory = place.parent().unwrap_or(&place).display();
+        (vec![file.to_owned(), manifest], format!("{directory}/"))
+    } else {
+        (vec![file.to_owned()], place.display().to_string())
     };
     let cache = ImageCache {
         files: &files,
@@ -476,11 +475,10 @@ fn build_it(image: &ImageIdentity, there: &OutputDirectory, dockerfile: &str) ->
 }
 
 fn found_by(is_found: bool) -> &'static str {
-    match is_found {
-        true => "; loadline-launch finds it next to the jar",
-        false => {
-            "; loadline-launch looks next to the jar of `java -jar` only, pass the option there too"
-        }
+    if is_found {
+        "; loadline-launch finds it next to the jar"
+    } else {
+        "; loadline-launch looks next to the jar of `java -jar` only, pass the option there too"
     }
 }
 

@@ -135,9 +135,10 @@ pub struct EmitArguments {
 }
 
 pub(super) fn parse_image_name(text: &str) -> Result<String, String> {
-    match is_image_name(text) {
-        true => Ok(text.to_owned()),
-        false => Err("it is not an image name; write registry.example/orders:1.4".to_owned()),
+    if is_image_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("it is not an image name; write registry.example/orders:1.4".to_owned())
     }
 }
 
@@ -145,12 +146,13 @@ pub(super) fn parse_image_name(text: &str) -> Result<String, String> {
 fn parse_schedule(text: &str) -> Result<String, String> {
     let is_field = |c: char| c.is_ascii_alphanumeric() || "*/,-?".contains(c);
     let has_fields = text.split(' ').filter(|field| !field.is_empty()).count() == 5;
-    match has_fields && text.chars().all(|c| c == ' ' || is_field(c)) {
-        true => Ok(text.to_owned()),
-        false => Err(
+    if has_fields && text.chars().all(|c| c == ' ' || is_field(c)) {
+        Ok(text.to_owned())
+    } else {
+        Err(
             "it is not a schedule; write minute, hour, day, month and day of the week: '0 3 * * *'"
                 .to_owned(),
-        ),
+        )
     }
 }
 
@@ -317,9 +319,12 @@ fn build_application(
     Ok(ProductionApplication {
         image: image.unwrap_or_else(|| format!("{}:latest", slug(&name))),
         name,
-        measured_image: measured.map(|_| match is_pinned {
-            true => ImagePinning::Yes,
-            false => ImagePinning::No,
+        measured_image: measured.map(|_| {
+            if is_pinned {
+                ImagePinning::Yes
+            } else {
+                ImagePinning::No
+            }
         }),
         base_image: base_image(arguments, &jvm, jdk),
         env: env(experiment, measured),
@@ -365,10 +370,11 @@ fn scaling(
     replicas: u32,
 ) -> Result<Option<AutoscalerNeeds>, Error> {
     let Some(max_replicas) = arguments.max_replicas else {
-        return match arguments.purposes.contains(&EmitTarget::Keda) {
-            true => Err(Error::usage("--for keda needs a maximum number of pods")
-                .with_hint("add --max-replicas 10")),
-            false => Ok(None),
+        return if arguments.purposes.contains(&EmitTarget::Keda) {
+            Err(Error::usage("--for keda needs a maximum number of pods")
+                .with_hint("add --max-replicas 10"))
+        } else {
+            Ok(None)
         };
     };
     if max_replicas < replicas {

@@ -180,12 +180,13 @@ pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
     }
     let held = promise::hold_promises(&fleet, &promises, check_promise)?;
     let drifts = held.iter().any(|h| h.drifts);
-    let text = match arguments.json {
-        true => one_line_json(&FleetDocument::Held {
+    let text = if arguments.json {
+        one_line_json(&FleetDocument::Held {
             window: window.length,
             workloads: held,
-        })?,
-        false => text::promises_table(&held, width()),
+        })?
+    } else {
+        text::promises_table(&held, width())
     };
     write_output(arguments, &text)?;
     Ok(CommandOutcome::for_slo(!drifts))
@@ -228,9 +229,10 @@ fn rank_workloads(
         left_out_pods: left_out,
         unattributed_requests_per_second: unattributed,
     };
-    let text = match arguments.json {
-        true => one_line_json(&document)?,
-        false => text::ranked_table(&document, arguments.top, width()),
+    let text = if arguments.json {
+        one_line_json(&document)?
+    } else {
+        text::ranked_table(&document, arguments.top, width())
     };
     write_output(arguments, &text)?;
     Ok(CommandOutcome::Done)

@@ -42,13 +42,15 @@ fn process(text: &str) -> Result<u32, String> {
 
 pub fn run(arguments: &FootprintArguments) -> Result<CommandOutcome, Error> {
     let pid = arguments.pid;
-    let seen = match footprint::is_openj9(&smaps(pid)?) {
-        true => read_openj9(pid)?,
-        false => read_hotspot(pid)?,
+    let seen = if footprint::is_openj9(&smaps(pid)?) {
+        read_openj9(pid)?
+    } else {
+        read_hotspot(pid)?
     };
-    let text = match arguments.json {
-        true => one_line_json(&footprint_document(&seen))?,
-        false => footprint_text(&seen),
+    let text = if arguments.json {
+        one_line_json(&footprint_document(&seen))?
+    } else {
+        footprint_text(&seen)
     };
     print_text(&text)?;
     if let Some(output) = &arguments.output {

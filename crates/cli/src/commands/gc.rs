@@ -32,9 +32,12 @@ const STDIN: &str = "/dev/stdin";
 pub fn run(args: &GcArgs, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
     let mut failure = None;
     let mut is_first = true;
-    let standard = |path: &PathBuf| match is_standard(path) {
-        true => PathBuf::from(STDIN),
-        false => path.clone(),
+    let standard = |path: &PathBuf| {
+        if is_standard(path) {
+            PathBuf::from(STDIN)
+        } else {
+            path.clone()
+        }
     };
     let named: Vec<PathBuf> = args.files.iter().map(standard).collect();
     for group in files::group_files(&named) {
@@ -65,10 +68,11 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
 }
 
 fn print_gc_report(report: &GcReport, json: bool, out: &mut AnswerPrinter) -> Result<(), Error> {
-    let text = match json {
-        true => serde_json::to_string(report)
-            .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))?,
-        false => gc_text(report),
+    let text = if json {
+        serde_json::to_string(report)
+            .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))?
+    } else {
+        gc_text(report)
     };
     out.print_answer(text.trim_end())
 }

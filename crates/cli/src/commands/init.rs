@@ -62,9 +62,10 @@ pub struct InitArguments {
 pub fn run(arguments: &InitArguments) -> Result<CommandOutcome, Error> {
     let directory = &arguments.directory;
     if !directory.is_dir() {
-        let what = match directory.exists() {
-            true => format!("{} is a file", directory.display()),
-            false => format!("there is no directory {}", directory.display()),
+        let what = if directory.exists() {
+            format!("{} is a file", directory.display())
+        } else {
+            format!("there is no directory {}", directory.display())
         };
         return Err(Error::usage(what).with_hint("give the service's own directory"));
     }

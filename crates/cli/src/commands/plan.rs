@@ -91,15 +91,17 @@ fn plan_text(
             talk!("{note}");
         }
         let told = outlook::outlook_from_state(experiment, arguments.state.as_deref());
-        return match arguments.json {
-            true => one_line_json(&json::PlanDocument::for_search(&told, bases(experiment))),
-            false => Ok(outlook::search_text(experiment, &told)),
+        return if arguments.json {
+            one_line_json(&json::PlanDocument::for_search(&told, bases(experiment)))
+        } else {
+            Ok(outlook::search_text(experiment, &told))
         };
     }
     let agenda = Agenda::new(experiment).on_machine(enough::trial_cpus(experiment));
-    match arguments.json {
-        true => one_line_json(&json::PlanDocument::for_matrix(&agenda)),
-        false => Ok(agenda_text(&agenda)),
+    if arguments.json {
+        one_line_json(&json::PlanDocument::for_matrix(&agenda))
+    } else {
+        Ok(agenda_text(&agenda))
     }
 }
 

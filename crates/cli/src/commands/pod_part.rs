@@ -50,9 +50,10 @@ pub fn run(arguments: PodPartArguments) -> Result<CommandOutcome, Error> {
         told_to_end: Arc::clone(signals.flag()),
     };
     if arguments.armed {
-        return match place.is_armed_within(PATIENCE) {
-            true => Ok(CommandOutcome::Done),
-            false => Err(Error::environment("not yet")),
+        return if place.is_armed_within(PATIENCE) {
+            Ok(CommandOutcome::Done)
+        } else {
+            Err(Error::environment("not yet"))
         };
     }
     part::run_in_pod(&place, std::io::stdout())

@@ -64,12 +64,13 @@ const UNCOMPRESSED: Range<Bytes> = Bytes::from_gib(30)..Bytes::from_gib(48);
 
 fn parse_cpu_limit(text: &str) -> Result<Cpus, String> {
     let cpu: Cpus = text.parse().map_err(|e| format!("{e}"))?;
-    match cpu < LEAST {
-        true => Err(format!(
+    if cpu < LEAST {
+        Err(format!(
             "`{text}` is too little CPU: the kernel accepts no quota below {}m",
             LEAST.as_millis()
-        )),
-        false => Ok(cpu),
+        ))
+    } else {
+        Ok(cpu)
     }
 }
 
@@ -99,9 +100,10 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
         Vm::HotSpot => of_hotspot(arguments, &options)?,
         Vm::OpenJ9 => of_openj9(arguments, &options)?,
     };
-    out.print_answer(&match arguments.json {
-        true => one_line_json(&document)?,
-        false => text,
+    out.print_answer(&if arguments.json {
+        one_line_json(&document)?
+    } else {
+        text
     })?;
     Ok(CommandOutcome::Done)
 }
@@ -229,11 +231,10 @@ fn processor_words(machine: MachineSize) -> String {
 
 fn blindness_notes(arguments: &PredictArguments, jdk: JdkRelease, options: &JvmOptionSet) {
     if let Some(why) = without_container_support(jdk, options) {
-        let heap = match options.switch_value(HEAP_LIMIT) == Some(true) {
-            true => {
-                "its heap follows the limit by -XX:+UseCGroupMemoryLimitForHeap, its processors and collector follow the node"
-            }
-            false => "it takes the node's memory and processors (--node-memory, --node)",
+        let heap = if options.switch_value(HEAP_LIMIT) == Some(true) {
+            "its heap follows the limit by -XX:+UseCGroupMemoryLimitForHeap, its processors and collector follow the node"
+        } else {
+            "it takes the node's memory and processors (--node-memory, --node)"
         };
         let limit = arguments.memory;
         say!("warning: {why}: the limit of {limit} is not seen; {heap}");

@@ -127,9 +127,10 @@ pub fn run(arguments: &ProfileArguments) -> Result<CommandOutcome, Error> {
         let builder =
             ProfileBuilder::new(format.clone(), arguments.interval, arguments.all_methods);
         let builder = builder.with_templates(templates.clone());
-        match arguments.stub {
-            true => builder.with_answers(),
-            false => builder,
+        if arguments.stub {
+            builder.with_answers()
+        } else {
+            builder
         }
     };
     let (mut profile, mut answers) = read(builder(), &mut logs)?;
@@ -242,9 +243,10 @@ fn format(arguments: &ProfileArguments, logs: &[OpenedLog]) -> Result<AccessLogF
         .map_or(LogSource::Unsaid, LogServer::source);
     if let Some(text) = &arguments.format {
         return format_by_name(text, source).map_err(|error| {
-            let problem = match text.contains(['%', '$']) {
-                true => error.to_string(),
-                false => format!("--format: `{text}` is not a known format"),
+            let problem = if text.contains(['%', '$']) {
+                error.to_string()
+            } else {
+                format!("--format: `{text}` is not a known format")
             };
             Error::usage(problem)
                 .with_hint(format!("--format also takes {}", format_names().join(", ")))

@@ -56,9 +56,10 @@ pub fn run(arguments: &ServeArguments) -> Result<CommandOutcome, Error> {
     // The user knows a given token, so it is not printed.
     let is_made_up = token.is_none();
     let access = AccessRules::new(token).map_err(refused)?;
-    let query = match is_made_up {
-        true => format!("?token={}", access.token),
-        false => String::new(),
+    let query = if is_made_up {
+        format!("?token={}", access.token)
+    } else {
+        String::new()
     };
     // Told now, not by an empty page.
     drop(open_store_to_read(arguments.state.as_deref())?);
@@ -117,15 +118,16 @@ fn describe_time_left(store: &Store, row: &ResultRow) -> Option<String> {
             let each = mean_length(store, row).unwrap_or(told.each);
             let (half, most) = (u64::from(told.starts), u64::from(told.starts_95));
             let rest = |all: u64| u32::try_from(all.saturating_sub(done)).unwrap_or(u32::MAX);
-            Some(match done < half {
-                true => format!(
+            Some(if done < half {
+                format!(
                     "{so_far}; half of such searches end within {half} starts, in about {}",
                     elapsed(each * rest(half))
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "{so_far}, more than half of such searches take; 95 in 100 end within {most} starts, in at most {}",
                     elapsed(each * rest(most))
-                ),
+                )
             })
         }
         ResultKind::Soak | ResultKind::Verify => None,

@@ -74,9 +74,10 @@ pub struct SizeArguments {
 }
 
 pub fn run(mut arguments: SizeArguments, out: &mut AnswerPrinter) -> Result<CommandOutcome, Error> {
-    match arguments.more.is_empty() {
-        true => size_one(&mut arguments, out).map(|(_, ended)| ended),
-        false => many::size_each(arguments, out),
+    if arguments.more.is_empty() {
+        size_one(&mut arguments, out).map(|(_, ended)| ended)
+    } else {
+        many::size_each(arguments, out)
     }
 }
 

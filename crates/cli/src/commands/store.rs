@@ -338,9 +338,10 @@ pub fn write_report(arguments: ReportArguments) -> Result<CommandOutcome, Error>
     refuse_ending(&arguments.output, &EXPORTED, exported)?;
     let mut view = arguments.result.read_view()?;
     arguments.today.tell_today(&mut view)?;
-    let html = match arguments.mail {
-        true => loadline_report::render_mail(&view),
-        false => loadline_report::render_html(&view),
+    let html = if arguments.mail {
+        loadline_report::render_mail(&view)
+    } else {
+        loadline_report::render_html(&view)
     };
     files::write(&arguments.output, &html)?;
     if !files::is_standard(&arguments.output) {

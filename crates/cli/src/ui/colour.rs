@@ -38,9 +38,10 @@ pub fn paint_for(stream: &impl IsTerminal, text: &str) -> String {
         ColorChoice::Auto => stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb,
     };
     // JSON stays what programs read.
-    match is_painted && !text.starts_with(['{', '[']) {
-        true => paint(text),
-        false => text.to_owned(),
+    if is_painted && !text.starts_with(['{', '[']) {
+        paint(text)
+    } else {
+        text.to_owned()
     }
 }
 

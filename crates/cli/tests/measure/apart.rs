@@ -192,17 +192,16 @@ fn is_swept_after_a_kill(engine: &Engine) {
         let label = "--label=loadline.client=another";
         let volume = ["volume", "create", label, FOREIGN];
         engine.say(&volume).expect("it is made");
-        match again {
-            true => call(engine, &lab).into_end().expect_code(0),
-            false => {
-                let cleaned = clean(engine, &lab).expect_code(0);
-                // Another test's `clean` may have been sooner.
-                match cleaned.stdout.contains(REMOVED_IMAGE) {
-                    true => cleaned,
-                    false => {
-                        call(engine, &lab).into_end().expect_code(0);
-                        clean(engine, &lab).prints(&[REMOVED_IMAGE])
-                    }
+        if again {
+            call(engine, &lab).into_end().expect_code(0)
+        } else {
+            let cleaned = clean(engine, &lab).expect_code(0);
+            // Another test's `clean` may have been sooner.
+            match cleaned.stdout.contains(REMOVED_IMAGE) {
+                true => cleaned,
+                false => {
+                    call(engine, &lab).into_end().expect_code(0);
+                    clean(engine, &lab).prints(&[REMOVED_IMAGE])
                 }
             }
         };

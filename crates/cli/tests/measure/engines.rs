@@ -149,9 +149,10 @@ impl Engine {
         }
         let output = command.output().map_err(|e| e.to_string())?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(text(&output.stderr).trim().to_owned()),
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(text(&output.stderr).trim().to_owned())
         }
     }
 

@@ -179,11 +179,12 @@ pub fn recommended(result: &serde_json::Value) -> Option<u64> {
 /// All files below a directory.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory").flatten();
-    let below = entries
-        .map(|entry| entry.path())
-        .flat_map(|path| match path.is_dir() {
-            true => files(&path),
-            false => vec![path],
-        });
+    let below = entries.map(|entry| entry.path()).flat_map(|path| {
+        if path.is_dir() {
+            files(&path)
+        } else {
+            vec![path]
+        }
+    });
     below.filter(|path| path.is_file()).collect()
 }

@@ -39,9 +39,10 @@ fn missing() -> Outcome {
         .flatten()
         .flatten();
     let mut servers = versions.map(|version| version.path().join("bin/postgres"));
-    match servers.any(|server| server.is_file()) {
-        true => None,
-        false => Some("PostgreSQL is not installed (package postgresql)".to_owned()),
+    if servers.any(|server| server.is_file()) {
+        None
+    } else {
+        Some("PostgreSQL is not installed (package postgresql)".to_owned())
     }
 }
 

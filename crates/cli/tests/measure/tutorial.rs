@@ -52,9 +52,10 @@ fn commands(document: &str) -> Vec<Vec<String>> {
         let is_transcript = info == "console";
         let mut goes_on = false;
         for line in body.lines() {
-            let begun = match is_transcript {
-                true => line.strip_prefix("$ "),
-                false => Some(line),
+            let begun = if is_transcript {
+                line.strip_prefix("$ ")
+            } else {
+                Some(line)
             };
             match (goes_on, begun) {
                 (true, _) => all.last_mut().expect("a command").push(line.to_owned()),

@@ -165,12 +165,13 @@ pub fn surefire_jvms(text: &str) -> Vec<BuildJvm> {
         Some(most.map_or(n, |m| m.max(n)))
     });
     let count = forks.map_or(1, |forks| forks.clamp(0.0, 1000.0).ceil() as u32);
-    match count > 0 && (has_tests || !options.is_empty()) {
-        true => vec![BuildJvm {
+    if count > 0 && (has_tests || !options.is_empty()) {
+        vec![BuildJvm {
             count,
             ..named("test JVM (argLine)", options)
-        }],
-        false => Vec::new(),
+        }]
+    } else {
+        Vec::new()
     }
 }
 

@@ -46,13 +46,19 @@ pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String
         None => OPTION_VARIABLES.len(),
     };
     // Kubernetes fills in what stands before a variable; a script sees all.
-    let text = |at: usize, name: &str, value: &str| match JVM_VARIABLES.contains(&name) {
-        true => fill_references(value, &values[..at]),
-        false => heap_options(name, value).unwrap_or(value.to_owned()),
+    let text = |at: usize, name: &str, value: &str| {
+        if JVM_VARIABLES.contains(&name) {
+            fill_references(value, &values[..at])
+        } else {
+            heap_options(name, value).unwrap_or(value.to_owned())
+        }
     };
-    let reader = |name: &str| match JVM_VARIABLES.contains(&name) {
-        true => OptionReader::Jvm,
-        false => OptionReader::Script,
+    let reader = |name: &str| {
+        if JVM_VARIABLES.contains(&name) {
+            OptionReader::Jvm
+        } else {
+            OptionReader::Script
+        }
     };
     let variables = values.iter().enumerate();
     let variables =
@@ -144,9 +150,10 @@ fn sum_heaps(values: &[(String, String)], words: &[String], found: &mut Vec<Stri
     let names = ["WEB", "CE", "SEARCH"].map(|part| format!("SONAR_{part}_JAVAOPTS"));
     let given = |name: &String| values.iter().rfind(|(known, _)| known == name);
     let own = |name| given(name).map_or("-Xmx512m".to_owned(), |(_, value)| value.clone());
-    let own: Vec<String> = match names.iter().any(|name| given(name).is_some()) {
-        true => names.iter().map(own).collect(),
-        false => Vec::new(),
+    let own: Vec<String> = if names.iter().any(|name| given(name).is_some()) {
+        names.iter().map(own).collect()
+    } else {
+        Vec::new()
     };
     let commands = words.iter().map(|word| word.replace("&&", ";"));
     let together: Vec<String> = commands

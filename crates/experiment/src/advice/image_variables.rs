@@ -89,9 +89,10 @@ fn with_value(options: &str, value: &str) -> Option<String> {
     let size = parse_size(value).filter(|size| *size > Bytes::default())?;
     // A script that adds `m` takes `2g` as it is; a number of bytes is no number of MiB.
     let has_unit = value.ends_with(|c: char| c.is_ascii_alphabetic());
-    let options = match has_unit || size >= Bytes::from_mib(1) {
-        true => options.replace("@m", "@"),
-        false => options.to_owned(),
+    let options = if has_unit || size >= Bytes::from_mib(1) {
+        options.replace("@m", "@")
+    } else {
+        options.to_owned()
     };
     Some(options.replace('@', value))
 }

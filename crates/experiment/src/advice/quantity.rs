@@ -52,9 +52,10 @@ fn parse_scaled(text: &str, unit: u128) -> Option<u128> {
         None => {
             let exponent = suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok()?;
             let power = 10_u128.checked_pow(exponent.unsigned_abs())?;
-            match exponent < 0 {
-                true => under = under.checked_mul(power)?,
-                false => over = over.checked_mul(power)?,
+            if exponent < 0 {
+                under = under.checked_mul(power)?
+            } else {
+                over = over.checked_mul(power)?
             }
         }
     }

@@ -58,9 +58,10 @@ pub fn take_services(
     };
     for name in &order {
         let service = file.read_service(name, &mut problems);
-        match application == Some(name.as_str()) {
-            true => taken.application = Some(service),
-            false => taken.dependencies.push(service),
+        if application == Some(name.as_str()) {
+            taken.application = Some(service)
+        } else {
+            taken.dependencies.push(service)
         }
     }
     if let Some(refusal) = service::join_refusals(path, problems) {

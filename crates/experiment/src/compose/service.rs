@@ -127,12 +127,13 @@ impl ServiceLocation<'_> {
         let text = scalar(value)
             .ok_or_else(|| self.refuse_service(format!("{key} is not a string"), "write one"))?;
         let filled = self.fill_key(key, &text)?;
-        match filled.is_secret {
-            false => Ok(filled.text),
-            true => Err(self.refuse_service(
+        if !filled.is_secret {
+            Ok(filled.text)
+        } else {
+            Err(self.refuse_service(
                 format!("{key} holds a credential, which would be stored with the result"),
                 "give it to the service as a variable: `environment`",
-            )),
+            ))
         }
     }
 }
@@ -182,12 +183,15 @@ impl ComposeService {
             .optional_text("shm_size", table.get("shm_size"))
             .and_then(|text| memory("shm_size", text));
         let image = image.and_then(|image| at.check_plain_text("image", image));
-        let image = image.and_then(|image| match is_image_name(&image) {
-            true => Ok(image),
-            false => Err(at.refuse_service(
-                format!("`{image}` is not an image name"),
-                "write it in small letters, such as registry.example/orders:1.4",
-            )),
+        let image = image.and_then(|image| {
+            if is_image_name(&image) {
+                Ok(image)
+            } else {
+                Err(at.refuse_service(
+                    format!("`{image}` is not an image name"),
+                    "write it in small letters, such as registry.example/orders:1.4",
+                ))
+            }
         });
         Self {
             name: at.name.to_owned(),
@@ -370,9 +374,10 @@ fn references(
     let all = service_environment(table, at)?;
     let stored = |(name, value): (String, FilledText)| {
         let is_secret = value.is_secret || references::is_secret_name(&name);
-        let stored = match is_secret {
-            false => value.text,
-            true => references::to_compose(at.file, at.name, &name),
+        let stored = if !is_secret {
+            value.text
+        } else {
+            references::to_compose(at.file, at.name, &name)
         };
         (name, stored)
     };

@@ -98,12 +98,13 @@ impl ComposeVariables {
 
     fn fill_value(&self, value: &str) -> Result<FilledText, String> {
         let text = unquote_value(value);
-        match value.starts_with('\'') {
-            true => Ok(FilledText {
+        if value.starts_with('\'') {
+            Ok(FilledText {
                 text: text.to_owned(),
                 is_secret: false,
-            }),
-            false => self.fill_text(text),
+            })
+        } else {
+            self.fill_text(text)
         }
     }
 

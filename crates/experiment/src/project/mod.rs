@@ -147,12 +147,13 @@ fn given_or(told: Option<&String>, default: &str, what: &str) -> ProjectGuess<St
 }
 
 fn guess_slo(told: &ProjectOverrides, ends: bool) -> ProjectGuess<String> {
-    let (slo, more) = match ends {
-        true => (
+    let (slo, more) = if ends {
+        (
             JOB_SLO,
             "add time<10m, or slower<10% than with the most memory",
-        ),
-        false => (SLO, "write what you promise them"),
+        )
+    } else {
+        (SLO, "write what you promise them")
     };
     given_or(told.slo.as_ref(), slo, more)
 }
@@ -193,9 +194,10 @@ fn guess_start(
 ) -> Result<ProjectGuess<StartMethod>, RunRefusal> {
     if let Some(jar) = built::find_jar(place, tool)? {
         let options = dockerfile_options(place);
-        let from = match options.is_empty() {
-            true => jar.from,
-            false => format!("{}, with the JVM options of the Dockerfile", jar.from),
+        let from = if options.is_empty() {
+            jar.from
+        } else {
+            format!("{}, with the JVM options of the Dockerfile", jar.from)
         };
         let mut command = vec!["java".to_owned()];
         command.extend(options);

@@ -180,9 +180,10 @@ enum SettingsFormat {
 impl SettingsFile {
     fn read(place: &ProjectDirectory<'_>, name: &'static str) -> Option<Self> {
         let text = place.read_small_text(name)?;
-        let form = match name.ends_with(".properties") {
-            true => SettingsFormat::Properties(text),
-            false => SettingsFormat::Yaml(manifest::documents(&text, name).ok()?),
+        let form = if name.ends_with(".properties") {
+            SettingsFormat::Properties(text)
+        } else {
+            SettingsFormat::Yaml(manifest::documents(&text, name).ok()?)
         };
         Some(Self { name, form })
     }

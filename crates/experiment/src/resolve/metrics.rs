@@ -56,14 +56,15 @@ pub(super) fn check_metrics(
     let known: Vec<&String> = metrics.series.keys().chain(metrics.probes.keys()).collect();
     let is_known = |name: &str| known.iter().any(|known| *known == name);
     if let Some((name, objective)) = slo.metric_objectives().find(|(name, _)| !is_known(name)) {
-        let hint = match known.is_empty() {
-            true => format!(
+        let hint = if known.is_empty() {
+            format!(
                 "say where it is read: --metrics http://localhost:8080/metrics --metric '{name}=records_lag'; if {name} is a request, its bound is a time: {name}: p99<200ms"
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "the metrics are {}; a bound on a request is a time: p99<200ms",
                 names(&known)
-            ),
+            )
         };
         let problem = format!("the SLO has `{name}: {objective}`, but no metric is called {name}");
         return Err(source.error_at(&file.slo, problem, hint));
@@ -93,13 +94,14 @@ fn metrics_url(text: &Text, source: &ExperimentSource<'_>) -> Checked<String> {
     let example = "for example http://localhost:8080/actuator/prometheus";
     let url = source.parse_text::<LoadTarget>(text, example)?;
     refuse_foreign_url(&url, source)?;
-    match url.is_tls {
-        false => Ok(url.to_string()),
-        true => Err(source.error_at(
-            text,
-            format!("`{url}` is https, and metrics are read over plain http"),
-            "give the application a plain port for its metrics, or read them by a command: --probe 'NAME=curl -sk URL'",
-        )),
+    if !url.is_tls {
+        Ok(url.to_string())
+    } else {
+        Err(source.error_at(
+        text,
+        format!("`{url}` is https, and metrics are read over plain http"),
+        "give the application a plain port for its metrics, or read them by a command: --probe 'NAME=curl -sk URL'",
+    ))
     }
 }
 

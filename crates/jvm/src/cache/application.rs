@@ -58,9 +58,10 @@ impl JavaApplication {
         for name in &named {
             all.add_class_path_entry(&directory.join(name))?;
         }
-        match all.files.is_empty() {
-            true => Err(ApplicationError::None),
-            false => Ok(all),
+        if all.files.is_empty() {
+            Err(ApplicationError::None)
+        } else {
+            Ok(all)
         }
     }
 

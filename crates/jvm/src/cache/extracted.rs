@@ -211,12 +211,13 @@ impl<'a> ZipEntries<'a> {
         let named = inside.map(|entry| {
             let name = String::from_utf8_lossy(&entry.name[LIBRARIES.len()..]).into_owned();
             let whole = String::from_utf8_lossy(entry.name);
-            match is_plain(&name) {
-                true => Ok((name, entry)),
-                false => Err(ExtractError::Name {
+            if is_plain(&name) {
+                Ok((name, entry))
+            } else {
+                Err(ExtractError::Name {
                     path: shown.to_owned(),
                     name: whole.escape_debug().to_string(),
-                }),
+                })
             }
         });
         named.collect()

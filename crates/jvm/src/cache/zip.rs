@@ -128,9 +128,10 @@ impl<W: Write> ZipWriter<W> {
         self.write_entry_header(name, entry)?;
         let copied = io::copy(&mut entry.packed_bytes(from)?, &mut self.to)?;
         self.written += entry.packed;
-        match copied == entry.packed as u64 {
-            true => Ok(()),
-            false => Err(no_zip("an entry is cut")),
+        if copied == entry.packed as u64 {
+            Ok(())
+        } else {
+            Err(no_zip("an entry is cut"))
         }
     }
 

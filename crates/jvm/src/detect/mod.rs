@@ -211,9 +211,10 @@ impl DetectedJdks {
         let names: Vec<&str> = self.jdks.iter().map(|jdk| jdk.name.as_str()).collect();
         Err(DetectError::Unknown {
             wanted: wanted.to_owned(),
-            known: match names.is_empty() {
-                true => "none".to_owned(),
-                false => names.join(", "),
+            known: if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
             },
         })
     }

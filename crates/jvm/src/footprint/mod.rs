@@ -116,9 +116,12 @@ impl Footprint {
         let all = said.allocated.iter().map(|(_, size)| *size);
         let all = all.fold(Bytes::default(), Bytes::saturating_add);
         // More than is resident: as much of each was touched.
-        let touched = |size: Bytes| match all > rest {
-            true => size.mul_ratio(rest.as_bytes(), all.as_bytes().max(1)),
-            false => size,
+        let touched = |size: Bytes| {
+            if all > rest {
+                size.mul_ratio(rest.as_bytes(), all.as_bytes().max(1))
+            } else {
+                size
+            }
         };
         let parts = said.allocated.iter();
         footprint.divide(rest, parts.map(|(part, size)| (*part, touched(*size))));
@@ -234,9 +237,10 @@ fn add_bytes(sum: &mut Bytes, part: Bytes) {
 
 fn parse_mappings(smaps: &str) -> Result<Vec<Mapping>, FootprintError> {
     let mappings = smaps::parse_smaps(smaps);
-    match mappings.is_empty() {
-        true => Err(FootprintError::NoMappings),
-        false => Ok(mappings),
+    if mappings.is_empty() {
+        Err(FootprintError::NoMappings)
+    } else {
+        Ok(mappings)
     }
 }
 

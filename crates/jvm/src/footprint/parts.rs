@@ -142,9 +142,10 @@ fn find_heap(mappings: &[Mapping], hint: &HeapHint) -> Option<Range<u64>> {
         run += u32::from(!is_joined);
         runs.push((run, sum));
         sum = sum.saturating_add(mapping.anonymous.as_bytes());
-        end = match is_possible(mapping) {
-            true => mapping.range.end,
-            false => 0,
+        end = if is_possible(mapping) {
+            mapping.range.end
+        } else {
+            0
         };
     }
     let sum_to = |index: usize| runs.get(index).map_or(sum, |(_, sum)| *sum);

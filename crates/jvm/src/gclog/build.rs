@@ -314,10 +314,11 @@ impl GcLogBuilder {
         self.advance_clock(end, Duration::ZERO);
         // It includes later allocations, so it does not show the live set.
         self.summary.add_heap(heap, false);
-        match self.cycles.end_cycle(id) {
+        if self.cycles.end_cycle(id) {
             // The figure before it is older than what the other one left: no growth from there.
-            true => self.in_use(heap.after),
-            false => self.count_allocated(heap),
+            self.in_use(heap.after)
+        } else {
+            self.count_allocated(heap)
         }
     }
 

@@ -188,9 +188,10 @@ fn open_log(path: &Path) -> Result<Box<dyn Read>, GcLogError> {
     let is_gzip = magic == [0x1f, 0x8b];
     // Not by seeking: the log may come through a pipe.
     let whole = io::Cursor::new(magic).chain(file);
-    Ok(match is_gzip {
-        true => Box::new(GzipReader::new(whole)),
-        false => Box::new(whole),
+    Ok(if is_gzip {
+        Box::new(GzipReader::new(whole))
+    } else {
+        Box::new(whole)
     })
 }
 

@@ -172,9 +172,10 @@ fn long_pause(log: &GcLog) -> Option<String> {
     (longest >= LONG_SECONDS).then(|| {
         let mut causes = log.summary.by_name.keys().filter_map(|name| name.cause.as_deref());
         let failed = causes.any(|cause| cause.eq_ignore_ascii_case("concurrent mode failure"));
-        let why = match failed {
-            true => " A concurrent collection came too late for the old generation (concurrent mode failure): more heap, an earlier start (-XX:CMSInitiatingOccupancyFraction), or another collector.",
-            false => " A full collection, swapping or a starved CPU does that: look at its kind and at GC CPU above.",
+        let why = if failed {
+            " A concurrent collection came too late for the old generation (concurrent mode failure): more heap, an earlier start (-XX:CMSInitiatingOccupancyFraction), or another collector."
+        } else {
+            " A full collection, swapping or a starved CPU does that: look at its kind and at GC CPU above."
         };
         format!("The application stood still for {longest:.1} s at once.{why}")
     })
@@ -262,9 +263,10 @@ fn degenerated_collections(log: &GcLog) -> Option<String> {
 fn evacuation_failure(log: &GcLog) -> Option<String> {
     let number = log.summary.evacuation_failures;
     (number > 0).then(|| {
-        let lever = match log.header.is_openj9 {
-            true => "-Xmx or -Xmn",
-            false => "-Xmx or -XX:G1ReservePercent",
+        let lever = if log.header.is_openj9 {
+            "-Xmx or -Xmn"
+        } else {
+            "-Xmx or -XX:G1ReservePercent"
         };
         format!(
             "{} found no room to copy live objects (evacuation failure, to-space exhausted), \
@@ -298,9 +300,10 @@ fn metaspace(log: &GcLog) -> Option<String> {
 
 fn system_gc(log: &GcLog) -> Option<String> {
     let number = log.summary.count_of_cause("System.gc()");
-    let levers = match log.header.is_openj9 {
-        true => "-Xdisableexplicitgc",
-        false => "-XX:+ExplicitGCInvokesConcurrent or -XX:+DisableExplicitGC",
+    let levers = if log.header.is_openj9 {
+        "-Xdisableexplicitgc"
+    } else {
+        "-XX:+ExplicitGCInvokesConcurrent or -XX:+DisableExplicitGC"
     };
     let all = count_noun(number, "collection");
     (number > 0).then(|| format!("The application called System.gc(): {all}. {levers}."))

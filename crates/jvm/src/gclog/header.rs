@@ -108,9 +108,10 @@ const VERSION_LENGTH: usize = 100;
 impl GcLogHeader {
     pub fn jvm_description(&self) -> Option<String> {
         let version = self.jdk.as_ref()?;
-        Some(match self.is_openj9 {
-            true => format!("OpenJ9 with OMR {version}"),
-            false => version.clone(),
+        Some(if self.is_openj9 {
+            format!("OpenJ9 with OMR {version}")
+        } else {
+            version.clone()
         })
     }
 

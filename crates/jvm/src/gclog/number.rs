@@ -122,9 +122,10 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
         return None;
     }
     // The year starts in March, so the leap day is the last one.
-    let (y, m) = match month > 2 {
-        true => (year, month - 3),
-        false => (year - 1, month + 9),
+    let (y, m) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
     };
     let day_of_year = (153 * m + 2) / 5 + day - 1;
     let leap_days = y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400);

@@ -74,9 +74,10 @@ impl<T> BoundedEntries<T> {
     }
 
     pub(super) fn add_entry(&mut self, entry: T, is_inside: bool) {
-        let list = match is_inside {
-            true => &mut self.inside,
-            false => &mut self.outside,
+        let list = if is_inside {
+            &mut self.inside
+        } else {
+            &mut self.outside
         };
         if list.len() < self.limit {
             list.push((self.seen, entry));

@@ -127,9 +127,10 @@ fn controller_container(of: ControllerJobInput<'_>) -> Value {
     let field = |variable: &str, path: &str| json!({ "name": variable, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     let uid = "metadata.labels['batch.kubernetes.io/controller-uid']";
     let limits = json!({ "cpu": format!("{}m", CPU.as_millis()), "memory": MEMORY.to_string() });
-    let from = match of.has_secret {
-        true => json!([{ "secretRef": { "name": name } }]),
-        false => json!([]),
+    let from = if of.has_secret {
+        json!([{ "secretRef": { "name": name } }])
+    } else {
+        json!([])
     };
     json!({
         "name": CONTROLLER,

@@ -171,16 +171,17 @@ fn owned_chunk(
     let is_owned = owners
         .into_iter()
         .any(|owner| owner.kind == "Job" && owner.name == job && owner.uid == uid);
-    match is_owned {
-        true => Ok(of_config_map(map, result)),
-        false => Err(RunRefusal::new(
+    if is_owned {
+        Ok(of_config_map(map, result))
+    } else {
+        Err(RunRefusal::new(
             format!("piece {number} of what the cluster kept of the result"),
             format!(
                 "the config map {} does not belong to the Job {job}",
                 chunk_name(result, number)
             ),
             "loadline did not make it: find out who did, and remove it with kubectl delete configmap",
-        )),
+        ))
     }
 }
 
@@ -232,13 +233,14 @@ pub(crate) fn foreign_job(job: &str, why: &str) -> RunRefusal {
 /// Refuses an id that no loadline makes: it becomes part of names and of paths.
 /// Errors: [`RunRefusal`] with the id.
 pub(crate) fn refuse_odd_id(result: &str) -> Result<(), RunRefusal> {
-    match is_store_id(result) {
-        true => Ok(()),
-        false => Err(RunRefusal::new(
+    if is_store_id(result) {
+        Ok(())
+    } else {
+        Err(RunRefusal::new(
             format!("the result {}", result.escape_debug()),
             "its id is not a UUID",
             "loadline makes no such id: find out who made its Job, and remove it with kubectl delete job",
-        )),
+        ))
     }
 }
 

@@ -104,17 +104,18 @@ impl ClusterResult {
         let ids: Vec<String> = jobs.iter().map(shown).collect();
         let namespace = &self.cluster.access.namespace;
         let what = format!("the result {wanted} in the namespace {namespace}");
-        Err(match ids.is_empty() {
-            true => RunRefusal::new(
+        Err(if ids.is_empty() {
+            RunRefusal::new(
                 what,
                 "no loadline works there, and no result is stored",
                 "is it the right --context and --namespace? `loadline list` shows the fetched part",
-            ),
-            false => RunRefusal::new(
+            )
+        } else {
+            RunRefusal::new(
                 what,
                 format!("{} fit it", found.len()),
                 format!("there are: {}", ids.join(", ")),
-            ),
+            )
         })
     }
 
@@ -175,9 +176,10 @@ impl ClusterResult {
         let patch = Patch::Merge(json!({ "spec": { "suspend": is_suspended } }));
         let (jobs, params) = (self.cluster.access.jobs(), PatchParams::default());
         let job = self.job_name();
-        let what = match is_suspended {
-            true => "ending the Job",
-            false => "starting the Job",
+        let what = if is_suspended {
+            "ending the Job"
+        } else {
+            "starting the Job"
         };
         let patched = || jobs.patch(&job, &params, &patch);
         self.run(what, retry_request(patched)).map(drop)

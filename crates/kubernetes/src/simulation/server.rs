@@ -185,12 +185,15 @@ impl ApiServer {
                 known["spec"]["suspend"] = request.body["spec"]["suspend"].clone();
                 ok(&known.clone())
             }
-            ("DELETE", Some("jobs")) => match self.state().delete(job) {
-                true => ok(
-                    &json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" }),
-                ),
-                false => status_response("404 Not Found", "NotFound", 404),
-            },
+            ("DELETE", Some("jobs")) => {
+                if self.state().delete(job) {
+                    ok(
+                        &json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success" }),
+                    )
+                } else {
+                    status_response("404 Not Found", "NotFound", 404)
+                }
+            }
             ("POST", Some("secrets")) => {
                 self.take_secret(job, &request.body);
                 ok(&request.body)
@@ -238,9 +241,10 @@ impl ApiServer {
         let Some(pod) = state.pods.get(job) else {
             return status_response("404 Not Found", "NotFound", 404);
         };
-        let end = match state.evicted.contains(job) {
-            true => pod.log.len() / 2,
-            false => pod.log.len(),
+        let end = if state.evicted.contains(job) {
+            pod.log.len() / 2
+        } else {
+            pod.log.len()
         };
         ("200 OK", pod.log[..end].to_owned())
     }

@@ -31,15 +31,16 @@ impl TrialSearch for FreshStarts {
         let asks: Vec<TrialAsk> = (1..=self.number).map(ask).collect();
         let found = asks.iter().filter_map(|ask| seen.record_for(ask).cloned());
         let found: Vec<_> = found.collect();
-        match found.len() == asks.len() {
-            true => Ok(found),
-            false => Err(WantedTrials {
+        if found.len() == asks.len() {
+            Ok(found)
+        } else {
+            Err(WantedTrials {
                 wanted: asks
                     .into_iter()
                     .filter(|ask| seen.record_for(ask).is_none())
                     .collect(),
                 guesses: Vec::new(),
-            }),
+            })
         }
     }
 }

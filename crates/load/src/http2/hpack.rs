@@ -320,12 +320,11 @@ fn read_octets(
     text: &[u8],
     each: &mut impl FnMut(u8),
 ) -> Result<(), Http2Violation> {
-    match is_coded {
-        true => huffman::decode_huffman(text, each),
-        false => {
-            text.iter().copied().for_each(each);
-            Ok(())
-        }
+    if is_coded {
+        huffman::decode_huffman(text, each)
+    } else {
+        text.iter().copied().for_each(each);
+        Ok(())
     }
 }
 

@@ -22,8 +22,9 @@ pub(super) fn split_messages(mut body: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         messages.push(message.to_vec());
         body = rest;
     }
-    match body.is_empty() {
-        true => Ok(messages),
-        false => Err("a message of the answer is cut off".to_owned()),
+    if body.is_empty() {
+        Ok(messages)
+    } else {
+        Err("a message of the answer is cut off".to_owned())
     }
 }

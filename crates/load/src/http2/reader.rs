@@ -132,13 +132,14 @@ impl FrameReader {
                     *bytes = rest;
                     let left = left - piece.len();
                     let is_end = left == 0;
-                    self.state = match is_end {
-                        true => FrameReaderState::Padding(padding.saturating_sub(1)),
-                        false => FrameReaderState::Data {
+                    self.state = if is_end {
+                        FrameReaderState::Padding(padding.saturating_sub(1))
+                    } else {
+                        FrameReaderState::Data {
                             left,
                             padding,
                             header,
-                        },
+                        }
                     };
                     let flow = piece.len() + if is_end { padding } else { 0 };
                     return Ok(Some(Http2Frame::Data {

@@ -64,9 +64,10 @@ impl LoadPlan {
             let stream = STREAM + 2 * text + 2 * self.longest_request();
             each += HTTP2 + u64::from(http2.streams) * stream;
         }
-        let seconds = match self.by_second {
-            true => self.measured_seconds().min(SECONDS),
-            false => 0,
+        let seconds = if self.by_second {
+            self.measured_seconds().min(SECONDS)
+        } else {
+            0
         };
         // Of each request one for the warm-up and one after it; sums are another thread's worth.
         let histograms = HISTOGRAMS + 2 * self.mix.len() as u64 + seconds;

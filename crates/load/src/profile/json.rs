@@ -174,9 +174,10 @@ impl<'a> JsonFields<'a> {
         ];
         let lacking = parts.iter().filter(|(_, is_there)| !is_there);
         let lacking: Vec<&str> = lacking.map(|(part, _)| *part).collect();
-        match lacking.is_empty() {
-            true => "a request that can be sent".to_owned(),
-            false => format!("{} by a usual name", lacking.join(", ")),
+        if lacking.is_empty() {
+            "a request that can be sent".to_owned()
+        } else {
+            format!("{} by a usual name", lacking.join(", "))
         }
     }
 

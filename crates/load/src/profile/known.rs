@@ -131,9 +131,10 @@ pub fn detect_format(sample: &[u8], source: LogSource) -> Result<DetectedFormat,
     let mut objects = lines.iter().filter_map(|line| JsonFields::read(line));
     Ok(DetectedFormat {
         format: best.format.clone(),
-        name: match is_json && !lines.iter().any(is_object) {
-            true => "ltsv".to_owned(),
-            false => best.name.clone(),
+        name: if is_json && !lines.iter().any(is_object) {
+            "ltsv".to_owned()
+        } else {
+            best.name.clone()
         },
         lacks_unit: best.format.lacks_unit()
             || is_json && objects.any(|fields| fields.lacks_unit(source)),
@@ -173,9 +174,10 @@ pub(super) fn w3c_format(fields: &[u8], source: LogSource) -> Result<AccessLogFo
         return Err(format!("its #Fields lack {}", lacking.join(", ")));
     }
     // CloudFront separates the values by tabs, and the names by blanks.
-    let separator = match fields.contains("x-edge-") || fields.contains('\t') {
-        true => "\t",
-        false => " ",
+    let separator = if fields.contains("x-edge-") || fields.contains('\t') {
+        "\t"
+    } else {
+        " "
     };
     let piece = |field: &str| match field {
         "date" => format!("%{{yyyy-MM-dd{separator}HH:mm:ss}}t"),
@@ -237,9 +239,12 @@ struct FormatCandidate {
 impl FormatCandidate {
     fn count_matches(&self, lines: &[&[u8]]) -> usize {
         let mut stamps = StampParser::default();
-        let mut reads = |line: &&&[u8]| match self.is_strict {
-            true => self.format.fits_line(line, &mut stamps),
-            false => self.format.read(line, &mut stamps).is_some(),
+        let mut reads = |line: &&&[u8]| {
+            if self.is_strict {
+                self.format.fits_line(line, &mut stamps)
+            } else {
+                self.format.read(line, &mut stamps).is_some()
+            }
         };
         lines.iter().filter(&mut reads).count()
     }

@@ -84,9 +84,10 @@ pub(super) struct AccessLogLine<'a> {
 
 impl<'a> AccessLogLine<'a> {
     pub(super) fn whole_path(&self) -> Cow<'a, [u8]> {
-        match self.query.is_empty() || self.path.contains(&b'?') {
-            true => Cow::Borrowed(self.path),
-            false => Cow::Owned([self.path, b"?", self.query].concat()),
+        if self.query.is_empty() || self.path.contains(&b'?') {
+            Cow::Borrowed(self.path)
+        } else {
+            Cow::Owned([self.path, b"?", self.query].concat())
         }
     }
 }

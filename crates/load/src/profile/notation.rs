@@ -187,9 +187,10 @@ fn stamp_piece(name: &str) -> Result<FormatPiece, String> {
 
 /// A stamp without its day is none: httpd can write a stamp in several pieces.
 fn date_piece(date: StampFormat) -> Result<FormatPiece, String> {
-    Ok(match date.is_whole() {
-        true => FormatPiece::Date(date),
-        false => FormatPiece::Field(LineField::Other),
+    Ok(if date.is_whole() {
+        FormatPiece::Date(date)
+    } else {
+        FormatPiece::Field(LineField::Other)
     })
 }
 

@@ -30,11 +30,12 @@ impl FromStr for Pattern {
         let is_one = text
             .split_once(' ')
             .is_some_and(|(method, path)| !method.is_empty() && path.starts_with('/'));
-        match is_one || text.ends_with(" **") {
-            true => Ok(Self(text.to_owned())),
-            false => Err(format!(
+        if is_one || text.ends_with(" **") {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!(
                 "match = \"{text}\" is not a method and path, such as \"POST /orders/*\""
-            )),
+            ))
         }
     }
 }

@@ -138,9 +138,10 @@ fn client_key(line: &AccessLogLine<'_>) -> Option<u64> {
 
 /// How far two stamps may be off against each other, in µs: servers cut off what they do not write.
 fn resolution(line: &AccessLogLine<'_>) -> i64 {
-    match line.is_whole_second {
-        true => 1_000_000,
-        false => 1_000,
+    if line.is_whole_second {
+        1_000_000
+    } else {
+        1_000
     }
 }
 

@@ -87,9 +87,10 @@ impl RequestTemplate {
 /// An existing file, relative to this folder. Both are resolved first, because `..` behind a link
 /// leads elsewhere.
 fn seen_from(folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
-    let here = match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
+    let here = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
     };
     let (from, to) = (here.canonicalize()?, file.canonicalize()?);
     let common = from.ancestors().find(|above| to.starts_with(above));

@@ -162,10 +162,11 @@ impl ReportBook {
 }
 
 fn count_outcome(totals: &mut RequestTotals, latency: f64, is_ok: bool) {
-    match is_ok {
+    if is_ok {
         // A cast takes what is below 0 for 0, and what is too large for the largest.
-        true => totals.count_success((latency * 1e9).round() as u64),
-        false => totals.failed += 1,
+        totals.count_success((latency * 1e9).round() as u64)
+    } else {
+        totals.failed += 1
     }
 }
 

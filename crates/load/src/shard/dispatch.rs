@@ -237,9 +237,10 @@ impl Shard<'_> {
         self.in_flight -= 1;
         self.count_failure(request, kind);
         let now = clock_ns();
-        match pauses {
-            true => self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id))),
-            false => self.free_place(id, now),
+        if pauses {
+            self.paused.push(Reverse((now + CONNECT_PAUSE_NS, id)))
+        } else {
+            self.free_place(id, now)
         }
     }
 

@@ -35,9 +35,10 @@ impl LoadSpec {
             (Some(requests), true) => 1.0 / requests,
             _ => 0.0,
         };
-        match named.is_first {
-            true => share * firsts,
-            false => share * (1.0 - firsts),
+        if named.is_first {
+            share * firsts
+        } else {
+            share * (1.0 - firsts)
         }
     }
 

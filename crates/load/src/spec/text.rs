@@ -86,14 +86,15 @@ impl PeakLoad {
         if rate > RATE_MAX {
             return Err(rate_problem(&format!("{rate}/s"), &rate.to_string()));
         }
-        match rate > base {
-            true => Ok(LoadModel::Open {
+        if rate > base {
+            Ok(LoadModel::Open {
                 segments: vec![RateSegment::constant_rate(rate, self.duration)],
                 arrivals: *arrivals,
-            }),
-            false => Err(format!(
+            })
+        } else {
+            Err(format!(
                 "the peak is {rate}/s, and the load reaches {base}/s already; write a higher one: 2x is twice as much (--peak 2x)"
-            )),
+            ))
         }
     }
 }
@@ -325,9 +326,10 @@ impl FromStr for ThinkTime {
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) = text.split_once("..").unwrap_or((text, text));
         let (from, to) = (parse_time(from)?, parse_time(to)?);
-        match from <= to {
-            true => Ok(Self { from, to }),
-            false => Err(format!("`{text}`: the shorter pause comes first")),
+        if from <= to {
+            Ok(Self { from, to })
+        } else {
+            Err(format!("`{text}`: the shorter pause comes first"))
         }
     }
 }
@@ -335,9 +337,10 @@ impl FromStr for ThinkTime {
 impl fmt::Display for ThinkTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, to) = (TimeOrNone(self.from), TimeOrNone(self.to));
-        match self.from == self.to {
-            true => from.fmt(f),
-            false => write!(f, "{from}..{to}"),
+        if self.from == self.to {
+            from.fmt(f)
+        } else {
+            write!(f, "{from}..{to}")
         }
     }
 }

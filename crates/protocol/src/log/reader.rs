@@ -43,9 +43,10 @@ impl<R: Read> EventLogReader<R> {
     pub fn next_entry(&mut self) -> Result<Option<LogEntry>, LogError> {
         if self.offset == 0 {
             if !self.has_bytes(MAGIC.len())? {
-                return match MAGIC.starts_with(self.unread_bytes()) {
-                    true => Ok(None),
-                    false => Err(LogError::Foreign),
+                return if MAGIC.starts_with(self.unread_bytes()) {
+                    Ok(None)
+                } else {
+                    Err(LogError::Foreign)
                 };
             }
             if !self.unread_bytes().starts_with(MAGIC) {

@@ -197,11 +197,10 @@ impl StreamWatch {
             path: cut_name(path),
             answer: AnswerProgress::default(),
         };
-        match stream > self.last {
-            true => book.fail_exchange(&open.into_named(), ErrorKind::Closed),
-            false => {
-                self.open.insert(stream, open);
-            }
+        if stream > self.last {
+            book.fail_exchange(&open.into_named(), ErrorKind::Closed)
+        } else {
+            self.open.insert(stream, open);
         }
         Ok(())
     }

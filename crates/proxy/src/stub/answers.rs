@@ -137,9 +137,10 @@ impl StubAnswers {
 
     fn count_unanswered(&mut self, class: String) {
         let is_new = !self.unanswered.contains_key(&class);
-        let name = match is_new && self.unanswered.len() >= NAMED {
-            true => OTHERS.to_owned(),
-            false => class,
+        let name = if is_new && self.unanswered.len() >= NAMED {
+            OTHERS.to_owned()
+        } else {
+            class
         };
         *self.unanswered.entry(name).or_default() += 1;
     }
@@ -161,9 +162,10 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = file.take(LARGEST_BODY + 1).read_to_end(&mut bytes);
     read.map_err(|error| error.to_string())?;
-    match bytes.len() as u64 > LARGEST_BODY {
-        true => Err("a body is at most 16 MiB".to_owned()),
-        false => Ok(bytes),
+    if bytes.len() as u64 > LARGEST_BODY {
+        Err("a body is at most 16 MiB".to_owned())
+    } else {
+        Ok(bytes)
     }
 }
 

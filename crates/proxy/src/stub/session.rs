@@ -113,18 +113,20 @@ fn answer_malformed(answers: &mut StubAnswers) -> ProtocolWant {
 }
 
 fn answer_bytes(request: &RequestHead, rendered: &Rc<RenderedAnswer>) -> Vec<u8> {
-    let end = match request.method == b"HEAD" {
-        true => rendered.head + 2,
-        false => rendered.bytes.len(),
+    let end = if request.method == b"HEAD" {
+        rendered.head + 2
+    } else {
+        rendered.bytes.len()
     };
-    match request.closes {
-        false => rendered.bytes[..end].to_vec(),
-        true => [
+    if !request.closes {
+        rendered.bytes[..end].to_vec()
+    } else {
+        [
             &rendered.bytes[..rendered.head],
             CLOSE,
             &rendered.bytes[rendered.head + 2..end],
         ]
-        .concat(),
+        .concat()
     }
 }
 

@@ -92,9 +92,10 @@ fn cannot_say(views: [&ResultView; 2]) -> Option<String> {
     let [first, second] = views;
     for (which, view) in [("first", first), ("second", second)] {
         if view.recommendation.is_none() && view.evidence_trials().next().is_none() {
-            return Some(match view.trials.is_empty() {
-                true => format!("the {which} has no trial"),
-                false => format!("no trial of the {which} was valid"),
+            return Some(if view.trials.is_empty() {
+                format!("the {which} has no trial")
+            } else {
+                format!("no trial of the {which} was valid")
             });
         }
     }

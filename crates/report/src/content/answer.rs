@@ -62,9 +62,10 @@ pub fn facts(view: &ResultView) -> Vec<AnswerFact> {
 /// What to type after reading; a reader of the report alone may have no shell, and passes it on.
 fn next_steps(view: &ResultView, claim: &AnswerClaim<'_>) -> String {
     let id = shell_quoted(format::short_id(&view.id));
-    let soak = match claim.soak.is_some() || runs::is_of_runs(view) {
-        true => String::new(),
-        false => format!("Before it ships, soak it: `loadline soak {id} --for 30m`. "),
+    let soak = if claim.soak.is_some() || runs::is_of_runs(view) {
+        String::new()
+    } else {
+        format!("Before it ships, soak it: `loadline soak {id} --for 30m`. ")
     };
     let saved = match view.today {
         Some(_) => String::new(),

@@ -260,16 +260,15 @@ impl<'a> AnswerClaim<'a> {
             lines.push("DO NOT SHIP this size: its own soak refutes it.".to_owned());
         }
         let soak = self.describe_soak();
-        lines.push(match self.recommendation.is_proven() {
-            true => {
-                let word = if self.is_proven() { "Proven" } else { "Tested" };
-                format!("{word}{under}: it kept {}. {soak}", self.describe_starts())
-            }
-            false => format!(
+        lines.push(if self.recommendation.is_proven() {
+            let word = if self.is_proven() { "Proven" } else { "Tested" };
+            format!("{word}{under}: it kept {}. {soak}", self.describe_starts())
+        } else {
+            format!(
                 "{}{under}: {}. {soak}",
                 self.test_word(),
                 self.describe_doubt()
-            ),
+            )
         });
         lines.extend(self.doubts());
         lines.extend(self.describe_first_second());

@@ -69,9 +69,10 @@ pub fn shared_sentence<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Opt
     }
     names.first()?;
     let all = unique(names).join(", ");
-    let between = match is_reset {
-        true => "reset",
-        false => "left as they were",
+    let between = if is_reset {
+        "reset"
+    } else {
+        "left as they were"
     };
     let mut said = format!(
         "The trials share {all}: seeded once, {between} between two of them, up to {most} starts of the application on one. A fresh start is one of the application: what earlier ones left there (caches, tables that grew) is part of it."

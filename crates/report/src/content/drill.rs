@@ -37,17 +37,19 @@ pub fn drill_section(view: &ResultView) -> Option<Section> {
         .with_paragraph(words)
         .with_table(drill_table(view, &courses));
     let states = states(view, &courses);
-    Some(match states.has_no_rows() {
-        true => section,
-        false => section.with_paragraph(STATES).with_table(states),
+    Some(if states.has_no_rows() {
+        section
+    } else {
+        section.with_paragraph(STATES).with_table(states)
     })
 }
 
 /// With a space before it; empty without an outage.
 pub(super) fn before_outage(view: &ResultView) -> &'static str {
-    match view.trials.iter().any(|t| !t.evidence.outages.is_empty()) {
-        true => " Latencies are those before the outage, as the verdict is.",
-        false => "",
+    if view.trials.iter().any(|t| !t.evidence.outages.is_empty()) {
+        " Latencies are those before the outage, as the verdict is."
+    } else {
+        ""
     }
 }
 

@@ -20,9 +20,10 @@ pub(super) fn describe_miss<'a>(
     let (p50, p99) = (middle(|s| s.p50)?, middle(|s| s.p99)?);
     let is_missed = |objective: &Objective| match objective {
         Objective::Latency { quantile, bound } => {
-            let seen = match quantile.as_fraction() <= 0.5 {
-                true => p50,
-                false => p99,
+            let seen = if quantile.as_fraction() <= 0.5 {
+                p50
+            } else {
+                p99
             };
             seen >= SeenLatency::At(*bound)
         }

@@ -98,18 +98,19 @@ pub(crate) fn growth_sentence(growth: &SoakGrowth) -> String {
 /// What a soak needed after the seconds that a trial sees.
 fn need_words(later: &LaterMemory) -> String {
     let first = format::elapsed(margin::TRIAL);
-    match later.after.is_zero() {
-        true => format!(
+    if later.after.is_zero() {
+        format!(
             "its soak needed no more than the {} of its first {first}",
             format::measured_bytes(later.first)
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "its soak needed {} more than in its first {first} ({} after {}, {} before)",
             format::as_percent(later.growth_share()),
             format::measured_bytes(later.most),
             show_length(later.after),
             format::measured_bytes(later.first),
-        ),
+        )
     }
 }
 
@@ -129,9 +130,13 @@ fn levers(growth: &SoakGrowth) -> Vec<String> {
     let lever = |part: &PartGrowth| {
         match part.part {
         GrowingPart::Malloc | GrowingPart::Native => {
-            let held = part.given_back.map_or_else(String::new, |share| match share >= GIVEN_BACK {
-                true => format!(" On request, malloc gave back {} of what it held: much of it is not in use.", format::as_percent(share)),
-                false => format!(" On request, malloc gave back only {} of what it held: it is in use, most likely a native library's.", format::as_percent(share)),
+            let held = part.given_back.map_or_else(String::new, |share| {
+                let share_text = format::as_percent(share);
+                if share >= GIVEN_BACK {
+                    format!(" On request, malloc gave back {share_text} of what it held: much of it is not in use.")
+                } else {
+                    format!(" On request, malloc gave back only {share_text} of what it held: it is in use, most likely a native library's.")
+                }
             });
             format!("malloc: try MALLOC_ARENA_MAX=2 in the environment, and -XX:TrimNativeHeapInterval=60000 (from JDK 17.0.9): soak each.{held}")
         }

@@ -196,9 +196,10 @@ fn what_to_give(view: &ResultView, recommendation: &Recommendation) -> String {
     let is_labelled = winner.is_some() && recommendation.by_level.len() <= 1;
     let options = own_options(recommendation).filter(|_| !is_labelled);
     let with: Vec<String> = heap.into_iter().chain(options).chain(winner).collect();
-    let with = match with.is_empty() {
-        true => String::new(),
-        false => format!(" with {}", with.join(" and ")),
+    let with = if with.is_empty() {
+        String::new()
+    } else {
+        format!(" with {}", with.join(" and "))
     };
     format!("{}{with}", groups::limits_of(configuration))
 }

@@ -77,9 +77,10 @@ pub(crate) fn level_name(of: &LevelSize) -> String {
     let cpu = of.cpu.map(|cpu| format!("{cpu} CPU"));
     let parts = of.application.iter().cloned().chain(jdk).chain(cpu);
     let parts: Vec<String> = parts.collect();
-    match parts.is_empty() {
-        true => "as given".to_owned(),
-        false => text::label(&parts.join(", ")),
+    if parts.is_empty() {
+        "as given".to_owned()
+    } else {
+        text::label(&parts.join(", "))
     }
 }
 
@@ -90,9 +91,10 @@ fn level_row(of: &LevelSize) -> [TableCell; 4] {
         let why = TableCell::new(text::one_line(why), Tone::Bad);
         return [name.into(), "none".into(), "–".into(), why];
     };
-    let tone = match of.is_proven() {
-        true => Tone::Good,
-        false => Tone::Bad,
+    let tone = if of.is_proven() {
+        Tone::Good
+    } else {
+        Tone::Bad
     };
     let starts = format::count_of(proof.starts as usize, "start");
     let kept = format!("{} of {starts} kept the SLO", proof.passes);

@@ -25,14 +25,15 @@ pub fn matrix_section(view: &ResultView) -> Option<Section> {
         shared if shared.is_empty() => section,
         shared => section.with_paragraph(format!("All with {shared}.")),
     };
-    Some(match names.differ_beyond_memory() {
-        true => section
+    Some(if names.differ_beyond_memory() {
+        section
             .with_paragraph(legend(view))
             .with_table(grid(view, &groups, &names))
-            .with_list(names.meanings()),
-        false => section
+            .with_list(names.meanings())
+    } else {
+        section
             .with_paragraph(meanings(view))
-            .with_table(size_table(view, groups)),
+            .with_table(size_table(view, groups))
     })
 }
 

@@ -93,9 +93,10 @@ fn priced_name(priced: &PricedSize) -> String {
 pub fn money_section(view: &ResultView) -> Option<Section> {
     let deployment = view.recommendation.as_ref()?.deployment.as_ref()?;
     let why_not = deployment.why_not.iter().map(|w| why_not(view, w));
-    let next = match deployment.why_not.is_empty() {
-        true => "Nothing cheaper is on offer: it is the smallest size with the fewest replicas.",
-        false => "The next cheaper deployment in each direction, and what it breaks:",
+    let next = if deployment.why_not.is_empty() {
+        "Nothing cheaper is on offer: it is the smallest size with the fewest replicas."
+    } else {
+        "The next cheaper deployment in each direction, and what it breaks:"
     };
     let mut section = Section::new("money", "What it costs, and why not less")
         .with_paragraph(source(deployment))

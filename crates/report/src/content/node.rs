@@ -93,12 +93,13 @@ fn differences(view: &ResultView, moved: &HostChange, on: &str) -> String {
     changed(&pools.0, &pools.1, " threads of the common pool");
     changed(&there.heap.max, &here.heap.max, " of heap");
     let more = moved.more_gc_native();
-    let native = match more > Bytes::from_mib(1) {
-        true => format!(
+    let native = if more > Bytes::from_mib(1) {
+        format!(
             ", and up to {} more native memory of the collector",
             format::measured_bytes(more)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     let why = match limit {
         Some(cpu) => format!("its CPU limit of {cpu} is more than it could use here"),

@@ -21,9 +21,10 @@ pub fn options_section(view: &ResultView) -> Option<Section> {
             .iter()
             .filter(|trial| trial.configuration.application == configuration.application);
         let is_jvm = own.any(|trial| trial.evidence.gc.is_some());
-        let none = match is_jvm {
-            true => "None: the JVM chooses from the limits of its container.",
-            false => "None.",
+        let none = if is_jvm {
+            "None: the JVM chooses from the limits of its container."
+        } else {
+            "None."
         };
         return Some(section.with_paragraph(none));
     }

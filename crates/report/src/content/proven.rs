@@ -52,17 +52,19 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
     let nearest = distances.min_by(|a, b| a.deviations.total_cmp(&b.deviations))?;
     let is_quiet = |t: &&TrialRecord| !was_disturbed(&t.evidence);
     let quiet = claim.fresh_starts().filter(is_quiet).count() as u64;
-    let judged = match quiet < u64::from(DISTANT_STARTS) {
-        true => proof.starts,
-        false => quiet,
+    let judged = if quiet < u64::from(DISTANT_STARTS) {
+        proof.starts
+    } else {
+        quiet
     };
-    let unjudged = match quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
-        true => format!(
+    let unjudged = if quiet < proof.starts && quiet < u64::from(DISTANT_STARTS) {
+        format!(
             " How far latency stays from its bound is not known: other programs disturbed {} of {} starts, and it takes {DISTANT_STARTS} quiet ones; size again when the machine is quiet.",
             proof.starts - quiet,
             proof.starts
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     Some(format!(
         "{} kept it. The nearest bound is {}, {:.1} standard deviations away: at least {} of such \
@@ -77,9 +79,10 @@ fn by_distance(claim: &AnswerClaim<'_>) -> Option<String> {
 }
 
 fn share_at_least(share: f64) -> String {
-    match share < 0.999 {
-        true => format!("{:.0} %", (share * 100.0).floor()),
-        false => "99.9 %".to_owned(),
+    if share < 0.999 {
+        format!("{:.0} %", (share * 100.0).floor())
+    } else {
+        "99.9 %".to_owned()
     }
 }
 

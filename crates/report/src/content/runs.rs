@@ -31,17 +31,19 @@ pub(crate) fn is_of_runs(view: &ResultView) -> bool {
 
 /// ` under 100 requests/s ...`; a run has no load.
 pub(crate) fn under_load(view: &ResultView, load: impl ToString) -> String {
-    match is_of_runs(view) {
-        true => String::new(),
-        false => format!(" under {}", load.to_string()),
+    if is_of_runs(view) {
+        String::new()
+    } else {
+        format!(" under {}", load.to_string())
     }
 }
 
 /// Replaces "fresh starts" by "runs" in a text.
 pub(crate) fn say_of_runs(text: String, view: &ResultView) -> String {
-    match is_of_runs(view) {
-        true => text.replace("fresh start", "run"),
-        false => text,
+    if is_of_runs(view) {
+        text.replace("fresh start", "run")
+    } else {
+        text
     }
 }
 
@@ -153,9 +155,10 @@ fn size_table(view: &ResultView, groups: &[ConfigurationGroup<'_>]) -> Table {
             groups::memory_words(group.configuration).into(),
             format::or_none(heap).into(),
             TableCell::new(
-                match chosen {
-                    true => format!("{verdict}, {}", view.chosen_as()),
-                    false => verdict,
+                if chosen {
+                    format!("{verdict}, {}", view.chosen_as())
+                } else {
+                    verdict
                 },
                 tone,
             ),
@@ -208,9 +211,10 @@ fn heap_origin(jvm: &JvmProcess, configuration: &Configuration) -> String {
     if let Some(option) = &jvm.heap_option {
         return option.clone();
     }
-    match configuration.memory.map(default_heap).is_some_and(is_near) {
-        true => "default".to_owned(),
-        false => "not known".to_owned(),
+    if configuration.memory.map(default_heap).is_some_and(is_near) {
+        "default".to_owned()
+    } else {
+        "not known".to_owned()
     }
 }
 
@@ -220,9 +224,10 @@ const GRAIN: Bytes = Bytes::from_mib(2);
 /// Half of a small limit and a quarter of a large one (arguments.cpp, `Arguments::set_heap_size`).
 fn default_heap(limit: Bytes) -> Bytes {
     let half = limit.mul_ratio(1, 2);
-    match half < DEFAULT_MAX_HEAP {
-        true => half,
-        false => limit.mul_ratio(1, 4).max(DEFAULT_MAX_HEAP),
+    if half < DEFAULT_MAX_HEAP {
+        half
+    } else {
+        limit.mul_ratio(1, 4).max(DEFAULT_MAX_HEAP)
     }
 }
 

@@ -27,9 +27,10 @@ pub(super) fn saving_sentence(view: &ResultView) -> Option<String> {
         format!("{bytes} of memory ({})", share_of_today(part, before))
     };
     put_difference(&mut saved, &mut lacking, before - needed, words);
-    let would = match recommendation.is_proven() {
-        true => "",
-        false => ", once it is tested",
+    let would = if recommendation.is_proven() {
+        ""
+    } else {
+        ", once it is tested"
     };
     let (saves, lacks) = (saved.join(" and "), lacking.join(" and "));
     let said = match (saved.is_empty(), lacking.is_empty()) {

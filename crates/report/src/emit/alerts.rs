@@ -123,20 +123,22 @@ impl AlertRule {
         let Self { query, seen, .. } = self;
         let bound = format!("{:.*}", self.digits, self.bound);
         // `or` binds less than `>`.
-        let query = match query.contains(" or ") {
-            true => format!("({query})"),
-            false => query.clone(),
+        let query = if query.contains(" or ") {
+            format!("({query})")
+        } else {
+            query.clone()
         };
         let starts = format::count_of(starts, "start");
-        let (ground, beyond) = match self.is_budgeted {
-            true => (
+        let (ground, beyond) = if self.is_budgeted {
+            (
                 "what the answer allows".to_owned(),
                 "has outgrown its budget",
-            ),
-            false => (
+            )
+        } else {
+            (
                 format!("the most in {starts} that kept the SLO"),
                 "shows more than any start that kept the SLO",
-            ),
+            )
         };
         let summary = format!("{{{{ $labels.pod }}}} {beyond} ({seen})");
         let annotations = [

@@ -56,9 +56,10 @@ impl BaseImage {
     }
 
     pub fn likeness_sentence(&self) -> String {
-        let digest = match self.name.contains("@sha256:") {
-            true => "",
-            false => " Pin it by digest before you ship it: a tag can be pushed again.",
+        let digest = if self.name.contains("@sha256:") {
+            ""
+        } else {
+            " Pin it by digest before you ship it: a tag can be pushed again."
         };
         let what = match self.likeness {
             Likeness::Build => "the base image is named after this build",

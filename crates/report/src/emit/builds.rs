@@ -111,9 +111,10 @@ fn gradle(run: &ShippedRun<'_>) -> Option<NamedText> {
     let heap = |name: &str| run.largest_heap(|main| main.ends_with(name));
     let is_own = run.variable();
     let is_own = is_own.is_some_and(|(name, _)| name == "GRADLE_OPTS");
-    let daemon = match is_own {
-        true => Some(run.options.join(" ")),
-        false => heap("GradleDaemon").map(|heap| format!("-Xmx{}", heap.to_jvm_size())),
+    let daemon = if is_own {
+        Some(run.options.join(" "))
+    } else {
+        heap("GradleDaemon").map(|heap| format!("-Xmx{}", heap.to_jvm_size()))
     };
     let kotlin = heap("KotlinCompileDaemon").map(|heap| format!("-Xmx{}", heap.to_jvm_size()));
     let lines = [

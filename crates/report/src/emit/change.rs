@@ -185,9 +185,10 @@ fn foreign_parts(container: &Value) -> Option<String> {
 
 pub fn kept_limits(facts: &EmitFacts<'_>, resources: &Value) -> Option<String> {
     let cpu = resources.pointer("/limits/cpu")?;
-    let end = match facts.is_without_limit {
-        true => "is removed: the CPU request was measured without a limit.",
-        false => "stays; the trials had none.",
+    let end = if facts.is_without_limit {
+        "is removed: the CPU request was measured without a limit."
+    } else {
+        "stays; the trials had none."
     };
     let cpu = text::label(cpu.as_str().unwrap_or(&cpu.to_string()));
     (facts.cpu.is_none()).then(|| format!("the CPU limit {cpu} {end}"))

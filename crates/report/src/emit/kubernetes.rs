@@ -177,30 +177,30 @@ fn image_entry(facts: &EmitFacts<'_>) -> YamlEntry {
     if facts.options.is_empty() {
         return image;
     }
-    let why = match facts.has_image {
-        true => {
-            let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
-            format!(
-                "built from the Dockerfile of the same `emit`; its command has the JVM options that were measured: {}; for another image: --for kubernetes alone",
-                options.join(" ")
-            )
-        }
-        false => format!(
+    let why = if facts.has_image {
+        let options: Vec<&str> = facts.options.iter().map(|o| o.value.as_str()).collect();
+        format!(
+            "built from the Dockerfile of the same `emit`; its command has the JVM options that were measured: {}; for another image: --for kubernetes alone",
+            options.join(" ")
+        )
+    } else {
+        format!(
             "any image that starts java without these options; they are in {TOOL_OPTIONS} below; the application's arguments were: {}",
             match facts.arguments.as_slice() {
                 [] => "none".to_owned(),
                 arguments => arguments.join(" "),
             }
-        ),
+        )
     };
     image.because(text::one_line(&why))
 }
 
 /// The environment; with the measured options where the image is not known to have them.
 fn variables(facts: &EmitFacts<'_>) -> Vec<Yaml> {
-    let options = match facts.has_image || facts.options.is_empty() {
-        true => None,
-        false => jvm_options::tool_options(facts),
+    let options = if facts.has_image || facts.options.is_empty() {
+        None
+    } else {
+        jvm_options::tool_options(facts)
     };
     let others = facts.variables.iter();
     let others = others.filter(|v| options.is_none() || v.name != TOOL_OPTIONS);
@@ -271,9 +271,10 @@ fn probes(facts: &EmitFacts<'_>) -> Vec<YamlEntry> {
     let Some(check) = &application.ready else {
         return Vec::new();
     };
-    let ready_port = match application.port == Some(check.asked_port()) {
-        true => "http",
-        false => "ready",
+    let ready_port = if application.port == Some(check.asked_port()) {
+        "http"
+    } else {
+        "ready"
     };
     let port = || yaml_entry("port", application.port.map_or(ready_port, |_| "http"));
     let ready = || {

@@ -40,9 +40,10 @@ pub(super) fn annotations(id: &str, facts: &EmitFacts<'_>) -> Yaml {
     let options = join_words(facts.options.iter().map(|o| &o.value), " ");
     let in_image = facts.has_image && !options.is_empty();
     let in_image = in_image.then(|| yaml_entry(IMAGE_OPTIONS, options.clone()));
-    let options = match options.is_empty() {
-        true => options,
-        false => format!(" JVM options: {options}"),
+    let options = if options.is_empty() {
+        options
+    } else {
+        format!(" JVM options: {options}")
     };
     let claim = facts.origin.get(1);
     let claim = claim.map(|claim| yaml_entry(EVIDENCE, format!("{claim}{options}")));

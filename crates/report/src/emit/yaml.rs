@@ -204,9 +204,10 @@ impl Yaml {
 }
 
 fn key_scalar(text: &str) -> String {
-    match is_plain(text, "_-./") {
-        true => text.to_owned(),
-        false => quoted_scalar(text),
+    if is_plain(text, "_-./") {
+        text.to_owned()
+    } else {
+        quoted_scalar(text)
     }
 }
 
@@ -216,9 +217,10 @@ fn text_scalar(text: &str) -> String {
     let amount = units.find_map(|unit| text.strip_suffix(unit));
     let is_amount = amount.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
     let path = text.strip_prefix('/').unwrap_or(text);
-    match is_amount || (is_plain(path, "_-./:@") && !text.ends_with(':')) {
-        true => text.to_owned(),
-        false => quoted_scalar(text),
+    if is_amount || (is_plain(path, "_-./:@") && !text.ends_with(':')) {
+        text.to_owned()
+    } else {
+        quoted_scalar(text)
     }
 }
 

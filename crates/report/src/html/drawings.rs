@@ -12,9 +12,10 @@ pub(super) struct LeadPicture {
 /// The first picture: the knee, the price curve, the comparison of levels, or else the drawing of
 /// the section that answers; empty if none can be drawn.
 pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
-    let slowest = match content::runs::is_of_runs(view) {
-        true => "run",
-        false => "start",
+    let slowest = if content::runs::is_of_runs(view) {
+        "run"
+    } else {
+        "start"
     };
     let html = drawing(
         svg::draw_knee(view),
@@ -51,9 +52,10 @@ pub(super) fn lead_picture(view: &ResultView) -> LeadPicture {
 }
 
 pub(super) fn drawings_before(section: &str, view: &ResultView, lead: &LeadPicture) -> String {
-    match lead.of == Some(section) {
-        true => String::new(),
-        false => of_section(section, view),
+    if lead.of == Some(section) {
+        String::new()
+    } else {
+        of_section(section, view)
     }
 }
 

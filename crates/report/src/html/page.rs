@@ -28,9 +28,10 @@ pub fn render_html(view: &ResultView) -> String {
     let mut body = page_header(view) + "<main>\n" + &verdict_section(view, false) + &lead.html;
     body.push_str("<p class=\"choice\"><button type=\"button\" id=\"unfold\" aria-pressed=\"false\" hidden>Open all sections</button></p>\n");
     for section in &sections {
-        let percentiles = match section.id == "latency" && charts.has_percentiles() {
-            true => figure("percentile", PERCENTILES),
-            false => String::new(),
+        let percentiles = if section.id == "latency" && charts.has_percentiles() {
+            figure("percentile", PERCENTILES)
+        } else {
+            String::new()
         };
         let is_open = leads.contains(&section.id);
         body.push_str(&section_html(section, view, &lead, (is_open, &percentiles)));

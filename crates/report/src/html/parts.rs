@@ -65,12 +65,13 @@ impl VerdictBox<'_> {
         let rest = self.details.iter().filter(|detail| !is_fact(detail));
         let rest = rest.map(|detail| format!("<p>{}</p>\n", escape::escape_html(detail)));
         let rest: String = rest.collect();
-        match self.facts.is_empty() || rest.is_empty() {
-            true => out.push_str(&rest),
-            false => out.push_str(&format!(
-                "<details{}><summary>How it was found, and on which machine</summary>\n{rest}</details>\n",
-                open_attribute(is_open)
-            )),
+        if self.facts.is_empty() || rest.is_empty() {
+            out.push_str(&rest)
+        } else {
+            out.push_str(&format!(
+            "<details{}><summary>How it was found, and on which machine</summary>\n{rest}</details>\n",
+            open_attribute(is_open)
+        ))
         }
         out.push_str("</section>\n");
         out

@@ -34,9 +34,10 @@ pub fn running_page(listing: &ResultListing, view: &ResultView, secret: &str) ->
         "<p id=\"phase\" class=\"phase\">waiting for the next trial</p>\n<p id=\"left\"></p>\n\
          <p><button type=\"button\" id=\"stop\">Stop this run</button> <span id=\"stopped\" role=\"status\"></span></p>\n",
     );
-    let charts = match view.sends_requests() {
-        true => &CHARTS[..],
-        false => &CHARTS[OF_REQUESTS..],
+    let charts = if view.sends_requests() {
+        &CHARTS[..]
+    } else {
+        &CHARTS[OF_REQUESTS..]
     };
     for (id, caption) in charts {
         main.push_str(&format!(

@@ -39,10 +39,7 @@ pub(super) enum Mark {
 
 impl Mark {
     pub(super) fn for_slo(is_kept: bool) -> Self {
-        match is_kept {
-            true => Self::Kept,
-            false => Self::Broke,
-        }
+        if is_kept { Self::Kept } else { Self::Broke }
     }
 }
 

@@ -67,9 +67,10 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
     let latencies = all.iter().filter_map(highest).chain(bound).map(ms);
     let y = AxisScale::log_around(latencies, (bottom, top + 24.0))?;
     too_small(&mut drawing, &all, &x, (top, bottom));
-    let title = match is_of_runs(view) {
-        true => format!("worst {what}"),
-        false => format!("worst {what}, {}", view.latency_origin()),
+    let title = if is_of_runs(view) {
+        format!("worst {what}")
+    } else {
+        format!("worst {what}, {}", view.latency_origin())
     };
     axes(&mut drawing, &all, (&x, &y), (top, bottom), &title);
     if let Some(bound) = bound {
@@ -95,16 +96,18 @@ pub fn draw_knee(view: &ResultView) -> Option<String> {
 }
 
 fn shown_figure(view: &ResultView, quantile: Quantile) -> String {
-    match is_of_runs(view) {
-        true => "run time".to_owned(),
-        false => quantile.to_string(),
+    if is_of_runs(view) {
+        "run time".to_owned()
+    } else {
+        quantile.to_string()
     }
 }
 
 fn shown_time(view: &ResultView, trial: &TrialRecord, quantile: Quantile) -> Option<SeenLatency> {
-    match is_of_runs(view) {
-        true => trial.evidence.start.ready.map(SeenLatency::At),
-        false => TrialFigures::for_trial(trial, quantile).headline,
+    if is_of_runs(view) {
+        trial.evidence.start.ready.map(SeenLatency::At)
+    } else {
+        TrialFigures::for_trial(trial, quantile).headline
     }
 }
 
@@ -141,9 +144,10 @@ fn knee_size(
     let worst = seen.map_or_else(String::new, |s| {
         format!(", worst {} {}", shown_figure(view, quantile), s.high.show())
     });
-    let chosen = match is_chosen {
-        true => format!(", {}", view.chosen_as()),
-        false => String::new(),
+    let chosen = if is_chosen {
+        format!(", {}", view.chosen_as())
+    } else {
+        String::new()
     };
     let why = group
         .first_failure()

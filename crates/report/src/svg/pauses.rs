@@ -40,9 +40,10 @@ pub fn pause_axis(view: &ResultView) -> Option<String> {
     let evidence = trial.evidence.pauses.as_ref()?;
     let whole = explanation.window;
     let close = close_up(&explanation)?;
-    let windows = match whole.length_ns() > CLOSE * 4 / 3 {
-        true => vec![whole, close],
-        false => vec![whole],
+    let windows = if whole.length_ns() > CLOSE * 4 / 3 {
+        vec![whole, close]
+    } else {
+        vec![whole]
     };
     let drawing = PauseDrawing {
         explanation: &explanation,

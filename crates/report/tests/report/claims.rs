@@ -54,9 +54,10 @@ fn soaked(minutes: u64, most: u64, verdict: TrialVerdict) -> ResultView {
     }
     let point = |second: u64| SoakPoint {
         at_ns: second * 1_000_000_000,
-        phase: match second < minutes * 30 {
-            true => TrialPhase::Measure,
-            false => TrialPhase::Again,
+        phase: if second < minutes * 30 {
+            TrialPhase::Measure
+        } else {
+            TrialPhase::Again
         },
         requests: second * 300,
         errors: 0,

@@ -65,9 +65,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             }
             let score = Score::of(&seen, machine);
             println!("{}", score.row(&name, *limit));
-            match limit.as_f64() >= machine as f64 {
-                true => control.push(score),
-                false => all.push(score),
+            if limit.as_f64() >= machine as f64 {
+                control.push(score)
+            } else {
+                all.push(score)
             }
         }
     }
@@ -83,9 +84,10 @@ fn judge_again(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
         let score = Score::of(&seen, machine);
         println!("{}", score.row(&name, limit));
         println!("{}", compare::misses(&seen, machine));
-        match limit.as_f64() >= machine as f64 {
-            true => control.push(score),
-            false => all.push(score),
+        if limit.as_f64() >= machine as f64 {
+            control.push(score)
+        } else {
+            all.push(score)
         }
     }
     Ok(compare::verdict(&all, &control))

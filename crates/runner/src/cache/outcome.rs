@@ -9,9 +9,10 @@ use super::{CacheError, WRITTEN, shared};
 /// Ready and then ended, or exited with success (`spring.context.exit=onRefresh`).
 pub(super) fn is_trained(evidence: &Evidence) -> bool {
     let exit = &evidence.exit;
-    match exit.before_stop {
-        true => exit.code == Some(0),
-        false => evidence.start.ready.is_some() && !exit.unclean_stop,
+    if exit.before_stop {
+        exit.code == Some(0)
+    } else {
+        evidence.start.ready.is_some() && !exit.unclean_stop
     }
 }
 

@@ -187,9 +187,10 @@ impl SearchRunner<'_> {
             let wait = BACK_OFF * steps * u32::from(is_passing(&record));
             let now = self.host.host_clock_ns();
             tried.not_before = now + wait.as_nanos() as u64;
-            tried.quiet_until = match is_disturbed(record.verdict) {
-                true => now + (QUIET_WAIT * 4_u32.pow(steps.saturating_sub(1))).as_nanos() as u64,
-                false => 0,
+            tried.quiet_until = if is_disturbed(record.verdict) {
+                now + (QUIET_WAIT * 4_u32.pow(steps.saturating_sub(1))).as_nanos() as u64
+            } else {
+                0
             };
         }
         self.tried.set_value(ask, tried);

@@ -57,9 +57,10 @@ impl Store {
     /// result that is here and was not sent away.
     pub fn take_result(&self, row: &ResultRow) -> Stored<IncomingResult<'_>> {
         self.refuse_odd_id(&row.id)?;
-        match self.insert_result(row)? {
-            true => Ok(self.incoming_handle(&row.id)),
-            false => self.incoming_result(&row.id),
+        if self.insert_result(row)? {
+            Ok(self.incoming_handle(&row.id))
+        } else {
+            self.incoming_result(&row.id)
         }
     }
 
@@ -114,9 +115,10 @@ impl Store {
 
     /// Ids name files: a foreign id must be a UUID in this store's form.
     fn refuse_odd_id(&self, id: &str) -> Stored<()> {
-        match is_store_id(id) {
-            true => Ok(()),
-            false => Err(StoreError::ForeignId { id: id.to_owned() }),
+        if is_store_id(id) {
+            Ok(())
+        } else {
+            Err(StoreError::ForeignId { id: id.to_owned() })
         }
     }
 

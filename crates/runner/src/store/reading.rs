@@ -74,9 +74,12 @@ pub(super) fn read_only() -> OpenFlags {
 /// the `immutable` flag, because it can make no lock files; SQLite also reads an existing WAL.
 pub(super) fn uri(path: &Path) -> String {
     let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-".contains(b);
-    let quoted = |b: u8| match is_plain(&b) {
-        true => char::from(b).to_string(),
-        false => format!("%{b:02X}"),
+    let quoted = |b: u8| {
+        if is_plain(&b) {
+            char::from(b).to_string()
+        } else {
+            format!("%{b:02X}")
+        }
     };
     let bytes = path.as_os_str().as_encoded_bytes();
     let name: String = bytes.iter().copied().map(quoted).collect();

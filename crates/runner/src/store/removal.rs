@@ -132,9 +132,10 @@ impl RemovalTotals {
 }
 
 fn remove_any(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path)?.is_dir() {
-        true => remove_tree(path),
-        false => fs::remove_file(path),
+    if fs::symlink_metadata(path)?.is_dir() {
+        remove_tree(path)
+    } else {
+        fs::remove_file(path)
     }
 }
 
@@ -143,9 +144,10 @@ fn disk_bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return 0;
     };
-    match metadata.is_dir() {
-        true => directory_entries(path).iter().map(|p| disk_bytes(p)).sum(),
-        false => metadata.len(),
+    if metadata.is_dir() {
+        directory_entries(path).iter().map(|p| disk_bytes(p)).sum()
+    } else {
+        metadata.len()
     }
 }
 

@@ -87,9 +87,10 @@ impl MemoryService {
         };
         Self {
             live,
-            leak: match random.chance(0.1) {
-                true => random.uniform_between(0.5, 4.0),
-                false => 0.0,
+            leak: if random.chance(0.1) {
+                random.uniform_between(0.5, 4.0)
+            } else {
+                0.0
             },
             non_heap,
             growth: (
@@ -146,15 +147,16 @@ impl MemoryService {
     fn start(&mut self) -> Start {
         let random = &mut self.random;
         // Measured: stormed at 11 to 22.9 MiB of room and worked at 10.6 and more; 2.5 to 8 MiB.
-        let (room, warm_room) = match self.reads_far_ahead {
-            true => (
+        let (room, warm_room) = if self.reads_far_ahead {
+            (
                 random.uniform_between(10.5, 22.9),
                 random.uniform_between(5.0, 16.0),
-            ),
-            false => (
+            )
+        } else {
+            (
                 random.uniform_between(2.5, 8.0),
                 random.uniform_between(2.5, 4.3),
-            ),
+            )
         };
         let (grows, compilers) = &mut self.growth_strays;
         Start {
@@ -268,9 +270,10 @@ impl MemoryService {
             .burned_cpus
             .map(|cpus| Duration::from_secs_f64(10.0 * cpus));
         evidence.cgroup.measure_cpu = burned;
-        evidence.cgroup.file_refaults = Some(match is_thrashing {
-            true => 900_000,
-            false => 20_000 + self.random.uniform_below(20_000) as u64,
+        evidence.cgroup.file_refaults = Some(if is_thrashing {
+            900_000
+        } else {
+            20_000 + self.random.uniform_below(20_000) as u64
         });
         if ask.purpose == TrialPurpose::Squeeze
             && (verdict == TrialVerdict::Pass || verdict == TrialVerdict::SloMiss)
@@ -409,9 +412,10 @@ impl MemoryService {
             aged: Some(parts),
             burst_requests: requests as u64,
             steps,
-            end: match self.is_squeezable {
-                true => end,
-                false => SqueezeEnd::NotPossible("an engine apart".to_owned()),
+            end: if self.is_squeezable {
+                end
+            } else {
+                SqueezeEnd::NotPossible("an engine apart".to_owned())
             },
             read_ahead: Some(Bytes::from_kib(if self.reads_far_ahead {
                 8192
@@ -440,9 +444,10 @@ impl MemoryService {
             let left = limit - floor;
             let is_storm = left < room;
             // 128 KiB of read-ahead: it comes bit by bit.
-            let gradual = match self.reads_far_ahead {
-                true => 0.0,
-                false => 4000.0 * (room / left.max(0.5)).min(2.0),
+            let gradual = if self.reads_far_ahead {
+                0.0
+            } else {
+                4000.0 * (room / left.max(0.5)).min(2.0)
             };
             steps.push(SqueezeStep {
                 at_ns: 0,

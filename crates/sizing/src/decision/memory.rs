@@ -52,9 +52,10 @@ pub fn plan_memory(
             replace_collector(collector, choice, input, decision);
         }
     }
-    let wanted = match profile.is_complete() {
-        true => budget.heap.max(needed),
-        false => by_rule(&budget),
+    let wanted = if profile.is_complete() {
+        budget.heap.max(needed)
+    } else {
+        by_rule(&budget)
     };
     let wanted = wanted.min(addressable(input));
     // A given heap is checked below.
@@ -212,14 +213,14 @@ pub(super) fn check_sum(
         return;
     };
     let change = overrun.suggest_change();
-    decision.warnings.push(match is_measured {
-        true => format!("over-committed: {overrun}, as measured; {change}"),
-        false => format!(
-            "over-committed if this is a typical service: {overrun}; {change}, or measure it (loadline footprint)"
-        ),
-    });
     if is_measured {
+        let warning = format!("over-committed: {overrun}, as measured; {change}");
+        decision.warnings.push(warning);
         decision.minimum = Some(budget.minimum_limit(heap));
+    } else {
+        decision.warnings.push(format!(
+            "over-committed if this is a typical service: {overrun}; {change}, or measure it (loadline footprint)"
+        ));
     }
 }
 

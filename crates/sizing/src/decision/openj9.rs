@@ -70,16 +70,13 @@ fn chosen_heap(
     let limit = decision.memory.value;
     let needed = memory::least_heap(profile);
     let is_measured = profile.is_complete();
-    let (heap, reason) = match is_measured {
-        true => {
-            let reason = format!("{} less the measured regions", decision.memory);
-            (budget.heap.max(needed), reason)
-        }
+    let (heap, reason) = if is_measured {
+        let reason = format!("{} less the measured regions", decision.memory);
+        (budget.heap.max(needed), reason)
+    } else {
         // Its own rule leaves 512 MiB free from 1 GiB on; its share is kept.
-        false => {
-            let reason = format!("OpenJ9's rule for {}", decision.memory);
-            (default_max(limit).max(LEAST), reason)
-        }
+        let reason = format!("OpenJ9's rule for {}", decision.memory);
+        (default_max(limit).max(LEAST), reason)
     };
     let heap = heap.round_down(Bytes::from_mib(1));
     memory::warn_if_too_small(budget, heap, needed, is_measured, decision);

@@ -50,9 +50,10 @@ impl HotSpotHeap {
     /// The emulated client VM prints 1 GiB where the default would stand, after the heap was sized
     /// without it.
     pub(super) fn printed_max_ram(&self, is_client: bool) -> Bytes {
-        match is_client && self.max_ram == DEFAULT_MAX_RAM {
-            true => Bytes::from_gib(1),
-            false => self.max_ram,
+        if is_client && self.max_ram == DEFAULT_MAX_RAM {
+            Bytes::from_gib(1)
+        } else {
+            self.max_ram
         }
     }
 }
@@ -187,9 +188,10 @@ pub fn idle_percentage(
     options: &JvmOptionSet,
 ) -> Option<(&str, &'static str)> {
     let min = RamPercentages::from_options(jdk, options).min;
-    let (idle, other) = match memory.percent_share(min) < DEFAULT_MAX_HEAP {
-        true => ("MaxRAMPercentage", "MinRAMPercentage"),
-        false => ("MinRAMPercentage", "MaxRAMPercentage"),
+    let (idle, other) = if memory.percent_share(min) < DEFAULT_MAX_HEAP {
+        ("MaxRAMPercentage", "MinRAMPercentage")
+    } else {
+        ("MinRAMPercentage", "MaxRAMPercentage")
     };
     let decides = ["MaxHeapSize", "MaxRAM", other];
     let setting = options.setting(idle)?;

@@ -99,9 +99,10 @@ fn generations(
     let new = options.size_value("NewSize").unwrap_or(DEFAULT_NEW_SIZE);
     let below = |size: Bytes, whole: Bytes| size.min(whole.saturating_sub(grain));
     // A size that was set makes room for an old generation.
-    let new = match is_new_set && new >= heap.initial {
-        true => below(new, heap.initial),
-        false => new,
+    let new = if is_new_set && new >= heap.initial {
+        below(new, heap.initial)
+    } else {
+        new
     };
     let new = below(new, heap.max).round_down(grain).max(smallest);
     let max_set = options.size_value("MaxNewSize").map(|max| match max {

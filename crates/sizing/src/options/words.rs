@@ -27,22 +27,24 @@ pub const GRADLE_JVM_OPTIONS: &str = "-Dorg.gradle.jvmargs=";
 /// cannot be said there.
 pub fn join_environment(variable: &str, own: Option<&str>, options: &[&str]) -> Option<String> {
     let is_of_jvm = [TOOL_OPTIONS, OPENJ9_OPTIONS].contains(&variable);
-    let quote = |option: &&str| match is_of_jvm {
-        true => quote_option(option),
-        false => is_bare(option).then(|| (*option).to_owned()),
+    let quote = |option: &&str| {
+        if is_of_jvm {
+            quote_option(option)
+        } else {
+            is_bare(option).then(|| (*option).to_owned())
+        }
     };
     let options: Vec<String> = options.iter().map(quote).collect::<Option<_>>()?;
     let (name, property) = GRADLE;
-    let options = match variable == name && !options.is_empty() {
-        true => {
-            // The last such property counts whole, so it takes along the options of an earlier one.
-            let words = split_environment(own.unwrap_or_default()).unwrap_or_default();
-            let mut earlier = words.iter().filter_map(|word| word.strip_prefix(property));
-            let all = earlier.next_back().into_iter();
-            let all: Vec<&str> = all.chain(options.iter().map(String::as_str)).collect();
-            vec![format!("\"{property}{}\"", all.join(" "))]
-        }
-        false => options,
+    let options = if variable == name && !options.is_empty() {
+        // The last such property counts whole, so it takes along the options of an earlier one.
+        let words = split_environment(own.unwrap_or_default()).unwrap_or_default();
+        let mut earlier = words.iter().filter_map(|word| word.strip_prefix(property));
+        let all = earlier.next_back().into_iter();
+        let all: Vec<&str> = all.chain(options.iter().map(String::as_str)).collect();
+        vec![format!("\"{property}{}\"", all.join(" "))]
+    } else {
+        options
     };
     let all = own.map(str::to_owned).into_iter().chain(options);
     Some(all.collect::<Vec<_>>().join(" "))
@@ -206,9 +208,10 @@ fn jvm_option(word: &str) -> Option<&str> {
     let tool = word.strip_prefix("-J");
     let found = [Some(word), tool, behind("="), behind(":-")];
     let found = found.into_iter().flatten().find(starts)?;
-    Some(match found.contains(['{', '(']) {
-        true => found,
-        false => found.trim_end_matches(['}', ')', '\\']),
+    Some(if found.contains(['{', '(']) {
+        found
+    } else {
+        found.trim_end_matches(['}', ')', '\\'])
     })
 }
 

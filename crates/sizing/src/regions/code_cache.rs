@@ -11,15 +11,17 @@ const BOTH: Bytes = Bytes::from_mib(36);
 const C1_ONLY: Bytes = Bytes::from_mib(22);
 
 pub fn plan_code_cache(situation: &RegionInputs<'_>) -> Region {
-    let (default, how) = match situation.is_c1_only {
-        true => (C1_ONLY, "used by a warm web service with C1 alone"),
-        false => (BOTH, "used by a warm web service"),
+    let (default, how) = if situation.is_c1_only {
+        (C1_ONLY, "used by a warm web service with C1 alone")
+    } else {
+        (BOTH, "used by a warm web service")
     };
     let measured = situation.profile.code_cache;
-    let measured = match situation.is_c1_only {
+    let measured = if situation.is_c1_only && situation.profile.is_c1_only != Some(true) {
         // Measured with both compilers, run with one.
-        true if situation.profile.is_c1_only != Some(true) => None,
-        _ => measured,
+        None
+    } else {
+        measured
     };
     let region = measured_or("code cache", measured, default, how);
     match situation.options.size_value("ReservedCodeCacheSize") {

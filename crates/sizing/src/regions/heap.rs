@@ -42,15 +42,16 @@ impl HeapOverrun {
         let mib = Bytes::from_mib(1);
         let fits = self.limit.saturating_sub(self.rest).round_down(mib);
         let limit = self.total_need().round_up(mib);
-        match fits >= LEAST {
-            true => format!(
+        if fits >= LEAST {
+            format!(
                 "lower the heap to {fits} (-Xmx{}) or raise the limit to {limit}",
                 fits.to_jvm_size()
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "raise the limit to {limit}; no heap fits into {}",
                 self.limit.to_short()
-            ),
+            )
         }
     }
 }

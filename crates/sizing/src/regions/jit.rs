@@ -16,9 +16,10 @@ const C1_ONLY: Bytes = Bytes::from_mib(8);
 const FURTHER: Bytes = Bytes::from_mib(6);
 
 pub fn plan_jit(situation: &RegionInputs<'_>) -> Region {
-    let (peak, compilers) = match situation.is_c1_only {
-        true => (C1_ONLY, "C1"),
-        false => (BOTH, "C1 and C2"),
+    let (peak, compilers) = if situation.is_c1_only {
+        (C1_ONLY, "C1")
+    } else {
+        (BOTH, "C1 and C2")
     };
     // More than a few compilers never peak together.
     let further = situation.compiler_threads.min(6).saturating_sub(2);

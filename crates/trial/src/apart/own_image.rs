@@ -54,9 +54,10 @@ impl LinkedProgram {
         };
         let libraries = self.libraries.iter().map(PathBuf::as_path);
         for file in libraries.chain(self.loader.iter().map(Path::new)) {
-            let to = match is_flat {
-                true => flat(file),
-                false => file.display().to_string(),
+            let to = if is_flat {
+                flat(file)
+            } else {
+                file.display().to_string()
             };
             put(tar, file, &to)?;
         }

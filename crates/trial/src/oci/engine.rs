@@ -83,12 +83,13 @@ fn ask_daemon(
     let said = run(engine, &["info", "--format", format]).map_err(|error| {
         let is_root = rustix::process::geteuid().is_root();
         let what = format!("starting containers with {}", engine.kind);
-        let hint = match is_elsewhere {
-            true => format!(
+        let hint = if is_elsewhere {
+            format!(
                 "`{} info` must work first; is the machine up, and the address right?",
                 engine.kind
-            ),
-            false => daemon_hint(&error.said, is_root).to_owned(),
+            )
+        } else {
+            daemon_hint(&error.said, is_root).to_owned()
         };
         RunRefusal::new(what, &error, hint)
     })?;
@@ -289,9 +290,10 @@ fn call_by<S: AsRef<OsStr>>(
     };
     let output = run(engine_command(engine).args(arguments));
     let output = output.map_err(|error| failed(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(output),
-        false => Err(failed(last_words(&output))),
+    if output.status.success() {
+        Ok(output)
+    } else {
+        Err(failed(last_words(&output)))
     }
 }
 
@@ -331,13 +333,14 @@ pub fn unpack_into(
         let _ = input.write_all(archive);
     }
     let output = child.wait_with_output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(io::Error::other(format!(
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!(
             "`{} cp`: {}",
             engine.kind,
             last_words(&output)
-        ))),
+        )))
     }
 }
 

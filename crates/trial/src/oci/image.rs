@@ -190,19 +190,21 @@ impl EngineImage {
     /// Errors: [`RunRefusal`] for an image that says nothing to start and arguments that do not
     /// either.
     pub fn full_command(&self, arguments: &[String]) -> Result<Vec<String>, RunRefusal> {
-        let arguments = match arguments.is_empty() {
-            true => &self.cmd,
-            false => arguments,
+        let arguments = if arguments.is_empty() {
+            &self.cmd
+        } else {
+            arguments
         };
         let all: Vec<String> = self.entrypoint.iter().chain(arguments).cloned().collect();
         // What a cluster has is not told here.
-        match all.is_empty() && self.engine.kind != EngineKind::Kubernetes {
-            false => Ok(all),
-            true => Err(RunRefusal::new(
+        if !(all.is_empty() && self.engine.kind != EngineKind::Kubernetes) {
+            Ok(all)
+        } else {
+            Err(RunRefusal::new(
                 format!("the image {}", self.reference),
                 "it has neither an entry point nor a command",
                 "say what to start in it, after --: -- java -jar /app/app.jar",
-            )),
+            ))
         }
     }
 
@@ -304,9 +306,10 @@ fn not_pulled(engine: &ContainerEngine, reference: &str, error: &EngineError) ->
         format!("it is not on this machine, and it cannot be pulled: {error}"),
         hint,
     );
-    match is_wrong {
-        true => ImageNotFound::Wrong(refusal),
-        false => ImageNotFound::Here(refusal),
+    if is_wrong {
+        ImageNotFound::Wrong(refusal)
+    } else {
+        ImageNotFound::Here(refusal)
     }
 }
 

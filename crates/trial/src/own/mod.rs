@@ -183,9 +183,10 @@ pub fn try_sandbox(loadline: &Path) -> Result<(), String> {
     let (_reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
     let opened = Sandbox::open_sandbox(loadline, &order, "preflight", writer, |_| {});
     let mut sandbox = opened.map_err(|error| error.to_string())?;
-    match sandbox.end_init(Duration::from_secs(5)) {
-        true => Ok(()),
-        false => Err("they did not end within 5 s".to_owned()),
+    if sandbox.end_init(Duration::from_secs(5)) {
+        Ok(())
+    } else {
+        Err("they did not end within 5 s".to_owned())
     }
 }
 

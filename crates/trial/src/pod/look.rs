@@ -84,9 +84,10 @@ impl ImageJdk {
             java: self.java.clone(),
             version,
             vendor: self.vendor.clone(),
-            kind: match self.is_openj9 {
-                true => Vm::OpenJ9,
-                false => Vm::HotSpot,
+            kind: if self.is_openj9 {
+                Vm::OpenJ9
+            } else {
+                Vm::HotSpot
             },
             modules: self.modules.clone(),
         })

@@ -44,9 +44,10 @@ impl LineSplitter {
                 None => (part, false),
             };
             self.is_too_long |= self.line.len() + text.len() > LONGEST_LINE;
-            match self.is_too_long {
-                true => self.line.clear(),
-                false => self.line.extend_from_slice(text),
+            if self.is_too_long {
+                self.line.clear()
+            } else {
+                self.line.extend_from_slice(text)
             }
             if is_whole {
                 tell(String::from_utf8_lossy(&self.line).into_owned());

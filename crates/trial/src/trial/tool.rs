@@ -114,9 +114,10 @@ impl OngoingTrial<'_> {
         }
         let failure = tool.early_end(told_length(self.order));
         // What follows from the application's end is not the command's.
-        match is_studied || self.has_ended(0) || self.instances.all[0].ran_out_of_memory() {
-            true => Ok(false),
-            false => Err(HaltReason::Failed(failure)),
+        if is_studied || self.has_ended(0) || self.instances.all[0].ran_out_of_memory() {
+            Ok(false)
+        } else {
+            Err(HaltReason::Failed(failure))
         }
     }
 

@@ -446,10 +446,11 @@ fn jvm_with_zgc_is_squeezed_to_a_wall() {
 }
 
 fn squeeze(lab: &mut Lab, java: &Path, options: &[&str]) {
-    let own = match runner::is_guest() {
+    let own = if runner::is_guest() {
         // Its only disk is in memory.
-        true => java.to_owned(),
-        false => copy_jdk(java, lab.scratch.path()),
+        java.to_owned()
+    } else {
+        copy_jdk(java, lab.scratch.path())
     };
     let evidence = studied(lab, &own, options, StudyGoal::Wall);
     assert_eq!(evidence.failure, None);

@@ -103,9 +103,10 @@ impl Climb {
             return standing;
         }
         let by_distance = starts_by_distance(&distances(&own, self.bursts().as_ref()));
-        let enough = match self.has_more_cpu {
-            true => by_distance.max(starts_when_near(&own)),
-            false => by_distance,
+        let enough = if self.has_more_cpu {
+            by_distance.max(starts_when_near(&own))
+        } else {
+            by_distance
         };
         match enough.saturating_sub(own.len() as u32) {
             more if more > 0 && !own.is_empty() => ProofStanding::More(more),

@@ -239,9 +239,10 @@ impl CpuSteps {
 
     fn record_level(&mut self, level: usize, has_passed: bool, expected: Option<Cpus>) {
         self.tried += 1;
-        match has_passed {
-            true => self.passes = level,
-            false => self.from = level + 1,
+        if has_passed {
+            self.passes = level
+        } else {
+            self.from = level + 1
         }
         self.expect_cpu(expected);
     }
@@ -317,9 +318,10 @@ impl SmallestMemory {
                     return Ok(course.ended(end, None));
                 }
                 // A limit above a request is no share of time.
-                let (slack, expected) = match range.low > LEAST_CPU {
-                    true => (LIMIT_SLACK, None),
-                    false => (1.0, target.expected_cpu(&record)),
+                let (slack, expected) = if range.low > LEAST_CPU {
+                    (LIMIT_SLACK, None)
+                } else {
+                    (1.0, target.expected_cpu(&record))
                 };
                 // An amount that noise kept from being measured counts as too little.
                 steps.record_level(level, target.is_kept(&record, slack), expected);

@@ -193,9 +193,10 @@ fn options_whose_starts_miss_are_given_up() {
     search.pricing.compare = Some(6);
     insta::assert_snapshot!(story(search, |ask| {
         let is_tuned = !ask.configuration.jvm_options.is_empty();
-        match ask.purpose == TrialPurpose::Prove && is_tuned {
-            true => (MISS, 6.0),
-            false => truth(ask),
+        if ask.purpose == TrialPurpose::Prove && is_tuned {
+            (MISS, 6.0)
+        } else {
+            truth(ask)
         }
     }));
 }
@@ -245,9 +246,10 @@ fn what_cannot_be_measured_is_left() {
     insta::assert_snapshot!(story(example_purchase(&["as given"], None), |ask| {
         let is_noisy = ask.configuration.rate > Some(50.0);
         let is_late = ask.purpose == TrialPurpose::Prove && ask.repeat == 1;
-        match is_noisy || is_late {
-            true => (NOISE, 6.0),
-            false => truth(ask),
+        if is_noisy || is_late {
+            (NOISE, 6.0)
+        } else {
+            truth(ask)
         }
     }));
 }
@@ -270,9 +272,10 @@ fn memory_that_is_billed_in_steps_is_not_refined() {
 fn less_memory_that_misses_its_proof_is_not_taken() {
     insta::assert_snapshot!(story(example_purchase(&["as given"], None), |ask| {
         let is_less = ask.configuration.memory < Some(Bytes::from_mib(256));
-        match ask.purpose == TrialPurpose::Prove && is_less {
-            true => (MISS, 6.0),
-            false => truth(ask),
+        if ask.purpose == TrialPurpose::Prove && is_less {
+            (MISS, 6.0)
+        } else {
+            truth(ask)
         }
     }));
 }

@@ -162,9 +162,10 @@ fn the_way_that_was_cheaper_at_first_is_left_where_its_starts_miss() {
     bases[0].base.cpu = Some(Cpus::from_millis(500));
     insta::assert_snapshot!(story(bases, |ask| {
         let is_half = ask.configuration.label.starts_with("half");
-        match ask.purpose == TrialPurpose::Prove && is_half && ask.repeat > 1 {
-            true => (MISS, 200),
-            false => from(200)(ask),
+        if ask.purpose == TrialPurpose::Prove && is_half && ask.repeat > 1 {
+            (MISS, 200)
+        } else {
+            from(200)(ask)
         }
     }));
 }
@@ -199,9 +200,10 @@ fn a_level_without_an_answer_says_how_it_ended() {
         search
     });
     insta::assert_snapshot!(story(bases.into(), |ask| {
-        match ask.configuration.cpu == Some(Cpus::from_millis(500)) {
-            true => (MISS, 2000),
-            false => from(300)(ask),
+        if ask.configuration.cpu == Some(Cpus::from_millis(500)) {
+            (MISS, 2000)
+        } else {
+            from(300)(ask)
         }
     }));
 }
@@ -212,9 +214,10 @@ fn starts_that_miss_at_the_size_that_was_found_move_it_up() {
     insta::assert_snapshot!(story(vec![example_search("")], |ask| {
         let is_wall = ask.purpose == TrialPurpose::Prove && ask_mib(ask) < 372;
         proofs += u32::from(is_wall);
-        match is_wall && proofs % 2 == 0 {
-            true => (MISS, 300),
-            false => from(300)(ask),
+        if is_wall && proofs % 2 == 0 {
+            (MISS, 300)
+        } else {
+            from(300)(ask)
         }
     }));
 }
@@ -222,9 +225,10 @@ fn starts_that_miss_at_the_size_that_was_found_move_it_up() {
 #[test]
 fn what_no_memory_cures_ends_at_the_largest_size_that_is_tested() {
     insta::assert_snapshot!(story(vec![example_search("")], |ask| {
-        match ask.purpose == TrialPurpose::Prove && ask.repeat % 3 == 2 {
-            true => (MISS, 300),
-            false => from(300)(ask),
+        if ask.purpose == TrialPurpose::Prove && ask.repeat % 3 == 2 {
+            (MISS, 300)
+        } else {
+            from(300)(ask)
         }
     }));
 }

@@ -162,9 +162,10 @@ impl PatchFlags {
         let shown = shell_quoted(&to.display().to_string());
         let file = |path: &Path| shell_quoted(&path.display().to_string());
         if let Some(manifest) = &self.manifest {
-            let manifest = match manifest == Path::new("-") {
-                true => "MANIFEST".to_owned(),
-                false => file(manifest),
+            let manifest = if manifest == Path::new("-") {
+                "MANIFEST".to_owned()
+            } else {
+                file(manifest)
             };
             return Some(format!(
                 "in the kustomization.yaml that has the manifest: components: [{shown}]; or kubectl patch --local -o yaml -f {manifest} --patch-file {shown}/patch.yaml"

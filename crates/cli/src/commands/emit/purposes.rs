@@ -15,9 +15,10 @@ pub(super) fn choose_purposes(
         Some(_) => purposes_of_image(arguments, application.jdk)?,
         None => purposes(&arguments.purposes),
     };
-    match experiment.load.is_timed() {
-        true => purposes_of_consumer(chosen, application.scaling.is_some()),
-        false => Ok(chosen),
+    if experiment.load.is_timed() {
+        purposes_of_consumer(chosen, application.scaling.is_some())
+    } else {
+        Ok(chosen)
     }
 }
 
@@ -70,11 +71,12 @@ fn purposes_of_image(arguments: &EmitArguments, jdk: u32) -> Result<Vec<EmitPurp
         let refusal = "--for options: no JVM was seen in the image, so it takes no JVM options";
         return Err(Error::usage(refusal).with_hint("loadline emit --for kubernetes"));
     }
-    match wanted.iter().any(builds) || arguments.cache.is_some() {
-        false => Ok(wanted),
-        true => Err(Error::usage("the result is for an image, and a Dockerfile would build another",
-        )
-        .with_hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS")),
+    if !(wanted.iter().any(builds) || arguments.cache.is_some()) {
+        Ok(wanted)
+    } else {
+        Err(Error::usage("the result is for an image, and a Dockerfile would build another",
+    )
+    .with_hint("loadline emit --for kubernetes --for options: the image by its digest, the options in JAVA_TOOL_OPTIONS"))
     }
 }
 

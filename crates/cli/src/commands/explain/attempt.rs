@@ -45,9 +45,10 @@ pub fn choose<'a>(all: &'a [TrialAdvice], word: &str) -> Result<&'a TrialAdvice,
             [] => "this trial got no advice that can be tried".to_owned(),
             names => format!("it can try: {}", names.join(", ")),
         };
-        let what = match known.contains(&word) || word.is_empty() {
-            true => "there is no such advice for this trial".to_owned(),
-            false => format!("`{word}` is not a kind of advice ({})", known.join(", ")),
+        let what = if known.contains(&word) || word.is_empty() {
+            "there is no such advice for this trial".to_owned()
+        } else {
+            format!("`{word}` is not a kind of advice ({})", known.join(", "))
         };
         Error::usage(what).with_hint(hint)
     })

@@ -81,9 +81,10 @@ pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<Comm
     let flags = (arguments.measure.state.as_deref(), arguments.consent);
     confirm_experiment(&store, &row, flags)?;
     let effect = attempt::run(&store, &told.record, advice, arguments)?;
-    out.print_answer(&match arguments.json {
-        true => json::document_text(&told, Some((advice, &effect)))?,
-        false => text::effect(advice, &effect),
+    out.print_answer(&if arguments.json {
+        json::document_text(&told, Some((advice, &effect)))?
+    } else {
+        text::effect(advice, &effect)
     })?;
     Ok(CommandOutcome::Done)
 }
@@ -93,9 +94,10 @@ fn is_directory(id: &str) -> bool {
 }
 
 fn explain_text(told: &TrialExplanation, as_json: bool) -> Result<String, Error> {
-    match as_json {
-        true => json::document_text(told, None),
-        false => Ok(text::explanation_text(told)),
+    if as_json {
+        json::document_text(told, None)
+    } else {
+        Ok(text::explanation_text(told))
     }
 }
 

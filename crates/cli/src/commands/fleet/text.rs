@@ -113,9 +113,10 @@ pub fn promises_table(all: &[PromiseCheck], width: usize) -> String {
         .left("");
     for held in all {
         for figure in &held.figures {
-            let (word, tone) = match figure.drifts {
-                true => ("drifts", Tone::Bad),
-                false => ("holds", Tone::Good),
+            let (word, tone) = if figure.drifts {
+                ("drifts", Tone::Bad)
+            } else {
+                ("holds", Tone::Good)
             };
             table.add_row([
                 held.name.to_string().into(),

@@ -32,9 +32,10 @@ pub(super) fn run(
     let search = MaxRateSearch {
         slos,
         trial: arguments.load.duration.map_or(DEFAULT_TRIAL, |time| time.0),
-        arrivals: match arguments.load.poisson {
-            true => ArrivalPattern::Poisson,
-            false => ArrivalPattern::Uniform,
+        arrivals: if arguments.load.poisson {
+            ArrivalPattern::Poisson
+        } else {
+            ArrivalPattern::Uniform
         },
         is_strict: arguments.strict,
         curve_steps: arguments.curve.unwrap_or(0),
@@ -43,9 +44,10 @@ pub(super) fn run(
     let found = find_max_rate(plan, &search, signals.flag(), &mut |trial| {
         talk!("{}", trial.trial_row())
     })?;
-    let text = match arguments.json {
-        true => pretty_json(&found)?,
-        false => found.to_string(),
+    let text = if arguments.json {
+        pretty_json(&found)?
+    } else {
+        found.to_string()
     };
     out.print_answer(&text)?;
     if signals.has_come() {

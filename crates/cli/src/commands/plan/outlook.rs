@@ -30,9 +30,10 @@ pub struct SearchOutlook {
 /// Starts more than with a given CPU, usually and in 95 of 100 searches: crate simulated,
 /// tests/cpu_error_rates.rs.
 fn cpu_starts(experiment: &Experiment) -> (u32, u32) {
-    match searches_limit_too(experiment) {
-        true => (10, 30),
-        false => (4, 13),
+    if searches_limit_too(experiment) {
+        (10, 30)
+    } else {
+        (4, 13)
     }
 }
 
@@ -102,9 +103,10 @@ impl SearchOutlook {
                 "a search takes about {starts} runs, {time} if each takes {each}; 95 in 100 searches take at most {starts_95} runs{ends}"
             );
         }
-        let source = match self.is_seen {
-            true => "as this application's took here before".to_owned(),
-            false => format!("if it starts and stops within {}", format_span(START_GUESS)),
+        let source = if self.is_seen {
+            "as this application's took here before".to_owned()
+        } else {
+            format!("if it starts and stops within {}", format_span(START_GUESS))
         };
         let longer = match self.question {
             JvmQuestion::Start => String::new(),
@@ -138,9 +140,10 @@ pub fn search_text(experiment: &Experiment, told: &SearchOutlook) -> String {
         }
         (true, _) => "the smallest CPU request, and there ",
     };
-    let start = match search.is_start_cpu_asked {
-        true => ", then the CPU until ready",
-        false => "",
+    let start = if search.is_start_cpu_asked {
+        ", then the CPU until ready"
+    } else {
+        ""
     };
     format!(
         "`size`: {cpu}the smallest memory from {} to {}{more}{start}{heap}, of {}: {}\n{}\n{}",

@@ -144,9 +144,10 @@ fn lever_sentence(
     if starts == 0 {
         return format!("\nTried: {what}. None of its starts could be measured");
     }
-    let next = match passes == starts {
-        true => "search again with it",
-        false => "it does not cure every miss",
+    let next = if passes == starts {
+        "search again with it"
+    } else {
+        "it does not cure every miss"
     };
     format!(
         "\nTried: {what}. At {} {passes} of {starts} starts kept the SLO with it, {} of {} without: {next}.",

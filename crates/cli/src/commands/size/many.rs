@@ -59,8 +59,9 @@ fn answer_of(arguments: &SizeArguments, id: &str) -> Result<String, Error> {
     let store = open_store_to_read(arguments.measure.state.as_deref())?;
     let row = store.result_by_prefix(id)?;
     let words = answer_words(&row);
-    Ok(match words.is_empty() {
-        true => "none: no size kept the SLO".to_owned(),
-        false => words,
+    Ok(if words.is_empty() {
+        "none: no size kept the SLO".to_owned()
+    } else {
+        words
     })
 }

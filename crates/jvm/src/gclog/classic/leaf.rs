@@ -111,9 +111,10 @@ fn emit_shenandoah(inner: &[u8], at: LogTime, emit: &mut impl FnMut(GcLogEvent<'
         duration,
         heap,
     };
-    emit(match name.starts_with(b"Pause ") {
-        true => GcLogEvent::Pause(work),
-        false => GcLogEvent::Concurrent(work),
+    emit(if name.starts_with(b"Pause ") {
+        GcLogEvent::Pause(work)
+    } else {
+        GcLogEvent::Concurrent(work)
     });
     let mark = HeaderFact::CollectorMark(GarbageCollector::HotSpot(CollectorKind::Shenandoah));
     emit(GcLogEvent::Fact(mark));

@@ -34,9 +34,10 @@ pub(super) fn parse_unified_line<'a>(
         emit(event);
     }
     let first_tag = decorations.tags.split(|b| *b == b',').next();
-    match has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
-        true => UnifiedLine::Gc(id),
-        false => UnifiedLine::Other,
+    if has_event || id.is_some() || matches!(first_tag, Some(b"gc" | b"safepoint")) {
+        UnifiedLine::Gc(id)
+    } else {
+        UnifiedLine::Other
     }
 }
 

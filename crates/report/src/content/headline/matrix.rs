@@ -45,9 +45,10 @@ pub fn matrix_headline(view: &ResultView) -> Headline {
     };
     let mut peak = groups.iter().filter(|_| judged == 1);
     let peak = peak.find_map(|group| peak::starts_sentence(group.evidence_trials()));
-    let (tone, badge) = match good.is_empty() {
-        true => (Tone::Bad, "SLO not kept"),
-        false => (Tone::Good, "Some keep it"),
+    let (tone, badge) = if good.is_empty() {
+        (Tone::Bad, "SLO not kept")
+    } else {
+        (Tone::Good, "Some keep it")
     };
     let question = view.question.iter().map(|q| format!("The question: {q}"));
     Headline::new(tone, badge, sentence, question.chain(peak).collect())
@@ -113,9 +114,12 @@ fn extremes_sentence(view: &ResultView, groups: &[ConfigurationGroup]) -> Option
         return None;
     }
     let names = ConfigurationNames::for_result(view);
-    let show = |value: f64| match figure.is_rate {
-        true => format::as_rate(value),
-        false => format::measured_time(Duration::from_secs_f64(value)),
+    let show = |value: f64| {
+        if figure.is_rate {
+            format::as_rate(value)
+        } else {
+            format::measured_time(Duration::from_secs_f64(value))
+        }
     };
     Some(format!(
         "{}: {} ({}); {}: {} ({}).",
@@ -137,10 +141,7 @@ fn single_configuration(view: &ResultView, groups: &[ConfigurationGroup]) -> Str
         Some(_) => format!(" with {}", groups::size_words(group.configuration)),
         None => String::new(),
     };
-    let keeps = match kept == of {
-        true => "keeps",
-        false => "does not keep",
-    };
+    let keeps = if kept == of { "keeps" } else { "does not keep" };
     format!(
         "{}{size} {keeps} {}{}: {kept} of {} did.",
         view.title,
@@ -174,9 +175,10 @@ fn smallest_words(view: &ResultView, good: &[&ConfigurationGroup]) -> String {
         // They differ in other things than the size.
         [one, others @ ..] if one.memory.is_some() => {
             let words = groups::size_words(one);
-            match others.iter().all(|c| groups::size_words(c) == words) {
-                true => format!("; the smallest of them have {words}"),
-                false => String::new(),
+            if others.iter().all(|c| groups::size_words(c) == words) {
+                format!("; the smallest of them have {words}")
+            } else {
+                String::new()
             }
         }
         _ => String::new(),

@@ -84,9 +84,10 @@ fn starts_that_miss_with_memory_to_spare_get_more_cpu() {
             TrialPurpose::Prove => 450,
             _ => 400,
         };
-        let verdict = match millis(ask) >= needed {
-            true if ask_mib(ask) >= 300 => PASS,
-            _ => MISS,
+        let verdict = if millis(ask) >= needed && ask_mib(ask) >= 300 {
+            PASS
+        } else {
+            MISS
         };
         let mut record = record_of_ask(ask, verdict, Bytes::from_mib(300));
         // Nothing says that memory lacked.
