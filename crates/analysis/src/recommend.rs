@@ -17,7 +17,9 @@ use crate::interval::median;
 use crate::offer::{Offer, RunPrice};
 use crate::price::{self, InstanceSize};
 use crate::proof::{Proof, count_proof, squeezed};
-use crate::record::{AppKo, Configuration, SqueezeEnd, TrialRecord, TrialVerdict, VerdictReason};
+use crate::record::{
+    AppKo, Configuration, STORM_REFAULTS, SqueezeEnd, TrialRecord, TrialVerdict, VerdictReason,
+};
 use crate::search::min_memory::MemoryFound;
 use crate::search::size::{OfLevel, SizeEnd};
 use crate::startup::ready_seconds;
@@ -314,8 +316,18 @@ fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
     let storm = MemoryWall::of_start(&squeezed.evidence)?.storm;
     let storm = storm.filter(|storm| storm.limit < size)?;
     let was_killed = squeeze.end == SqueezeEnd::Killed && squeeze.steps.last() == Some(storm);
-    let pages = text::short_count(storm.refaults_per_second as u64);
-    let reread = format!("the kernel re-read {pages} file pages a second");
+    let waited = storm.full_pressure;
+    let waited = waited.filter(|_| storm.refaults_per_second <= STORM_REFAULTS);
+    let sign = waited.map_or_else(
+        || {
+            let pages = text::short_count(storm.refaults_per_second as u64);
+            format!("the kernel re-read {pages} file pages a second")
+        },
+        |share| {
+            let share = text::short_percent(share);
+            format!("all its threads waited for memory {share} of the time")
+        },
+    );
     let answered = storm.achieved.zip(storm.offered);
     let answered = answered
         .map(|(achieved, offered)| format!("{achieved} of {offered} requests were answered"));
@@ -329,7 +341,7 @@ fn storm(size: Bytes, trials: &[TrialRecord]) -> Option<SmallerSize> {
         } else {
             TrialVerdict::SloMiss
         },
-        breaks: killed.into_iter().chain([reread]).chain(answered).collect(),
+        breaks: killed.into_iter().chain([sign]).chain(answered).collect(),
     })
 }
 

@@ -209,9 +209,13 @@ impl Squeezing {
         self.begun = now;
         let wall = wall_of(&step);
         self.steps.push(step);
+        let mut last = self.steps.iter().rev().take(SILENT_SECONDS);
+        let is_short = last.any(SqueezeStep::is_short);
         match wall {
             Some(end) => self.stop(end),
-            None if self.is_silent() => self.stop(SqueezeEnd::Pressure),
+            None if self.is_silent() && is_short => self.stop(SqueezeEnd::Pressure),
+            // Something else keeps it from answering; a lower limit would be blamed for that.
+            None if self.is_silent() => {}
             // What still grows would be mistaken for the wall.
             None if grown > allowed && self.limit >= least_limit(grown) => {}
             None => self.lower(),
