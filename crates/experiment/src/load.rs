@@ -20,7 +20,7 @@ use super::error::ExperimentSource;
 /// Keeps random values of the warm-up (`{uuid}`, `{rand:..}`) apart from those of the judged part.
 const WARM_UP_SEED: u64 = 0x7761_726d;
 
-/// The same for the second cycle of a soak, and for the judged load behind a squeeze.
+/// The same for the second cycle of a soak, and for the judged load behind a squeeze or a burst.
 const AGAIN_SEED: u64 = 0x6167_6169_6e21;
 
 const PEAK_SEED: u64 = 0x7065_616b;

@@ -588,8 +588,8 @@ fn a_study_of_memory_comes_behind_the_judged_load_with_values_of_its_own() {
     assert!(soaked.iter().all(|p| p.phase != TrialPhase::Peak));
     for (goal, behind) in [
         (StudyGoal::LiveSet, "ageing 45s"),
-        (StudyGoal::Wall, "ageing 45s, squeeze 90s, second cycle 15s"),
-        (StudyGoal::Burst, "ageing 15s, second cycle 4s"),
+        (StudyGoal::Wall, "ageing 45s, squeeze 90s, second load 15s"),
+        (StudyGoal::Burst, "ageing 15s, second load 4s"),
     ] {
         let phases = load.studied(&of, None, 7, goal).unwrap();
         assert_eq!(phases[..judged.len()], judged);

@@ -27,8 +27,8 @@ pub enum TrialPhase {
     Squeeze,
     /// No load, between the two cycles of a soak.
     Rest,
-    /// The load of the measure phase once more: the second cycle of a soak, or after a squeeze at the
-    /// limit that leaves room for the growth still expected.
+    /// The load of the measure phase once more: the second cycle of a soak; after a squeeze, at the limit
+    /// that leaves room for the growth still expected; or after a fresh start's burst.
     Again,
     /// SIGTERM, grace, kill, clean up.
     Stop,
@@ -52,7 +52,7 @@ impl fmt::Display for TrialPhase {
             Self::Age => "ageing",
             Self::Squeeze => "squeeze",
             Self::Rest => "rest",
-            Self::Again => "second cycle",
+            Self::Again => "second load",
             Self::Stop => "stop",
         })
     }
