@@ -10,6 +10,19 @@ pub fn escape_html(foreign: &str) -> String {
     html_clean(&text::clean(foreign))
 }
 
+/// As [`escape_html`]; what stands between two backticks becomes code.
+pub fn html_sentence(words: &str) -> String {
+    let escaped = escape_html(words);
+    let (mut out, mut rest) = (String::new(), escaped.as_str());
+    while let Some((before, opened)) = rest.split_once('`')
+        && let Some((code, after)) = opened.split_once('`')
+    {
+        out += &format!("{before}<code>{code}</code>");
+        rest = after;
+    }
+    out + rest
+}
+
 pub fn html_file(foreign: &str) -> String {
     html_clean(&text::clean_file(foreign))
 }
@@ -105,6 +118,14 @@ mod tests {
         assert_eq!(
             json_in_script("\"</script>\u{2028}\""),
             "\"\\u003c/script\\u003e\\u2028\""
+        );
+    }
+
+    #[test]
+    fn backticks_become_code_in_pairs() {
+        assert_eq!(
+            html_sentence("run `a <b>`, then `c`; a ` alone stays"),
+            "run <code>a &lt;b&gt;</code>, then <code>c</code>; a ` alone stays"
         );
     }
 

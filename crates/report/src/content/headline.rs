@@ -145,6 +145,7 @@ fn recommendation_headline(view: &ResultView, recommendation: &Recommendation) -
     details.extend(pooled_sentences(&recommendation.proof));
     details.extend(next_smaller(view, recommendation));
     details.extend(claim.describe_first_second());
+    details.extend(peak::burst_sentence(claim.fresh_starts()));
     details.push(with_full_stop(&warming::answers_for(
         recommendation.question,
         claim.fresh_starts(),

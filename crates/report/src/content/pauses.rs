@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_analysis::attribution::{Attribution, PauseClass};
 use loadline_analysis::explain::{Explanation, class_words};
-use loadline_analysis::record::{CgroupEvidence, TrialRecord};
+use loadline_analysis::record::{CgroupEvidence, TrialPhase, TrialRecord};
 use loadline_analysis::span::TimeSpan;
 use loadline_analysis::text::join_words;
 
@@ -106,7 +106,8 @@ fn pauses_row(group: &ConfigurationGroup<'_>, name: String) -> Option<Vec<TableC
 fn operation_rate(trial: &TrialRecord, window: TimeSpan) -> Option<f64> {
     let application = trial.evidence.pauses.as_ref()?.application.as_ref();
     let counted = application.and_then(|a| a.operations_per_second(window));
-    counted.or_else(|| trial.evidence.load.last().map(|load| load.achieved_rate))
+    let mut judged = trial.evidence.load_in(TrialPhase::Measure);
+    counted.or_else(|| Some(judged.next()?.achieved_rate))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -56,14 +56,15 @@ impl VerdictBox<'_> {
         if !self.facts.is_empty() {
             out.push_str("<dl class=\"facts\">\n");
             for fact in self.facts {
-                let [name, words] = [fact.name, fact.words.as_str()].map(escape::escape_html);
+                let name = escape::escape_html(fact.name);
+                let words = escape::html_sentence(&fact.words);
                 out.push_str(&format!("<div><dt>{name}</dt><dd>{words}</dd></div>\n"));
             }
             out.push_str("</dl>\n");
         }
         let is_fact = |detail: &&String| self.facts.iter().any(|fact| fact.words == **detail);
         let rest = self.details.iter().filter(|detail| !is_fact(detail));
-        let rest = rest.map(|detail| format!("<p>{}</p>\n", escape::escape_html(detail)));
+        let rest = rest.map(|detail| format!("<p>{}</p>\n", escape::html_sentence(detail)));
         let rest: String = rest.collect();
         if self.facts.is_empty() || rest.is_empty() {
             out.push_str(&rest)
@@ -95,13 +96,13 @@ pub(crate) fn blocks(section: &Section) -> String {
     for block in &section.blocks {
         match block {
             SectionBlock::Paragraph(words) => {
-                out.push_str(&format!("<p>{}</p>\n", escape::escape_html(words)))
+                out.push_str(&format!("<p>{}</p>\n", escape::html_sentence(words)))
             }
             SectionBlock::Table(table) => out.push_str(&table.to_html(&section.title)),
             SectionBlock::List(items) => {
                 out.push_str("<ul>\n");
                 for item in items {
-                    out.push_str(&format!("<li>{}</li>\n", escape::escape_html(item)));
+                    out.push_str(&format!("<li>{}</li>\n", escape::html_sentence(item)));
                 }
                 out.push_str("</ul>\n");
             }

@@ -506,3 +506,31 @@ fn the_table_has_the_limit_at_which_the_squeezed_start_broke() {
     assert!(rows[own].contains("too small "), "{text}");
     assert!(rows[own - 1].contains("recommended"), "{text}");
 }
+
+#[test]
+fn bursts_of_fresh_starts_show_the_room_above_the_judged_load() {
+    let mut view = fixture::budgeted();
+    for trial in &mut view.trials {
+        let loads = &mut trial.evidence.load;
+        let judged = loads
+            .iter()
+            .find(|load| load.phase == TrialPhase::Measure)
+            .filter(|_| trial.purpose == TrialPurpose::Prove);
+        let Some(judged) = judged.cloned() else {
+            continue;
+        };
+        loads.push(loadline_analysis::record::LoadEvidence {
+            phase: TrialPhase::Age,
+            offered_rate: None,
+            achieved_rate: 12.5 * judged.achieved_rate,
+            ..judged
+        });
+    }
+    let shown = render_terminal(&view, 1000);
+    let begin = shown.find("In bursts at full speed").expect("it is said");
+    let sentence = shown[begin..].lines().next().expect("a line");
+    assert!(
+        sentence.contains(", 12.5 times the judged rate: p99 "),
+        "{sentence}"
+    );
+}
