@@ -17,7 +17,7 @@ use loadline_runner::store::ResultKind;
 use super::drill;
 use super::init::FILE;
 use crate::error::{CommandOutcome, Error, not_measured, remedy_for_invalid};
-use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
+use crate::experiment::{ExperimentFlags, ExtraFlags, LoadedExperiment, load_experiment};
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
 use crate::ui::next::next_command as next;
@@ -75,7 +75,7 @@ pub fn run(
     }
     arguments.flags.experiment = Some(file.clone());
     arguments.flags.file = None;
-    let given = load_experiment(&arguments.flags, None)?;
+    let given = load_experiment(&arguments.flags, ExtraFlags::default())?;
     drill::refuse_search(&given)?;
     let shipped = shipped_configuration(&given)?;
     for note in enough::notes(&given, BY_CHANCE) {
@@ -147,7 +147,7 @@ fn verify_shipped(
         at_least: if arguments.accept { FIRST } else { 0 },
     };
     let verified = measuring.search(&search, None)?;
-    measuring.note_done(None)?;
+    measuring.note_done()?;
     let (configuration, before) = (&search.configuration, baseline.as_ref());
     let (result, size) = (&measuring.result, size_words(configuration));
     let statement = VerifyStatement::new(result, size, configuration, &verified, before);
