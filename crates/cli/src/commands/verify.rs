@@ -20,6 +20,7 @@ use crate::error::{CommandOutcome, Error, not_measured, remedy_for_invalid};
 use crate::experiment::{ExperimentFlags, ExtraFlags, LoadedExperiment, load_experiment};
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
+use crate::say::one_line_json;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 use crate::{enough, files};
@@ -175,7 +176,7 @@ fn print_statement(
     let statement = &seen.statement;
     out.print_answer(&match (arguments.markdown, arguments.output.json) {
         (true, _) => statement.to_markdown(),
-        (_, true) => statement.to_json(),
+        (_, true) => one_line_json(statement)?,
         _ => statement.to_text(),
     })?;
     let short = short(&seen.result);
