@@ -41,6 +41,7 @@ pub struct LoadedExperiment {
     pub lies_in: Option<PathBuf>,
 }
 
+/// The flags that some commands have besides those of the experiment.
 #[derive(Clone, Copy, Default)]
 pub struct ExtraFlags<'a> {
     pub search: Option<&'a SearchFlags>,
@@ -48,17 +49,6 @@ pub struct ExtraFlags<'a> {
 }
 
 pub fn load_experiment(
-    flags: &ExperimentFlags,
-    search: Option<&SearchFlags>,
-) -> Result<LoadedExperiment, Error> {
-    let more = ExtraFlags {
-        search,
-        matrix: None,
-    };
-    load_experiment_with(flags, more)
-}
-
-pub fn load_experiment_with(
     flags: &ExperimentFlags,
     more: ExtraFlags<'_>,
 ) -> Result<LoadedExperiment, Error> {

@@ -8,15 +8,17 @@ mod here;
 mod preflight;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
-use loadline_analysis::record::{ApplicationVersion, MachineDescription};
+use loadline_analysis::record::{ApplicationVersion, MachineDescription, TrialRecord};
 use loadline_analysis::search::TrialSearch;
 use loadline_analysis::verdict::VerdictThresholds;
 use loadline_experiment::{Experiment, Slots};
 use loadline_jvm::detect::{DetectedJdks, InstalledJdk, JdkPlaces};
 use loadline_kubernetes::{KubernetesHost, NodeDemand, check_context};
 use loadline_report::format;
+use loadline_runner::agenda::Agenda;
 use loadline_runner::consumer::end_on_out_of_memory;
 use loadline_runner::ground::{explain_change, fingerprint};
 use loadline_runner::heaps::check_heaps;
@@ -318,17 +320,19 @@ impl MeasuringSession {
         self.run(&mut progress, |runner| runner.run(search))
     }
 
-    pub fn note_done(&self, outcome: Option<&str>) -> Result<(), Error> {
-        self.note_end(ResultStatus::Done, outcome)
+    /// Runs all trials of a matrix and notes that the result is done.
+    pub fn run_agenda(&mut self, agenda: &Agenda) -> Result<Vec<Arc<TrialRecord>>, Error> {
+        let records = self.search(&agenda.matrix, Some(agenda.trial_count()))?;
+        self.note_done()?;
+        Ok(records)
     }
 
-    /// Notes that there is no answer because a trial could not be measured, and the remaining
-    /// bounds.
-    pub fn note_failed(&self, left: Option<&str>) -> Result<(), Error> {
-        self.note_end(ResultStatus::Failed, left)
+    pub fn note_done(&self) -> Result<(), Error> {
+        self.note_end(ResultStatus::Done, None)
     }
 
-    fn note_end(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
+    /// Notes the end; a failure because a trial could not be measured leaves bounds as its outcome.
+    pub fn note_end(&self, status: ResultStatus, outcome: Option<&str>) -> Result<(), Error> {
         self.store.set_status(&self.result, status, outcome)?;
         if let Some(webhook) = &self.webhook {
             webhook.tell_status(&self.store, &self.result);

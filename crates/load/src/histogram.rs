@@ -5,10 +5,7 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use loadline_analysis::latency::{self, LatencyError};
 
 use crate::error::LoadError;
@@ -44,11 +41,7 @@ pub(crate) fn add_histogram(mine: &mut Histogram, theirs: &Histogram) {
 }
 
 pub fn encode_histogram(histogram: &Histogram) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
-        .expect("a histogram always serializes into memory");
-    STANDARD.encode(bytes)
+    latency::encode_histogram(histogram).expect("a histogram always serializes into memory")
 }
 
 /// From text that [`encode_histogram`] or another HdrHistogram tool wrote.

@@ -10,6 +10,7 @@
 mod affinity;
 mod clock;
 mod connection;
+mod csv;
 mod error;
 pub mod export;
 pub mod har;

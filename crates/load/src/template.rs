@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use loadline_analysis::random::RandomStream;
 
+use crate::csv::CsvRecord;
 use crate::error::LoadError;
 use crate::schedule::shard_seed;
 use crate::spec::read_bounded;
@@ -257,44 +258,27 @@ fn read_column(file: &str, column: &str) -> Result<Vec<Vec<u8>>, String> {
     let bytes = read_bounded(Path::new(file)).map_err(|e| format!("cannot be read: {e}"))?;
     let text = String::from_utf8(bytes).map_err(|e| format!("cannot be read: {e}"))?;
     let mut lines = text.lines();
-    let head = split_csv_fields(lines.next().unwrap_or_default());
-    let index = head.iter().position(|name| name == column);
-    let index =
-        index.ok_or_else(|| format!("names an unknown column; it has {}", head.join(", ")))?;
-    let values: Vec<_> = lines
-        .filter(|line| !line.is_empty())
+    let mut record = CsvRecord::default();
+    record.split_line(lines.next().unwrap_or_default().as_bytes());
+    let Some([index]) = record.find_columns([column]) else {
+        let names: Vec<_> = record.fields().map(String::from_utf8_lossy).collect();
+        return Err(format!(
+            "names an unknown column; it has {}",
+            names.join(", ")
+        ));
+    };
+    let rows = lines.filter(|line| !line.is_empty());
+    let values: Vec<_> = rows
         .map(|line| {
-            split_csv_fields(line)
-                .into_iter()
-                .nth(index)
-                .unwrap_or_default()
+            record.split_line(line.as_bytes());
+            record.field(index).unwrap_or_default().to_vec()
         })
-        .map(String::into_bytes)
         .collect();
     if values.is_empty() {
         Err("has no rows".to_owned())
     } else {
         Ok(values)
     }
-}
-
-fn split_csv_fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    let mut characters = line.chars().peekable();
-    while let Some(c) = characters.next() {
-        let field = fields.last_mut().expect("it begins with one field");
-        match c {
-            '"' if quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                field.push('"');
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            c => field.push(c),
-        }
-    }
-    fields
 }
 
 /// Each byte that has a meaning in an address as `%20`. Source: RFC 3986 §2.3.

@@ -300,10 +300,6 @@ impl VerifyStatement {
         }
         notes
     }
-
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
 }
 
 fn signed_change(compared: &BaselineFigure) -> Option<String> {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
+use crate::check::documents::resolve;
 use crate::error::Error;
 use crate::process::entries;
 
@@ -20,27 +21,27 @@ pub fn dead(site: &Path) -> Result<Vec<String>, Error> {
     for (path, page) in &pages {
         for target in &page.targets {
             if !is_alive(site, path, target, &pages) {
-                dead.push(format!("{}: `{target}` leads nowhere", path.display()));
+                dead.push(format!("{path}: `{target}` leads nowhere"));
             }
         }
     }
     Ok(dead)
 }
 
-fn read(site: &Path, at: &Path, pages: &mut BTreeMap<PathBuf, Page>) -> Result<(), Error> {
+fn read(site: &Path, at: &Path, pages: &mut BTreeMap<String, Page>) -> Result<(), Error> {
     for path in entries(at)? {
         // The page for missing addresses is shown anywhere: its links are the root's.
         if path.is_dir() {
             read(site, &path, pages)?;
         } else if path.extension().is_some_and(|e| e == "html") && !path.ends_with("404.html") {
             let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
-            let name = path.strip_prefix(site).unwrap_or(&path).to_owned();
+            let name = path.strip_prefix(site).unwrap_or(&path);
             let targets = values(&text, "href").chain(values(&text, "src"));
             let page = Page {
                 ids: values(&text, "id").collect(),
                 targets: targets.filter(|target| is_own(target)).collect(),
             };
-            pages.insert(name, page);
+            pages.insert(name.display().to_string(), page);
         }
     }
     Ok(())
@@ -62,27 +63,16 @@ fn is_own(target: &str) -> bool {
     !target.is_empty() && !elsewhere.iter().any(|scheme| target.starts_with(scheme))
 }
 
-fn is_alive(site: &Path, from: &Path, target: &str, pages: &BTreeMap<PathBuf, Page>) -> bool {
+fn is_alive(site: &Path, from: &str, target: &str, pages: &BTreeMap<String, Page>) -> bool {
     let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
     let to = match path {
         "" => from.to_owned(),
-        _ => plain(&from.parent().unwrap_or(from).join(path)),
+        _ => resolve(from, path),
     };
     match pages.get(&to) {
         Some(page) => fragment.is_empty() || page.ids.contains(fragment),
         None => site.join(&to).is_file(),
     }
-}
-
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut all, part| {
-        match part {
-            Component::ParentDir => drop(all.pop()),
-            Component::Normal(name) => all.push(name),
-            _ => {}
-        }
-        all
-    })
 }
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ fn verify_cache(
         runner.run(&agenda.matrix)?;
         Ok(Some((built, classes)))
     })?;
-    measuring.note_done(None)?;
+    measuring.note_done()?;
     let Some((built, classes)) = built else {
         return Err(Error::internal("the experiment has no cache"));
     };

@@ -10,7 +10,7 @@ use clap::Args;
 use loadline_analysis::offer::Offer;
 use loadline_client::Trust;
 use loadline_fleet::advice::{WorkloadAdvice, advise};
-use loadline_fleet::promised::{PromiseCheck, check_promise};
+use loadline_fleet::promised::PromiseCheck;
 use loadline_fleet::workload::{FleetView, FleetWorkload};
 use loadline_fleet::{Prometheus, PrometheusAccess, QueryWindow, ask_everything, experiment_toml};
 use loadline_load::spec::{authorization, text::PositiveTime};
@@ -178,7 +178,7 @@ pub fn run(arguments: &FleetArguments) -> Result<CommandOutcome, Error> {
     if promises.is_empty() {
         return rank_workloads(arguments, fleet, &offer, &window);
     }
-    let held = promise::hold_promises(&fleet, &promises, check_promise)?;
+    let held = promise::hold_promises(&fleet, &promises)?;
     let drifts = held.iter().any(|h| h.drifts);
     let text = if arguments.json {
         one_line_json(&FleetDocument::Held {

@@ -8,11 +8,14 @@ use std::path::PathBuf;
 
 use loadline_jvm::gclog::report::{GcReport, NamedDurations};
 use loadline_jvm::gclog::{self, files};
+use loadline_report::format::count_of;
+use loadline_report::table::wrap;
 use loadline_sizing::Bytes;
 
 use crate::error::{CommandOutcome, Error};
 use crate::files::is_standard;
 use crate::output::AnswerPrinter;
+use crate::say::one_line_json;
 
 /// Stalls and concurrent phases that the text shows; a table of 26 phases hides the rest.
 const ENTRIES_SHOWN: usize = 8;
@@ -69,8 +72,7 @@ fn report_failure(earlier: Option<Error>, error: &gclog::files::GcLogError) -> O
 
 fn print_gc_report(report: &GcReport, json: bool, out: &mut AnswerPrinter) -> Result<(), Error> {
     let text = if json {
-        serde_json::to_string(report)
-            .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))?
+        one_line_json(report)?
     } else {
         gc_text(report)
     };
@@ -105,10 +107,8 @@ fn log_summary(report: &GcReport) -> String {
     let collector = report.collector.unwrap_or("collector not named");
     let mut parts = vec![format!("{generational}{collector}")];
     parts.extend(report.jdk.as_ref().map(|jdk| format!("JDK {jdk}")));
-    parts.extend(report.machine.cpus_available.map(|cpus| match cpus {
-        1 => "1 CPU".to_owned(),
-        n => format!("{n} CPUs"),
-    }));
+    let cpus = report.machine.cpus_available;
+    parts.extend(cpus.map(|cpus| count_of(cpus as usize, "CPU")));
     let heap = report.heap_max_bytes.map(format_size);
     parts.extend(heap.map(|heap| format!("heap up to {heap}")));
     let mut text = parts.join(", ");
@@ -284,18 +284,7 @@ fn format_size(bytes: u64) -> String {
 
 /// A bullet, wrapped at 98 columns.
 fn wrap_bullet(text: &str) -> String {
-    let mut out = String::from("-");
-    let mut column = 1;
-    for word in text.split(' ') {
-        if column + 1 + word.chars().count() > 98 {
-            out.push_str("\n ");
-            column = 1;
-        }
-        out.push(' ');
-        out.push_str(word);
-        column += 1 + word.chars().count();
-    }
-    out
+    format!("- {}", wrap(text, 96).join("\n  "))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use loadline_sizing::{Bytes, JavaVersion};
 use self::paper::PaperCheck;
 use crate::error::{CommandOutcome, Error};
 use crate::experiment::{
-    ExperimentFlags, InClusterFlags, LoadedExperiment, experiment_over, load_experiment,
+    ExperimentFlags, ExtraFlags, InClusterFlags, LoadedExperiment, experiment_over, load_experiment,
 };
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -192,7 +192,7 @@ fn run_trials(
     out: &mut AnswerPrinter,
 ) -> Result<CommandOutcome, Error> {
     let offer = offer(&arguments.prices)?;
-    let plain = load_experiment(&arguments.flags, None)?;
+    let plain = load_experiment(&arguments.flags, ExtraFlags::default())?;
     let places = JdkPlaces::of_process();
     let found = DetectedJdks::scan_places(&places);
     let trials = measured.as_ref().map_or(&[][..], |view| &view.trials);
@@ -215,8 +215,7 @@ fn run_trials(
     }
     let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
     let agenda = Agenda::new(&measuring.experiment);
-    let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
-    measuring.note_done(None)?;
+    let records = measuring.run_agenda(&agenda)?;
     if !arguments.output.json {
         let reference = measured.and_then(|view| view.recommendation);
         let reference = reference.and_then(|r| table::limited_size(&r.configuration));

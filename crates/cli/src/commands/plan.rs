@@ -18,7 +18,7 @@ use super::size::TOGETHER;
 use crate::enough;
 use crate::error::{CommandOutcome, Error};
 use crate::experiment::{
-    ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment_with,
+    ExperimentFlags, ExtraFlags, LoadedExperiment, MatrixFlags, SearchFlags, load_experiment,
 };
 use crate::measuring::can_plan;
 use crate::output::AnswerPrinter;
@@ -54,7 +54,7 @@ pub fn run(arguments: PlanArguments, out: &mut AnswerPrinter) -> Result<CommandO
         search: Some(&arguments.search),
         matrix: Some(&arguments.matrix),
     };
-    let mut given = load_experiment_with(&arguments.flags, more)?;
+    let mut given = load_experiment(&arguments.flags, more)?;
     let is_search = match arguments.of {
         Some(of) => of == PlannedCommand::Size,
         None => !arguments.matrix.is_given() && is_search(&given),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use clap::Args;
+use loadline_report::format::count_of;
 use loadline_sizing::hotspot::heap::idle_percentage;
 use loadline_sizing::hotspot::node::MeasuredContainer;
 use loadline_sizing::hotspot::refusal::HotSpotRefusal;
@@ -199,34 +200,22 @@ fn of_openj9(
 }
 
 fn openj9_text(prediction: &openj9::OpenJ9Ergonomics) -> String {
-    let threads = prediction.gc_threads;
     let head = format!(
-        "OpenJ9 {} with {} and {}: {} with a heap of {} (initial {}), {threads} collector thread{}, \
+        "OpenJ9 {} with {} and {}: {} with a heap of {} (initial {}), {}, \
          common pool of {}\n",
         prediction.jdk.version,
         prediction.machine.memory,
-        processor_words(prediction.machine),
+        count_of(prediction.machine.cpus as usize, "processor"),
         prediction.policy,
         prediction.heap.max,
         prediction.heap.initial,
-        plural(threads),
+        count_of(prediction.gc_threads as usize, "collector thread"),
         prediction.common_pool,
     );
     let flags = prediction.predicted_flags().into_iter();
     flags.fold(head, |text, (name, value)| {
         format!("{text}\n{name:<26} {value}")
     })
-}
-
-fn plural(count: u32) -> &'static str {
-    match count {
-        1 => "",
-        _ => "s",
-    }
-}
-
-fn processor_words(machine: MachineSize) -> String {
-    format!("{} processor{}", machine.cpus, plural(machine.cpus))
 }
 
 fn blindness_notes(arguments: &PredictArguments, jdk: JdkRelease, options: &JvmOptionSet) {
@@ -378,7 +367,7 @@ fn prediction_text(prediction: &HotSpotErgonomics) -> String {
          threads, {} compiler threads, common pool of {}\n",
         prediction.jdk.version,
         prediction.machine.memory.to_short(),
-        processor_words(prediction.machine),
+        count_of(prediction.machine.cpus as usize, "processor"),
         prediction.collector,
         heap.max,
         heap.initial,

@@ -10,8 +10,7 @@ use loadline_runner::store::ResultKind;
 
 use crate::error::{CommandOutcome, Error, not_measured};
 use crate::experiment::{
-    ExperimentFlags, ExtraFlags, InClusterFlags, LoadedExperiment, MatrixFlags,
-    load_experiment_with,
+    ExperimentFlags, ExtraFlags, InClusterFlags, LoadedExperiment, MatrixFlags, load_experiment,
 };
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
@@ -39,7 +38,7 @@ impl RunArguments {
             search: None,
             matrix: Some(&self.matrix),
         };
-        load_experiment_with(&self.flags, more)
+        load_experiment(&self.flags, more)
     }
 }
 
@@ -78,8 +77,7 @@ pub fn run_matrix(
         return Err(Error::environment(why)
             .with_hint("give smaller limits; `loadline doctor` shows what this machine has"));
     }
-    let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
-    measuring.note_done(None)?;
+    let records = measuring.run_agenda(&agenda)?;
     super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     outcome(&records)
 }

@@ -20,14 +20,14 @@ use loadline_analysis::search::size::{
 };
 use loadline_analysis::warming::JvmQuestion;
 use loadline_runner::searches::{bases, size_search_on};
-use loadline_runner::store::ResultKind;
+use loadline_runner::store::{ResultKind, ResultStatus};
 use loadline_sizing::Bytes;
 
 use super::drill;
 use super::plan::outlook;
 use crate::error::{CommandOutcome, Error, remedy_for_invalid};
 use crate::experiment::{
-    APPLICATION, ExperimentFlags, InClusterFlags, SEARCH, SearchFlags, load_experiment,
+    APPLICATION, ExperimentFlags, ExtraFlags, InClusterFlags, SEARCH, SearchFlags, load_experiment,
 };
 use crate::extract::extract_command;
 use crate::measuring::{MeasureFlags, MeasuringSession};
@@ -89,7 +89,11 @@ fn size_one(
     if arguments.extract {
         arguments.flags.command = extract_command(&arguments.flags.command, None)?;
     }
-    let mut given = load_experiment(&arguments.flags, Some(&arguments.search))?;
+    let more = ExtraFlags {
+        search: Some(&arguments.search),
+        matrix: None,
+    };
+    let mut given = load_experiment(&arguments.flags, more)?;
     if !arguments.in_cluster.in_cluster {
         given = given.with_chosen_cpu()?;
     }
@@ -138,10 +142,11 @@ pub fn run_size_search(
         ),
     };
     let conclusion = one_line_json(&conclusion)?;
-    match &ended {
-        Ok(_) => measuring.note_done(Some(&conclusion))?,
-        Err(_) => measuring.note_failed(Some(&conclusion))?,
-    }
+    let status = match &ended {
+        Ok(_) => ResultStatus::Done,
+        Err(_) => ResultStatus::Failed,
+    };
+    measuring.note_end(status, Some(&conclusion))?;
     super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     ended
 }

@@ -86,7 +86,7 @@ pub fn run_soak(
     let configuration =
         configuration.ok_or_else(|| Error::internal("a soak without configuration"))?;
     let record = soak_configuration(&mut measuring, &configuration)?;
-    measuring.note_done(None)?;
+    measuring.note_done()?;
     super::show::print_result(&measuring.store, &measuring.result, output, out)?;
     outcome(record.as_deref())
 }

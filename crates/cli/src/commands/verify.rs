@@ -17,9 +17,10 @@ use loadline_runner::store::ResultKind;
 use super::drill;
 use super::init::FILE;
 use crate::error::{CommandOutcome, Error, not_measured, remedy_for_invalid};
-use crate::experiment::{ExperimentFlags, LoadedExperiment, load_experiment};
+use crate::experiment::{ExperimentFlags, ExtraFlags, LoadedExperiment, load_experiment};
 use crate::measuring::{MeasureFlags, MeasuringSession};
 use crate::output::{AnswerPrinter, OutputFlags};
+use crate::say::one_line_json;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 use crate::{enough, files};
@@ -75,7 +76,7 @@ pub fn run(
     }
     arguments.flags.experiment = Some(file.clone());
     arguments.flags.file = None;
-    let given = load_experiment(&arguments.flags, None)?;
+    let given = load_experiment(&arguments.flags, ExtraFlags::default())?;
     drill::refuse_search(&given)?;
     let shipped = shipped_configuration(&given)?;
     for note in enough::notes(&given, BY_CHANCE) {
@@ -147,7 +148,7 @@ fn verify_shipped(
         at_least: if arguments.accept { FIRST } else { 0 },
     };
     let verified = measuring.search(&search, None)?;
-    measuring.note_done(None)?;
+    measuring.note_done()?;
     let (configuration, before) = (&search.configuration, baseline.as_ref());
     let (result, size) = (&measuring.result, size_words(configuration));
     let statement = VerifyStatement::new(result, size, configuration, &verified, before);
@@ -175,7 +176,7 @@ fn print_statement(
     let statement = &seen.statement;
     out.print_answer(&match (arguments.markdown, arguments.output.json) {
         (true, _) => statement.to_markdown(),
-        (_, true) => statement.to_json(),
+        (_, true) => one_line_json(statement)?,
         _ => statement.to_text(),
     })?;
     let short = short(&seen.result);

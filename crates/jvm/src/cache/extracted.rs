@@ -164,13 +164,8 @@ struct JarLayout<'a> {
 struct ZipEntries<'a>(Vec<ZipEntry<'a>>);
 
 impl<'a> ZipEntries<'a> {
-    fn from_directory(mut directory: &'a [u8]) -> Self {
-        let mut all = Vec::new();
-        while let Some((entry, rest)) = ZipEntry::parse_first(directory) {
-            all.push(entry);
-            directory = rest;
-        }
-        Self(all)
+    fn from_directory(directory: &'a [u8]) -> Self {
+        Self(zip::directory_entries(directory).collect())
     }
 
     fn find_entry(&self, name: &[u8]) -> Option<&ZipEntry<'a>> {

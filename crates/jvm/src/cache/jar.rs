@@ -8,7 +8,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::mem;
 use std::path::Path;
 
-use super::zip::{ZipEntry, central_directory, no_zip};
+use super::zip::{ZipEntry, central_directory, directory_entries, no_zip};
 use crate::beneath::open_regular_file;
 
 const MANIFEST: u64 = 1 << 20;
@@ -40,8 +40,7 @@ impl Jar {
     pub fn from_jar_file(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         let directory = central_directory(file)?;
         let (mut jar, mut has_manifest) = (Self::default(), false);
-        let mut rest = directory.as_slice();
-        while let Some((entry, next)) = ZipEntry::parse_first(rest) {
+        for entry in directory_entries(&directory) {
             if is_library(entry.name) {
                 jar.has_nested_jars = true;
             }
@@ -51,7 +50,6 @@ impl Jar {
                 jar.main_class = header_value(&manifest, "Main-Class:");
                 jar.extracted_from = header_value(&manifest, EXTRACTED_FROM);
             }
-            rest = next;
         }
         Ok(jar)
     }
@@ -65,8 +63,8 @@ pub fn count_classes(path: &Path) -> io::Result<u64> {
 /// `left`: how many bytes of nested jars may be unpacked; none in a nested jar.
 fn count_class_entries(file: &mut (impl Read + Seek), mut left: Option<u64>) -> io::Result<u64> {
     let directory = central_directory(file)?;
-    let (mut classes, mut rest) = (0, directory.as_slice());
-    while let Some((entry, next)) = ZipEntry::parse_first(rest) {
+    let mut classes = 0;
+    for entry in directory_entries(&directory) {
         if entry.name.ends_with(b".class") {
             classes += 1;
         }
@@ -78,7 +76,6 @@ fn count_class_entries(file: &mut (impl Read + Seek), mut left: Option<u64>) -> 
             *left -= inner.len() as u64;
             classes += count_class_entries(&mut Cursor::new(inner), None)?;
         }
-        rest = next;
     }
     Ok(classes)
 }

@@ -56,7 +56,7 @@ pub(super) struct ZipEntry<'a> {
 }
 
 impl<'a> ZipEntry<'a> {
-    pub(super) fn parse_first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+    fn parse_first(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         if bytes.get(..4)? != b"PK\x01\x02" {
             return None;
         }
@@ -100,6 +100,15 @@ impl<'a> ZipEntry<'a> {
         file.seek(SeekFrom::Current((name + extra) as i64))?;
         Ok(file.take(self.packed as u64))
     }
+}
+
+/// The entries of a central directory; the first that is cut ends them.
+pub(super) fn directory_entries(mut directory: &[u8]) -> impl Iterator<Item = ZipEntry<'_>> {
+    std::iter::from_fn(move || {
+        let (entry, rest) = ZipEntry::parse_first(directory)?;
+        directory = rest;
+        Some(entry)
+    })
 }
 
 pub(super) struct ZipWriter<W> {

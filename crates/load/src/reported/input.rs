@@ -5,6 +5,7 @@
 use std::io::{BufRead, Read};
 
 use super::book::ReportBook;
+use crate::csv::CsvRecord;
 use crate::error::LoadError;
 
 /// Longest line, in bytes; those of vegeta hold whole answers.
@@ -89,51 +90,5 @@ impl<'a> ReportInput<'a> {
 
     pub(super) fn damage(&self, what: &str) -> LoadError {
         refuse_results(format!("line {} {what}", self.lines))
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct CsvRecord {
-    text: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl CsvRecord {
-    pub(super) fn split_line(&mut self, line: &[u8]) {
-        self.text.clear();
-        self.ends.clear();
-        let (mut is_quoted, mut bytes) = (false, line.iter().copied().peekable());
-        while let Some(byte) = bytes.next() {
-            match byte {
-                b'"' if is_quoted && bytes.next_if_eq(&b'"').is_some() => self.text.push(b'"'),
-                b'"' => is_quoted = !is_quoted,
-                b',' if !is_quoted => self.ends.push(self.text.len()),
-                _ => self.text.push(byte),
-            }
-        }
-        self.ends.push(self.text.len());
-    }
-
-    pub(super) fn field_count(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(super) fn field(&self, index: usize) -> Option<&[u8]> {
-        let begin = match index {
-            0 => 0,
-            _ => *self.ends.get(index - 1)?,
-        };
-        self.text.get(begin..*self.ends.get(index)?)
-    }
-
-    /// The columns of a header with these names. `None` where one is missing.
-    pub(super) fn find_columns<const N: usize>(&self, names: [&str; N]) -> Option<[usize; N]> {
-        let fields = || (0..self.field_count()).map(|index| self.field(index));
-        let at = |name: &str| fields().position(|field| field == Some(name.as_bytes()));
-        let found = names.map(at);
-        found
-            .iter()
-            .all(Option::is_some)
-            .then(|| found.map(Option::unwrap_or_default))
     }
 }

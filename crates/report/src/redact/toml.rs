@@ -1,215 +1,119 @@
 //! Secrets taken out of an experiment file so that it stays one: what `export` writes is read again.
 //!
-//! Owns as much of TOML as tells keys, strings and the rest apart. What it does not understand is
-//! taken line by line, as any other text. Source: TOML 1.0, "Keys", "String", "Array", "Inline
-//! Table".
+//! Owns which values of TOML are secrets. What is no TOML is also taken line by line, as any other
+//! text.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use loadline_analysis::text::join_words;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::text::{REDACTED, is_secret_name, redact_line};
 
 /// The file without secrets: a value with a secret's key becomes the text `[redacted]`, and within
 /// other texts the part after a secret's name. Comments too.
 pub fn redact_experiment(file: &str) -> String {
-    let mut reader = TomlReader {
-        rest: file,
-        out: String::with_capacity(file.len()),
-        open: vec![TomlLevel::default()],
-        last: String::new(),
+    let (table, errors) = DeTable::parse_recoverable(file);
+    let mut pieces = TomlPieces {
+        file,
+        shown: BTreeMap::new(),
     };
-    while !reader.rest.is_empty() {
-        if reader.take_token().is_none() {
-            // Not TOML from here on: a hint of a secret ends its line.
-            return reader.out + &join_words(reader.rest.split('\n').map(redact_line), "\n");
-        }
-    }
-    reader.out
-}
-
-#[derive(Debug, Default, Clone)]
-struct TomlLevel {
-    is_secret: bool,
-    /// The key of the next value names a secret.
-    value_is_secret: bool,
-    /// The last text was an option that names a secret: the next text is its value.
-    names_secret: bool,
-}
-
-impl TomlLevel {
-    /// The level below a key or header, which may name a secret.
-    fn below(is_secret: bool) -> Self {
-        Self {
-            is_secret,
-            value_is_secret: is_secret,
-            names_secret: false,
-        }
+    pieces.add_table(table.get_ref(), false);
+    let shown = pieces.join();
+    if errors.is_empty() {
+        shown
+    } else {
+        redact_lines(&shown)
     }
 }
 
-struct TomlReader<'a> {
-    rest: &'a str,
-    out: String,
-    open: Vec<TomlLevel>,
-    last: String,
+fn redact_lines(text: &str) -> String {
+    join_words(text.split('\n').map(redact_line), "\n")
 }
 
-impl<'a> TomlReader<'a> {
-    fn take_token(&mut self) -> Option<()> {
-        match self.rest.chars().next()? {
-            '#' => {
-                let end = self.rest.find('\n').unwrap_or(self.rest.len());
-                let comment = redact_line(self.rest.get(..end)?);
-                self.replace(end, &comment);
-            }
-            '"' | '\'' => return self.take_string(),
-            '=' => {
-                let is_secret = self.last.split('.').any(|part| is_secret_name(part.trim()));
-                self.last.clear();
-                let level = self.level();
-                level.value_is_secret = level.is_secret || is_secret;
-                level.names_secret = false;
-                self.copy_through(1);
-            }
-            '[' if self.begins_line() => self.take_header()?,
-            '[' | '{' => {
-                let is_secret = self.level().value_is_secret || self.level().is_secret;
-                self.open.push(TomlLevel::below(is_secret));
-                self.last.clear();
-                self.copy_through(1);
-            }
-            ']' | '}' => {
-                if self.open.len() < 2 {
-                    return None;
+struct TomlPieces<'a> {
+    file: &'a str,
+    /// Keys and values by where they begin: where they end, and what is shown of them.
+    shown: BTreeMap<usize, (usize, String)>,
+}
+
+impl TomlPieces<'_> {
+    fn add_table(&mut self, table: &DeTable<'_>, is_secret: bool) {
+        for (key, value) in table {
+            let span = key.span();
+            self.show(&span, self.file[span.clone()].to_owned());
+            let mut parts = key.get_ref().split('.');
+            self.add_value(
+                value,
+                is_secret || parts.any(|part| is_secret_name(part.trim())),
+            );
+        }
+    }
+
+    fn add_value(&mut self, value: &Spanned<DeValue<'_>>, is_secret: bool) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.add_table(table, is_secret),
+            DeValue::Array(values) => {
+                // The last text was an option that names a secret: the next text is its value.
+                let mut names_secret = false;
+                for value in values {
+                    let option = value
+                        .get_ref()
+                        .as_str()
+                        .filter(|text| text.starts_with('-'));
+                    self.add_value(value, is_secret || (names_secret && option.is_none()));
+                    names_secret = option.is_some_and(|o| !o.contains('=') && is_secret_name(o));
                 }
-                self.open.pop();
-                self.last.clear();
-                self.copy_through(1);
             }
-            ',' => {
-                self.last.clear();
-                self.copy_through(1);
+            DeValue::String(_) => self.add_string(&value.span(), is_secret),
+            _ if is_secret => self.show(&value.span(), format!("\"{REDACTED}\"")),
+            _ => {}
+        }
+    }
+
+    fn add_string(&mut self, span: &Range<usize>, is_secret: bool) {
+        let text = &self.file[span.clone()];
+        let all = ["\"\"\"", "'''", "\"", "'"];
+        let quotes = all.into_iter().find(|quotes| text.starts_with(quotes));
+        let quotes = quotes.unwrap_or_default();
+        let content = text.strip_prefix(quotes);
+        // Without an end it is no TOML.
+        if let Some(content) = content.and_then(|rest| rest.strip_suffix(quotes)) {
+            let shown = if is_secret {
+                REDACTED.to_owned()
+            } else {
+                redact_lines(content)
+            };
+            self.show(span, format!("{quotes}{shown}{quotes}"));
+        }
+    }
+
+    fn show(&mut self, span: &Range<usize>, shown: String) {
+        self.shown.insert(span.start, (span.end, shown));
+    }
+
+    fn join(self) -> String {
+        let (mut out, mut at) = (String::with_capacity(self.file.len()), 0);
+        for (begin, (end, shown)) in self.shown {
+            if let Some(between) = self.file.get(at..begin) {
+                out += &redact_comments(between);
+                out += &shown;
+                at = end;
             }
-            '\n' => {
-                if self.open.len() == 1 {
-                    let level = self.level();
-                    level.value_is_secret = level.is_secret;
-                    self.last.clear();
-                }
-                self.copy_through(1);
-            }
-            c if c.is_whitespace() => self.copy_through(c.len_utf8()),
-            _ => self.take_word(),
         }
-        Some(())
-    }
-
-    /// `[table]` or `[[table]]`: all below it is its own level.
-    fn take_header(&mut self) -> Option<()> {
-        let end = self.rest.find('\n').unwrap_or(self.rest.len());
-        let header = self.rest.get(..end)?;
-        let name = header.trim_start_matches('[');
-        let name = name.split(']').next()?;
-        let parts = name
-            .split('.')
-            .map(|part| part.trim().trim_matches(['"', '\'']));
-        self.open = vec![TomlLevel::below(parts.into_iter().any(is_secret_name))];
-        self.last.clear();
-        let opens = header.len() - header.trim_start_matches('[').len();
-        let closes = &header[header.find(']')?..];
-        let closes = closes.len() - closes.trim_start_matches(']').len();
-        self.copy_through(header.find(']')? + closes.min(opens));
-        Some(())
-    }
-
-    fn take_word(&mut self) {
-        let is_end = |c: char| c.is_whitespace() || "=,[]{}#\"'".contains(c);
-        let end = self.rest.find(is_end).unwrap_or(self.rest.len()).max(1);
-        let word = self.rest[..end].to_owned();
-        let is_value = self.level().value_is_secret && !self.is_key(end);
-        self.last.push_str(&word);
-        if is_value {
-            self.replace(end, &format!("\"{REDACTED}\""));
-        } else {
-            self.copy_through(end);
-        }
-    }
-
-    fn take_string(&mut self) -> Option<()> {
-        let (open, content, length) = token(self.rest)?;
-        if self.is_key(length) {
-            self.last.push_str(content);
-            self.copy_through(length);
-            return Some(());
-        }
-        let level = self.level();
-        let is_option = content.starts_with('-');
-        let shown = if level.value_is_secret || (level.names_secret && !is_option) {
-            REDACTED.to_owned()
-        } else {
-            join_words(content.split('\n').map(redact_line), "\n")
-        };
-        let has_value = content.contains('=');
-        level.names_secret = is_option && !has_value && is_secret_name(content);
-        self.replace(length, &format!("{open}{shown}{open}"));
-        Some(())
-    }
-
-    /// Whether what ends there is a key: `=` follows, or the next part of a dotted key.
-    fn is_key(&self, end: usize) -> bool {
-        let after = self.rest[end..].trim_start_matches([' ', '\t']);
-        after.starts_with(['=', '.'])
-    }
-
-    fn begins_line(&self) -> bool {
-        let line = self.out.rsplit('\n').next().unwrap_or_default();
-        self.open.len() == 1 && line.trim().is_empty()
-    }
-
-    fn level(&mut self) -> &mut TomlLevel {
-        if self.open.is_empty() {
-            self.open.push(TomlLevel::default());
-        }
-        let last = self.open.len() - 1;
-        &mut self.open[last]
-    }
-
-    fn copy_through(&mut self, length: usize) {
-        let (taken, rest) = self.rest.split_at(length);
-        self.out.push_str(taken);
-        self.rest = rest;
-    }
-
-    fn replace(&mut self, length: usize, text: &str) {
-        self.out.push_str(text);
-        self.rest = &self.rest[length..];
+        out + &redact_comments(&self.file[at..])
     }
 }
 
-fn token(text: &str) -> Option<(&str, &str, usize)> {
-    let quote = text.get(..1)?;
-    let escapes = quote == "\"";
-    let three = text.get(..3).filter(|start| *start == quote.repeat(3));
-    let (open, is_long) = (three.unwrap_or(quote), three.is_some());
-    let mut at = open.len();
-    while at < text.len() {
-        let rest = text.get(at..)?;
-        if rest.starts_with(open) {
-            // Up to two quotes may stand before the three that end it.
-            let quotes = rest.chars().take_while(|c| quote.starts_with(*c)).count();
-            let extra = if is_long { quotes.min(5) - 3 } else { 0 };
-            let end = at + extra;
-            return Some((open, &text[open.len()..end], end + open.len()));
-        }
-        let c = rest.chars().next()?;
-        if c == '\n' && !is_long {
-            return None;
-        }
-        at += c.len_utf8();
-        if escapes && c == '\\' {
-            at += text.get(at..)?.chars().next()?.len_utf8();
-        }
-    }
-    None
+/// Text without values: a `#` begins a comment.
+fn redact_comments(between: &str) -> String {
+    let of_line = |line: &str| match line.find('#') {
+        Some(at) => line[..at].to_owned() + &redact_line(&line[at..]),
+        None => line.to_owned(),
+    };
+    join_words(between.split('\n').map(of_line), "\n")
 }
 
 #[cfg(test)]

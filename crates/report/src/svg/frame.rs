@@ -109,10 +109,6 @@ impl SvgDrawing {
         self.out += &format!("<g><title>{title}</title>{ring}{shape}</g>\n");
     }
 
-    pub(super) fn raw(&mut self, elements: &str) {
-        self.out.push_str(elements);
-    }
-
     /// What marks, lines and areas mean, side by side from `left` on, wrapped at the right edge.
     /// Gives the height it took.
     pub(super) fn draw_key(&mut self, left: f64, entries: &[(KeySymbol, &str)]) -> f64 {

@@ -1,12 +1,11 @@
 //! Instances: throughput with the fitted law on the left, memory with its line on the right.
 
 use loadline_analysis::instances::{InstanceCount, InstanceStudy};
-use loadline_analysis::text::join_words;
 
-use super::frame::{KeySymbol, Mark, SvgDrawing, WIDTH};
+use super::frame::{At, KeySymbol, Mark, SvgDrawing, TextAnchor, WIDTH};
 use crate::content::instances::studies;
+use crate::format;
 use crate::view::ResultView;
-use crate::{escape, format};
 
 const HEIGHT: f64 = 266.0;
 const NAME: f64 = 40.0;
@@ -21,47 +20,43 @@ pub fn draw_instances(view: &ResultView) -> Option<String> {
     let label = "Throughput and memory over the number of instances; the table has the values.";
     let mut drawing = SvgDrawing::new("instances", HEIGHT, label);
     drawing.draw_key(LEFT, &KEY);
-    drawing.raw(&throughput(&study));
-    drawing.raw(&memory_figure(&study));
+    draw_throughput(&mut drawing, &study);
+    draw_memory(&mut drawing, &study);
     Some(drawing.finish_svg())
 }
 
 const KEY: [(KeySymbol, &str); 4] = [
     (KeySymbol::Mark(Mark::Kept), "requests a second, measured"),
-    (KeySymbol::Area("anon"), "RSS (dots)"),
+    (KeySymbol::Mark(Mark::Of(0)), "RSS (dots)"),
     (KeySymbol::Area("files"), "PSS (squares)"),
     (KeySymbol::Line("curve"), "the fitted law"),
 ];
 
-fn throughput(study: &InstanceStudy) -> String {
-    let points: Vec<(f64, f64)> = points(study, |c| Some(c.throughput));
-    let model = study.scaling.as_ref().map(|s| s.model);
-    let curve = model.map(|m| move |n: f64| m.throughput(n));
-    let curve = curve.as_ref().map(|c| c as &dyn Fn(f64) -> f64);
+fn draw_throughput(drawing: &mut SvgDrawing, study: &InstanceStudy) {
+    let points = points(study, |c| Some(c.throughput));
     let axes = FigureAxes::for_study(0.0, study, &points);
-    let name = "requests a second, all instances";
-    axes.draw_figure(name, &points, curve, "pass", format::as_rate)
+    axes.draw_axes(drawing, "requests a second, all instances");
+    if let Some(scaling) = &study.scaling {
+        axes.draw_curve(drawing, |n| scaling.model.throughput(n));
+    }
+    axes.draw_points(drawing, &points, Mark::Kept, format::as_rate);
 }
 
-fn memory_figure(study: &InstanceStudy) -> String {
+fn draw_memory(drawing: &mut SvgDrawing, study: &InstanceStudy) {
     let mib = |bytes: Option<f64>| bytes.map(|b| b / f64::from(1 << 20));
     let rss = points(study, |c| mib(c.rss));
-    let line = study.rss;
-    let line = line.map(|line| move |n: f64| line.bytes_for(n) / f64::from(1 << 20));
-    let line = line.as_ref().map(|l| l as &dyn Fn(f64) -> f64);
     let axes = FigureAxes::for_study(HALF, study, &rss);
     let words = |value: f64| format!("{value:.0} MiB");
-    let mut out = axes.draw_figure("MiB of all instances", &rss, line, "anon", words);
-    for (n, value) in points(study, |c| mib(c.pss)) {
-        let (x, y) = (axes.x(n), axes.y(value));
-        out.push_str(&format!(
-            "<rect class=\"files\" x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\"><title>{n} instances: PSS {}</title></rect>\n",
-            x - 3.5,
-            y - 3.5,
-            words(value)
-        ));
+    axes.draw_axes(drawing, "MiB of all instances");
+    if let Some(line) = study.rss {
+        axes.draw_curve(drawing, |n| line.bytes_for(n) / f64::from(1 << 20));
     }
-    out
+    axes.draw_points(drawing, &rss, Mark::Of(0), words);
+    for (n, value) in points(study, |c| mib(c.pss)) {
+        let corner = (axes.x(n) - 3.5, axes.y(value) - 3.5);
+        let title = format!("{n} instances: PSS {}", words(value));
+        drawing.draw_area("files", corner, (7.0, 7.0), &title);
+    }
 }
 
 fn points(study: &InstanceStudy, of: impl Fn(&InstanceCount) -> Option<f64>) -> Vec<(f64, f64)> {
@@ -95,50 +90,41 @@ impl FigureAxes {
         HEIGHT - BOTTOM - (value / self.highest).clamp(0.0, 1.0) * room
     }
 
-    fn draw_figure(
-        &self,
-        name: &str,
-        points: &[(f64, f64)],
-        curve: Option<&dyn Fn(f64) -> f64>,
-        class: &str,
-        words: impl Fn(f64) -> String,
-    ) -> String {
-        let (from, to, base) = (self.x(0.0), self.x(self.most), self.y(0.0));
-        let mut out = format!(
-            "<text class=\"tick\" x=\"{from:.1}\" y=\"{NAME}\">{}</text><line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{base:.1}\" y2=\"{base:.1}\"/>\n",
-            escape::escape_html(name)
-        );
+    fn draw_axes(&self, drawing: &mut SvgDrawing, name: &str) {
+        let (from, to) = (self.x(0.0), self.x(self.most));
+        drawing.draw_text((from, NAME), TextAnchor::Start, name);
+        drawing.draw_line("grid", &[(from, self.y(0.0)), (to, self.y(0.0))]);
         for share in [0.5, 1.0] {
             let value = self.highest / 1.1 * share;
             let y = self.y(value);
-            out.push_str(&format!(
-                "<line class=\"grid\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
-                from - 6.0,
-                y + 4.0,
-                format::three_digits(value)
-            ));
+            drawing.draw_line("grid", &[(from, y), (to, y)]);
+            let text = format::three_digits(value);
+            drawing.draw_text((from - 6.0, y + 4.0), TextAnchor::End, &text);
         }
-        if let Some(curve) = curve {
-            let at = |i: u32| {
-                let n = 1.0 + (self.most - 1.0) * f64::from(i) / f64::from(STEPS);
-                format!("{:.1} {:.1}", self.x(n), self.y(curve(n)))
-            };
-            let path = join_words((0..=STEPS).map(at), "L");
-            out += &format!("<path class=\"curve\" d=\"M{path}\"/>\n");
-        }
+        let middle = ((from + to) / 2.0, HEIGHT - 4.0);
+        drawing.draw_text(middle, TextAnchor::Middle, "instances");
+    }
+
+    fn draw_curve(&self, drawing: &mut SvgDrawing, curve: impl Fn(f64) -> f64) {
+        let step = (self.most - 1.0) / f64::from(STEPS);
+        let counts = (0..=STEPS).map(|i| 1.0 + f64::from(i) * step);
+        let places: Vec<At> = counts.map(|n| (self.x(n), self.y(curve(n)))).collect();
+        drawing.draw_line("curve", &places);
+    }
+
+    fn draw_points(
+        &self,
+        drawing: &mut SvgDrawing,
+        points: &[(f64, f64)],
+        mark: Mark,
+        words: impl Fn(f64) -> String,
+    ) {
         for (n, value) in points {
-            let (x, y) = (self.x(*n), self.y(*value));
-            out.push_str(&format!(
-                "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>{n} instances: {}</title></circle><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{n}</text>\n",
-                escape::escape_html(&words(*value)),
-                base + 16.0
-            ));
+            let at = (self.x(*n), self.y(*value));
+            let title = format!("{n} instances: {}", words(*value));
+            drawing.draw_mark(mark, at, false, &title);
+            let below = (at.0, self.y(0.0) + 16.0);
+            drawing.draw_text(below, TextAnchor::Middle, &n.to_string());
         }
-        out.push_str(&format!(
-            "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">instances</text>\n",
-            (from + to) / 2.0,
-            HEIGHT - 4.0
-        ));
-        out
     }
 }

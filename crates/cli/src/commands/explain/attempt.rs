@@ -62,9 +62,7 @@ pub fn run(
 ) -> Result<ChangeEffect, Error> {
     let given = try_experiment(store, record, advice, arguments.repeats)?;
     let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, &arguments.measure)?;
-    let agenda = Agenda::new(&measuring.experiment);
-    let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
-    measuring.note_done(None)?;
+    let records = measuring.run_agenda(&Agenda::new(&measuring.experiment))?;
     if advice.kind == AdviceKind::GcThreads {
         differ(&threads(&records, true), &threads(&records, false))?;
     }

@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::TrialExplanation;
-use crate::error::Error;
 
 /// Why a trial paused.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -161,15 +160,7 @@ struct TriedSide {
     operations_per_second: Option<f64>,
 }
 
-pub(super) fn document_text(
-    told: &TrialExplanation,
-    tried: Option<(&TrialAdvice, &ChangeEffect)>,
-) -> Result<String, Error> {
-    let document = explain_document(told, tried);
-    serde_json::to_string(&document).map_err(Error::internal)
-}
-
-fn explain_document(
+pub(super) fn explain_document(
     told: &TrialExplanation,
     tried: Option<(&TrialAdvice, &ChangeEffect)>,
 ) -> ExplainDocument {

@@ -25,6 +25,7 @@ use crate::error::{CommandOutcome, Error, store_refused};
 use crate::measuring::{MeasureFlags, open_store_to_read};
 use crate::output::AnswerPrinter;
 use crate::result::{is_file_name, of_store, view_by_id};
+use crate::say::one_line_json;
 use crate::ui::next::next_command as next;
 use crate::ui::text::short;
 
@@ -82,7 +83,7 @@ pub fn run(arguments: &ExplainArguments, out: &mut AnswerPrinter) -> Result<Comm
     confirm_experiment(&store, &row, flags)?;
     let effect = attempt::run(&store, &told.record, advice, arguments)?;
     out.print_answer(&if arguments.json {
-        json::document_text(&told, Some((advice, &effect)))?
+        one_line_json(&json::explain_document(&told, Some((advice, &effect))))?
     } else {
         text::effect(advice, &effect)
     })?;
@@ -95,7 +96,7 @@ fn is_directory(id: &str) -> bool {
 
 fn explain_text(told: &TrialExplanation, as_json: bool) -> Result<String, Error> {
     if as_json {
-        json::document_text(told, None)
+        one_line_json(&json::explain_document(told, None))
     } else {
         Ok(text::explanation_text(told))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use loadline_analysis::interval::median;
 use loadline_analysis::record::{TrialPurpose, TrialRecord};
 use loadline_analysis::sli::Sli;
-use loadline_fleet::promised::{Promise, PromiseCheck};
+use loadline_fleet::promised::{Promise, PromiseCheck, check_promise};
 use loadline_fleet::workload::{FleetView, FleetWorkload};
 use loadline_report::ResultView;
 
@@ -61,10 +61,11 @@ pub fn find_workload<'a>(fleet: &'a FleetView, text: &str) -> Result<&'a FleetWo
 pub fn hold_promises(
     fleet: &FleetView,
     promises: &[NamedPromise],
-    held: fn(&FleetWorkload, &Promise) -> PromiseCheck,
 ) -> Result<Vec<PromiseCheck>, Error> {
-    let one =
-        |named: &NamedPromise| Ok(held(find_workload(fleet, &named.workload)?, &named.promise));
+    let one = |named: &NamedPromise| {
+        let workload = find_workload(fleet, &named.workload)?;
+        Ok(check_promise(workload, &named.promise))
+    };
     promises.iter().map(one).collect()
 }
 

@@ -109,10 +109,7 @@ impl LeverTest {
         let tried = vec![self.configuration];
         let given = experiment_over(self.file, self.experiment, tried, starts, title)?;
         let mut measuring = MeasuringSession::begin_result(given, ResultKind::Run, flags)?;
-        let agenda = Agenda::new(&measuring.experiment);
-        let records = measuring.search(&agenda.matrix, Some(agenda.trial_count()))?;
-        measuring.note_done(None)?;
-        Ok(records)
+        measuring.run_agenda(&Agenda::new(&measuring.experiment))
     }
 }
 
