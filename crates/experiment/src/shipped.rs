@@ -88,7 +88,9 @@ impl ExperimentFile {
                 self.app.env.insert(name.to_owned(), value.to_owned());
             }
         }
-        shipped.add_readiness(&mut self.app);
+        if self.app.ends != Some(true) {
+            shipped.add_readiness(&mut self.app);
+        }
         Ok(shipped.found.container.name)
     }
 

@@ -35,6 +35,7 @@ use crate::halt::{HaltReason, failed_for};
 use crate::{pagecache, scratch};
 use watch::{AppProcess, WatchedProcess};
 
+pub use crate::run_watch::RunOutput;
 pub use generate::generate_load;
 pub use look::{ImageJdk, ImageReading, MEMORY_MIB, QUOTA_MILLIS, fill_memory, probe_from_inside};
 pub use reaper::reap_until_end;
@@ -93,10 +94,7 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
         (
             matches!(
                 order.readiness,
-                Readiness::LogLine { .. }
-                    | Readiness::Command { .. }
-                    | Readiness::Exit
-                    | Readiness::Sample { .. }
+                Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Sample { .. }
             ),
             "readiness by a line of the output or a command",
         ),
@@ -178,6 +176,10 @@ impl PodContainer {
 }
 
 impl AppContainer for PodContainer {
+    fn learns_exit_code(&self) -> bool {
+        false
+    }
+
     fn signal_application(&mut self, signal: Signal) {
         self.watched
             .signal_process(effective_signal(self.stop_signal, signal));
