@@ -212,7 +212,7 @@ D
 JAVA='/opt/jre/bin/java -cp /app Probe 1 1500'
 job "a job that prints what it must" 'PASS .*exit' 0 "$JAVA && printf 42-rows" --expect-output 42-rows
 "$LOADLINE" export last --state "$WORK/state" > "$WORK/out"
-grep -Eq '"jvms":\[\{"main":"Probe"' "$WORK/out"; verdict "its JVM was seen" 0 $? '"code":0'
+grep -Eq '"peak_memory_bytes":[1-9]' "$WORK/out"; verdict "its memory was counted" 0 $? '"code":0'
 job "a job that does not" 'no line of its output contains' 1 "$JAVA" --expect-output 42-rows
 job "a job with another exit code" 'exit code 3' 1 "$JAVA; exit 3"
 job "a job that is killed for its memory" 'APP_KO cgroup_oom' 1 "$JAVA" --jvm '-Xms400m -Xmx400m -XX:+AlwaysPreTouch'
