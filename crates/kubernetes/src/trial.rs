@@ -425,6 +425,9 @@ impl PodFollower {
 
     /// Judges the end of a run by its code and its whole output.
     async fn settle_run(&self, name: &str, evidence: &mut Evidence) {
+        if evidence.failure.is_some() {
+            return;
+        }
         let begin = Instant::now();
         while let Some(mut output) = RunOutput::for_order(&self.order) {
             if self.read_output(name, &mut output).await.is_some() {
@@ -432,7 +435,7 @@ impl PodFollower {
             }
             if begin.elapsed() > KUBELET {
                 let lost = MeasurementFailure::new(InvalidReason::RuntimeLost, NO_OUTPUT);
-                evidence.failure.get_or_insert(lost);
+                evidence.failure = Some(lost);
                 return;
             }
             sleep(LOOK).await;
