@@ -22,7 +22,8 @@ use loadline_protocol::log::{EventLogReader, LogEntry};
 use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_runner::host::{Delivery, TrialHandle};
 use loadline_trial::container::how_it_ended;
-use loadline_trial::pod::{self, RunOutput};
+use loadline_trial::pod;
+use loadline_trial::run_output::RunOutput;
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::{AWAY, ConnectedCluster, remove_job, within_deadline};

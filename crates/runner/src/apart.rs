@@ -22,7 +22,8 @@ use loadline_protocol::log::{EventLogReader, LogEntry};
 use loadline_protocol::{ContainerEngine, RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_trial::apart::{self, ApartContainers, ContainerEnd};
 use loadline_trial::oci::image::EngineImage;
-use loadline_trial::pod::{self, ImageReading, LineEffect, RunOutput};
+use loadline_trial::pod::{self, ImageReading, LineEffect};
+use loadline_trial::run_output::RunOutput;
 
 use crate::host::{Delivery, TrialHandle, TrialHost, WRITABLE};
 

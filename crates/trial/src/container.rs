@@ -123,7 +123,7 @@ pub trait AppContainer {
     }
 
     /// Whether [`ContainerEvent::Exited`] has the exit code, and the output is read here. Of a pod its
-    /// kubelet or engine has both: whoever ordered the trial adds them ([`crate::pod::RunOutput`]).
+    /// kubelet or engine has both: whoever ordered the trial adds them ([`crate::run_output::RunOutput`]).
     fn learns_exit_code(&self) -> bool {
         true
     }

@@ -29,7 +29,8 @@ use crate::probe::{ProbeFinding, ProbeMethod, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
-use crate::run_watch::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY, RunWatch};
+use crate::run_output::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY};
+use crate::run_watch::RunWatch;
 use crate::site::Site;
 use crate::{at_ready, generator, metrics, oci, parts, watching};
 

@@ -35,7 +35,6 @@ use crate::halt::{HaltReason, failed_for};
 use crate::{pagecache, scratch};
 use watch::{AppProcess, WatchedProcess};
 
-pub use crate::run_watch::RunOutput;
 pub use generate::generate_load;
 pub use look::{ImageJdk, ImageReading, MEMORY_MIB, QUOTA_MILLIS, fill_memory, probe_from_inside};
 pub use reaper::reap_until_end;
