@@ -186,6 +186,38 @@ grep -q 'hunter2' "$WORK/out"; verdict "no value of its secret comes here" 1 $? 
 from --from deployment/nothing > "$WORK/out" 2>&1
 verdict "a workload that is not there" 3 $? 'deployments.apps "nothing" not found'
 
+# Jobs, with the same Role: the kubelet has their exit code and their output.
+# job NAME PATTERN EXIT-CODE COMMAND FLAGS...: a run of a CronJob that its cluster never starts ends so
+job() {
+    local name=$1 pattern=$2 code=$3 command=$4
+    shift 4
+    kubectl -n "$RUN-rights" apply -f - > /dev/null 2>&1 <<D
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: '0 0 1 1 *'
+  suspend: true
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: app, image: $APP_IMAGE, command: [sh, -c, '$command']}]
+D
+    KUBECONFIG=$WORK/user.conf "$LOADLINE" run --kubernetes --trial-image "$TRIAL_IMAGE" --namespace "$RUN-rights" \
+        --from cronjob/report --cpu 500m --memory 200Mi --accept-noise --state "$WORK/state" "$@" > "$WORK/out" 2>&1
+    verdict "$name" "$code" $? "$pattern"
+}
+JAVA='/opt/jre/bin/java -cp /app Probe 1 1500'
+job "a job that prints what it must" 'PASS .*exit' 0 "$JAVA && printf 42-rows" --expect-output 42-rows
+"$LOADLINE" export last --state "$WORK/state" > "$WORK/out"
+grep -Eq '"peak_memory_bytes":[1-9]' "$WORK/out"; verdict "its memory was counted" 0 $? '"code":0'
+job "a job that does not" 'no line of its output contains' 1 "$JAVA" --expect-output 42-rows
+job "a job with another exit code" 'exit code 3' 1 "$JAVA; exit 3"
+job "a job that is killed for its memory" 'APP_KO cgroup_oom' 1 "$JAVA" --jvm '-Xms400m -Xmx400m -XX:+AlwaysPreTouch'
+job "a job that takes too long" 'SLO_MISS +it had not ended' 1 'sleep 60' --slo 'time<5s'
+
 # The last start of a proof, in the pod that ships. An application that does as COMMAND says where it is
 # the first process, which it is there and nowhere else, shows that its end is told from outside.
 # shipped NAME EXIT-CODE VERDICT STARTS DEADLINE COMMAND: of every proof of so many starts the last one is as

@@ -211,7 +211,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
         .with_hint("or name an experiment file that has it"));
     }
     let is_consumer = flags.drive.is_some() || !(flags.metric.is_empty() && flags.probe.is_empty());
-    if !flags.job && !is_consumer {
+    if !flags.is_job() && !is_consumer {
         let url = flags.url.as_ref().map(LoadTarget::to_string);
         need(&url, "--url", "http://localhost:8080/").map_err(|error| {
             error
@@ -219,7 +219,7 @@ fn from_flags(flags: &ExperimentFlags) -> Result<ExperimentFile, Error> {
                 .with_hint("nor does one judged by metrics: --metric 'lag=records_lag', or --probe 'lag=./lag.sh'")
         })?;
     }
-    let of_job = || flags.job.then(|| JOB_SLO.to_owned());
+    let of_job = || flags.is_job().then(|| JOB_SLO.to_owned());
     let slo = flags.slo.clone().or_else(of_job);
     let slo = need(&slo, "--slo", "'p99<50ms,errors<0.1%'")?;
     let slo = ValueWithOrigin::from_flag("--slo", slo);
@@ -284,7 +284,7 @@ fn overlay(
         file.app.command.clone_from(&flags.command);
     }
     overlay_factors(file, flags);
-    check_command(&flags.command, flags.job)?;
+    check_command(&flags.command, flags.is_job())?;
     flags.cluster.overlay_running(file)
 }
 

@@ -88,7 +88,9 @@ impl ExperimentFile {
                 self.app.env.insert(name.to_owned(), value.to_owned());
             }
         }
-        shipped.add_readiness(&mut self.app);
+        if self.app.ends != Some(true) {
+            shipped.add_readiness(&mut self.app);
+        }
         Ok(shipped.found.container.name)
     }
 
@@ -465,6 +467,36 @@ mod tests {
             of_image.app.image.map(|i| i.reference),
             Some("registry/orders:1.4".to_owned())
         );
+    }
+
+    #[test]
+    fn a_job_of_a_cluster_gives_its_image_and_is_never_ready() {
+        let container = json!({
+            "name": "app", "image": "registry/report:2", "command": ["java", "-jar", "/app.jar"],
+            "resources": { "limits": { "cpu": "500m" } },
+            "startupProbe": { "httpGet": { "path": "/", "port": 8080 } },
+        });
+        let template = json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+        let cron = json!({ "apiVersion": "batch/v1", "kind": "CronJob", "metadata": { "name": "report" },
+            "spec": { "jobTemplate": template } });
+        let text =
+            "slo = \"exit=0\"\n[app]\nends = true\n[kubernetes]\ntrial-image = \"loadline:1\"\n";
+        let mut file = ExperimentFile::from_toml(text, Path::new("x.toml")).expect("a file");
+        let container = file.settle_running("cronjob/report", &cron, None);
+        assert_eq!(container.as_deref(), Ok("app"));
+        assert_eq!(file.app.ready, None);
+        file.limits.memory = Some(text_from_manifest("256Mi".to_owned()));
+        let text = file.to_toml().expect("TOML");
+        let parse = |text: &str| {
+            Experiment::from_file_text(text, Path::new("x.toml"), Path::new("/"))
+                .map_err(|error| error.to_string())
+        };
+        let job = parse(&text).expect("a job in a cluster");
+        assert_eq!(job.base.cpu, "500m".parse().ok());
+        assert!(job.app.run.is_some() && job.cluster.is_some());
+        let sent = text.replace("[kubernetes]\n", "[kubernetes]\ngenerators = 1\n");
+        let refused = parse(&sent).expect_err("there is no load");
+        assert!(refused.contains("generators"), "{refused}");
     }
 
     #[test]

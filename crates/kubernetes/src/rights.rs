@@ -40,6 +40,9 @@ rules:
 - apiGroups: [apps]
   resources: [deployments, statefulsets]
   verbs: [get]
+- apiGroups: [batch]
+  resources: [jobs, cronjobs]
+  verbs: [get]
 ---
 # For --in-cluster alone: loadline itself works there, with no more rights.
 apiVersion: v1

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{AsyncReadExt, Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
@@ -23,6 +23,7 @@ use loadline_protocol::{RunRefusal, TrialEnding, TrialEvent, TrialOrder};
 use loadline_runner::host::{Delivery, TrialHandle};
 use loadline_trial::container::how_it_ended;
 use loadline_trial::pod;
+use loadline_trial::run_output::RunOutput;
 use tokio::time::{sleep, timeout};
 
 use crate::cluster::{AWAY, ConnectedCluster, remove_job, within_deadline};
@@ -41,6 +42,8 @@ const DEAD: Duration = Duration::from_secs(60);
 
 /// From the last event to the kubelet's word on how the application ended.
 pub(crate) const KUBELET: Duration = Duration::from_secs(20);
+
+const NO_OUTPUT: &str = "the kubelet did not return the output of the run";
 
 const LOOKS: u32 = 2;
 
@@ -417,7 +420,44 @@ impl PodFollower {
         if !is_clean {
             evidence.last_output = self.application_output(name).await;
         }
+        self.settle_run(name, &mut evidence).await;
         measured_ending(evidence)
+    }
+
+    /// Judges the end of a run by its code and its whole output.
+    async fn settle_run(&self, name: &str, evidence: &mut Evidence) {
+        if evidence.failure.is_some() {
+            return;
+        }
+        let begin = Instant::now();
+        while let Some(mut output) = RunOutput::for_order(&self.order) {
+            if self.read_output(name, &mut output).await.is_some() {
+                return output.settle_end(evidence);
+            }
+            if begin.elapsed() > KUBELET {
+                let lost = MeasurementFailure::new(InvalidReason::RuntimeLost, NO_OUTPUT);
+                evidence.failure = Some(lost);
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// `None` if the kubelet does not return all of it.
+    async fn read_output(&self, name: &str, output: &mut RunOutput<'_>) -> Option<()> {
+        let params = LogParams {
+            container: Some(APPLICATION.to_owned()),
+            ..LogParams::default()
+        };
+        let pods = self.looks.access.pods();
+        let log = within_deadline(pods.log_stream(name, &params)).await;
+        // Its last line may lack the end of a line.
+        let log = std::pin::pin!(log.ok()?.chain(&b"\n"[..]));
+        let mut lines = std::pin::pin!(bounded_lines(log));
+        while let Some(line) = timeout(DEAD, lines.next()).await.ok()? {
+            output.take_line(&line.ok()?);
+        }
+        Some(())
     }
 
     pub(crate) fn add_status(&self, pod: &Pod, evidence: &mut Evidence) {

@@ -20,9 +20,43 @@ use serde_json::{Map, Value, json};
 use crate::cluster::{self, ConnectedCluster, within_deadline};
 use crate::refused::{self, defect_refusal};
 
-const KINDS: [(&str, &[&str]); 2] = [
-    ("Deployment", &["deployment", "deployments", "deploy"]),
-    ("StatefulSet", &["statefulset", "statefulsets", "sts"]),
+#[derive(Debug, PartialEq, Eq)]
+struct WorkloadKind {
+    name: &'static str,
+    words: &'static [&'static str],
+    group: &'static str,
+    /// Where the object has the spec of its pods.
+    pod: &'static str,
+}
+
+static SERVICES: [WorkloadKind; 2] = [
+    WorkloadKind {
+        name: "Deployment",
+        words: &["deployment", "deployments", "deploy"],
+        group: "apps",
+        pod: "/spec/template/spec",
+    },
+    WorkloadKind {
+        name: "StatefulSet",
+        words: &["statefulset", "statefulsets", "sts"],
+        group: "apps",
+        pod: "/spec/template/spec",
+    },
+];
+
+static RUNS: [WorkloadKind; 2] = [
+    WorkloadKind {
+        name: "Job",
+        words: &["job", "jobs"],
+        group: "batch",
+        pod: "/spec/template/spec",
+    },
+    WorkloadKind {
+        name: "CronJob",
+        words: &["cronjob", "cronjobs", "cj"],
+        group: "batch",
+        pod: "/spec/jobTemplate/spec/template/spec",
+    },
 ];
 
 const SHARED: [&str; 5] = [
@@ -63,7 +97,7 @@ const NOT_OF_CONTAINER: [(&str, &str); 2] = [
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkloadName {
-    kind: &'static str,
+    kind: &'static WorkloadKind,
     name: String,
 }
 
@@ -71,13 +105,16 @@ impl FromStr for WorkloadName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is not a workload: write deployment/NAME or statefulset/NAME");
+        let wrong = || {
+            format!(
+                "`{text}` is not a workload: write deployment/NAME, statefulset/NAME, job/NAME or cronjob/NAME"
+            )
+        };
         let (kind, name) = text.split_once('/').ok_or_else(wrong)?;
-        let (known, _) = KINDS
-            .iter()
-            .find(|(_, words)| words.contains(&kind.to_lowercase().as_str()))
-            .ok_or_else(wrong)?;
+        let word = kind.to_lowercase();
+        let mut kinds = SERVICES.iter().chain(&RUNS);
+        let known = kinds.find(|kind| kind.words.contains(&word.as_str()));
+        let known = known.ok_or_else(wrong)?;
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
             return Err(wrong());
@@ -89,9 +126,16 @@ impl FromStr for WorkloadName {
     }
 }
 
+impl WorkloadName {
+    /// Whether its pods end by themselves.
+    pub fn is_run(&self) -> bool {
+        RUNS.contains(self.kind)
+    }
+}
+
 impl fmt::Display for WorkloadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.kind.to_lowercase(), self.name)
+        write!(f, "{}/{}", self.kind.name.to_lowercase(), self.name)
     }
 }
 
@@ -101,21 +145,21 @@ pub fn read(wanted: &Wanted, name: &WorkloadName) -> Result<Value, RunRefusal> {
     of_cluster(&ConnectedCluster::connect_to(wanted)?, name)
 }
 
-/// Every workload of these namespaces, all without one, as the API server has them now. Needs no more
+/// Every service of these namespaces, all without one, as the API server has them now. Needs no more
 /// than the right to list them.
 /// Errors: [`RunRefusal`] when the cluster does not answer, or lists nothing for this user.
 pub fn list_workloads(
     context: Option<&str>,
     namespaces: &[String],
 ) -> Result<Vec<Value>, RunRefusal> {
-    let kinds = KINDS.map(|(kind, _)| workload_resource(kind));
+    let kinds = SERVICES.each_ref().map(workload_resource);
     let found = cluster::list_cluster_objects(context, namespaces, &kinds)?;
     let value = |object: DynamicObject| serde_json::to_value(object).map_err(defect);
     found.into_iter().map(value).collect()
 }
 
-fn workload_resource(kind: &str) -> ApiResource {
-    ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind))
+fn workload_resource(kind: &WorkloadKind) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(kind.group, "v1", kind.name))
 }
 
 fn defect(error: serde_json::Error) -> RunRefusal {
@@ -153,7 +197,7 @@ pub fn extract_template(
     object: &Value,
     container: &str,
 ) -> Result<WorkloadTemplate, RunRefusal> {
-    let spec = object.pointer("/spec/template/spec");
+    let spec = object.pointer(name.kind.pod);
     let spec = spec
         .and_then(Value::as_object)
         .ok_or_else(|| missing_container(name, container))?;
@@ -423,6 +467,9 @@ mod tests {
     #[test]
     fn a_workload_is_named_as_kubectl_names_it() {
         assert_eq!(name().to_string(), "deployment/orders");
+        let cron: WorkloadName = "cj/report".parse().expect("a name");
+        assert_eq!(cron.to_string(), "cronjob/report");
+        assert!(cron.is_run() && !name().is_run());
         for wrong in [
             "orders",
             "pod/orders",
@@ -457,6 +504,18 @@ mod tests {
         its liveness probe: a slow application is measured, not restarted
         its affinity: trials are kept apart by their own; --node-selector chooses nodes
         ");
+    }
+
+    #[test]
+    fn the_pods_of_a_cron_job_are_those_of_its_jobs() {
+        let template = orders()["spec"]["template"].clone();
+        let job = json!({ "spec": { "template": template } });
+        let cron = json!({ "spec": { "jobTemplate": job } });
+        for (name, object) in [("job/report", &job), ("cronjob/report", &cron)] {
+            let name = name.parse().expect("a name");
+            let template = extract_template(&name, object, "app").expect("it can be taken");
+            assert_eq!(template.image, "registry/orders:1.4", "{name}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use loadline_protocol::{ContainerEngine, RunRefusal, TrialEnding, TrialEvent, Tr
 use loadline_trial::apart::{self, ApartContainers, ContainerEnd};
 use loadline_trial::oci::image::EngineImage;
 use loadline_trial::pod::{self, ImageReading, LineEffect};
+use loadline_trial::run_output::RunOutput;
 
 use crate::host::{Delivery, TrialHandle, TrialHost, WRITABLE};
 
@@ -293,10 +294,25 @@ impl ApartFollower {
             },
             ..Evidence::default()
         };
-        Ok(TrialEnding::Measured(Box::new(Evidence {
+        let mut evidence = Evidence {
             last_output: pair.last_lines(&self.order.secrets),
             ..add_exit(ended, evidence)
-        })))
+        };
+        self.settle_run(pair, &mut evidence);
+        Ok(TrialEnding::Measured(Box::new(evidence)))
+    }
+
+    fn settle_run(&self, pair: &ApartContainers, evidence: &mut Evidence) {
+        let Some(mut output) = RunOutput::for_order(&self.order) else {
+            return;
+        };
+        match pair.read_output(|line| output.take_line(line)) {
+            Ok(()) => output.settle_end(evidence),
+            Err(error) => {
+                let lost = MeasurementFailure::new(InvalidReason::RuntimeLost, error.to_string());
+                evidence.failure.get_or_insert(lost);
+            }
+        }
     }
 
     fn complete_evidence(&self, pair: &ApartContainers, mut evidence: Evidence) -> TrialEnding {
@@ -308,6 +324,7 @@ impl ApartFollower {
             }
             std::thread::sleep(POLL);
         }
+        self.settle_run(pair, &mut evidence);
         // It is the engine's machine, whichever: there is but one.
         evidence.node = None;
         let is_clean = evidence.start.ready.is_some() && !evidence.exit.before_stop;

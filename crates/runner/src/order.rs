@@ -262,11 +262,12 @@ fn located_run(run: &RunSpec, app: &AppUnderTest) -> RunSpec {
 
 /// Whether a trial is the last start of a proof as pods: its pod has the shipped layout. The PID
 /// namespace shared by the containers of a pod is used for measuring in the other starts, and is
-/// not shipped.
+/// not shipped. Without it the end of a run would not be seen.
 fn is_as_shipped(of: &Measurement<'_>, key: &TrialKey) -> bool {
     let starts = of.experiment.search.counted_starts();
     let is_last = starts > 0 && key.repeat.is_multiple_of(starts);
-    of.experiment.cluster.is_some() && key.purpose == TrialPurpose::Prove && is_last
+    let is_service = of.experiment.app.run.is_none();
+    of.experiment.cluster.is_some() && is_service && key.purpose == TrialPurpose::Prove && is_last
 }
 
 /// Whether only the verdict of a trial counts once it misses: in a search of the smallest memory,

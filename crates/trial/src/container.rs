@@ -122,6 +122,12 @@ pub trait AppContainer {
         true
     }
 
+    /// Whether [`ContainerEvent::Exited`] has the exit code, and the output is read here. Of a pod its
+    /// kubelet or engine has both: whoever ordered the trial adds them ([`crate::run_output::RunOutput`]).
+    fn learns_exit_code(&self) -> bool {
+        true
+    }
+
     /// Kills every process in the container, now; [`ContainerEvent::Exited`] still follows.
     /// Errors: Processes that do not die.
     fn kill_container(&mut self) -> Result<(), CgroupError>;

@@ -19,7 +19,7 @@ use crate::instance::Instance;
 use crate::instances::Instances;
 use crate::probe::ProbeFinding;
 use crate::program::ProgramSpec;
-use crate::run_watch::OUT_OF_MEMORY;
+use crate::run_output::OUT_OF_MEMORY;
 use crate::samples::{SampleRow, SampleRows};
 use crate::summary::{SummaryTimes, summarize_rows};
 use crate::{application_pauses, halt, sight, watching};

@@ -29,7 +29,8 @@ use crate::probe::{ProbeFinding, ProbeMethod, ProbeThread, ReadinessProbe};
 use crate::program::ProgramSpec;
 use crate::recording::{RowSpool, SampleRecording};
 use crate::redactor::Redactor;
-use crate::run_watch::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY, RunWatch};
+use crate::run_output::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY};
+use crate::run_watch::RunWatch;
 use crate::site::Site;
 use crate::{at_ready, generator, metrics, oci, parts, watching};
 
@@ -256,7 +257,8 @@ impl Instance {
         {
             let now = monotonic_ns();
             let seen = (&self.output, &*self.container);
-            let is_success = self.state.run.is_success(run, ended.code, seen);
+            let is_success = !self.container.learns_exit_code()
+                || self.state.run.is_success(run, ended.code, seen);
             self.state.ready_ns = is_success.then_some(now);
         }
         let is_decided = self.state.ready_ns.is_some() || self.state.failure.is_some();
@@ -353,7 +355,10 @@ impl Instance {
 
     fn start_evidence(&self, order: &TrialOrder) -> StartEvidence {
         let state = &self.state;
-        let sample = self.container.application_group().read().ok();
+        let sample = match state.is_over() {
+            true => self.container.last_sample(),
+            false => self.container.application_group().read().ok(),
+        };
         let cpu = sample.as_ref().map(|sample| &sample.cpu);
         let before = self.container.at_exec();
         let before = before.as_ref().map(|sample| &sample.cpu);

@@ -60,6 +60,7 @@ mod proxy;
 mod recording;
 mod redactor;
 pub mod rootless;
+pub mod run_output;
 mod run_watch;
 pub mod samples;
 mod scratch;

@@ -1,12 +1,14 @@
 //! The watch on a run: its JVMs, and whether it ended as expected.
 //!
 //! Owns the looks at its processes and the report about its end. A run may start further JVMs
-//! (compilers, test JVMs, daemons), each with its own heap.
+//! (compilers, test JVMs, daemons), each with its own heap. In a pod only its kubelet, or its engine,
+//! has its exit code and its output: [`crate::run_output`] completes the report with them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use loadline_analysis::foreign_text::indented_line;
 use loadline_analysis::record::{JvmProcess, RunEvidence};
 use loadline_jvm::hsperf::HsperfCounters;
 use loadline_protocol::RunSpec;
@@ -15,18 +17,13 @@ use loadline_sizing::Bytes;
 use crate::container::AppContainer;
 use crate::output::AppOutput;
 use crate::process_text::{kib_field, read_status, status_number};
+use crate::run_output::{MAVEN_OUT_OF_MEMORY, OUT_OF_MEMORY, lacks_text};
 use crate::soaking::heap_committed;
 
 const LOOK: Duration = Duration::from_millis(500);
 const MOST_JVMS: usize = 64;
 const LONGEST_NAME: usize = 120;
 const OUTPUT: Duration = Duration::from_secs(1);
-
-/// By these words a JVM says that it ran out of memory, whatever becomes of the run.
-pub(crate) const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
-
-/// With `-q` Maven says no more than `Java heap space` and this end of a link.
-pub(crate) const MAVEN_OUT_OF_MEMORY: &str = "/MAVEN/OutOfMemoryError";
 
 const HEAP_OPTIONS: [&str; 4] = [
     "-Xmx",
@@ -92,7 +89,7 @@ impl RunWatch {
         let mut missing = Vec::new();
         let is_said = |text: &&String| output.first_line_with(text).is_some();
         if let Some(text) = spec.output.as_ref().filter(|text| !is_said(text)) {
-            missing.push(format!("no line of its output contains `{text}`"));
+            missing.push(lacks_text(text));
         }
         let is_written = |path: &&PathBuf| is_written(container, path);
         if let Some(path) = spec.file.as_ref().filter(|path| !is_written(path)) {
@@ -128,7 +125,7 @@ fn main_name(counters: &HsperfCounters) -> String {
     let command = command.unwrap_or_default();
     let first = command.split_whitespace().next().unwrap_or("a JVM");
     let name = first.rsplit('/').next().unwrap_or(first);
-    let name = loadline_analysis::foreign_text::indented_line(name);
+    let name = indented_line(name);
     name.chars().take(LONGEST_NAME).collect()
 }
 
@@ -137,12 +134,7 @@ fn heap_option(counters: &HsperfCounters) -> Option<String> {
     let given = counters.counter_text("java.rt.vmArgs")?;
     let sets_heap = |word: &&str| HEAP_OPTIONS.iter().any(|flag| word.starts_with(flag));
     let option = given.split_whitespace().rfind(sets_heap)?;
-    Some(
-        loadline_analysis::foreign_text::indented_line(option)
-            .chars()
-            .take(LONGEST_NAME)
-            .collect(),
-    )
+    Some(indented_line(option).chars().take(LONGEST_NAME).collect())
 }
 
 /// The largest heap that a collector's generations may have together.

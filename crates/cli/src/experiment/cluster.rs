@@ -64,7 +64,7 @@ pub struct PodFlags {
     pub runtime_class: Option<String>,
 
     /// Copy image, variables and config maps for trials from a workload that runs in the cluster,
-    /// e.g. deployment/orders
+    /// e.g. deployment/orders or cronjob/report
     #[arg(long, value_name = "KIND/NAME", requires = "kubernetes", conflicts_with = "image", help_heading = KUBERNETES)]
     pub from: Option<workload::WorkloadName>,
 

@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use loadline_experiment::compose::words::split_words;
 use loadline_experiment::wire::{AppTable, ExperimentFile, MetricsTable, ReadyTable};
 use loadline_experiment::{ValueOrigin, ValueWithOrigin};
+use loadline_kubernetes::workload::WorkloadName;
 use loadline_load::LoadTarget;
 use loadline_load::spec::text::PeakLoad;
 use loadline_sizing::options::words::has_word;
@@ -160,7 +161,7 @@ pub struct ExperimentFlags {
     pub probe: Vec<(String, CommandWords)>,
 
     /// The application is a job that ends: a build, a batch, a test run. It needs no --url; its
-    /// --slo is time<60s, cpu<300s, slower<10% or exit=3
+    /// --slo is time<60s, cpu<300s, slower<10% or exit=3 [default: if --from names a Job or CronJob]
     #[arg(long, conflicts_with_all = ["url", "load"], help_heading = EXPERIMENT)]
     pub job: bool,
 
@@ -274,6 +275,11 @@ pub struct ExperimentFlags {
 }
 
 impl ExperimentFlags {
+    pub fn is_job(&self) -> bool {
+        let from = self.cluster.from.as_ref();
+        self.job || from.is_some_and(WorkloadName::is_run)
+    }
+
     /// The experiment file: the named one, else the default file of the working directory.
     pub fn experiment_file(&self) -> Option<PathBuf> {
         let named = self.experiment.clone().or_else(|| self.file.clone());
@@ -405,7 +411,7 @@ pub struct SearchFlags {
 
 /// The flags of a job (a program that ends), laid over a file.
 pub(super) fn overlay_run(app: &mut AppTable, flags: &ExperimentFlags) {
-    if flags.job {
+    if flags.is_job() {
         app.ends = Some(true);
     }
     if let Some(CommandWords(words)) = &flags.reset {

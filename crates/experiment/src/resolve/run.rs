@@ -160,9 +160,12 @@ pub(super) fn refuse_beside_run(
     let configurations = experiment.configurations();
     let refused = [
         (
-            experiment.cluster.is_some(),
-            "trials in a cluster, which are judged by their answers",
-            "measure the run on this machine: leave out the cluster (--kubernetes)",
+            experiment
+                .cluster
+                .as_ref()
+                .is_some_and(|c| c.generators.is_some()),
+            "generators, which send a load",
+            "leave out generators (--generators)",
         ),
         (
             configurations.iter().any(|c| c.instances > 1),

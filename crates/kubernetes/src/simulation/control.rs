@@ -9,7 +9,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use loadline_analysis::record::{
-    CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, MachineDescription, TrialNode,
+    CgroupEvidence, ExitEvidence, GeneratorEvidence, LoadFrom, MachineDescription, RunEvidence,
+    TrialNode,
 };
 use loadline_load::remote::GeneratorMember;
 use loadline_protocol::log::EventLog;
@@ -93,6 +94,15 @@ pub(super) struct ApiServerState {
     /// request.
     pub(super) shipped: ShippedEnd,
     pub(super) as_shipped: BTreeSet<String>,
+    pub(super) run_end: RunEnd,
+}
+
+/// How the application of a trial without load ends by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RunEnd {
+    pub(super) code: i32,
+    pub(super) is_oom: bool,
+    pub(super) output: &'static str,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -267,7 +277,18 @@ impl ApiServerState {
                 let status = self.shipped.when_measured();
                 self.set_stage(job, PodStage::Ended, &status);
             }
-            (PodStage::Running, false) => self.set_stage(job, PodStage::Ended, &ended_status()),
+            (PodStage::Running, false) => {
+                let is_run = self
+                    .orders
+                    .get(job)
+                    .is_some_and(|order| order.run.is_some());
+                let application = match self.run_end {
+                    _ if !is_run => exited_state(143),
+                    RunEnd { is_oom: true, .. } => oom(),
+                    RunEnd { code, .. } => exited_state(code),
+                };
+                self.set_stage(job, PodStage::Ended, &ended_status(&application));
+            }
             (PodStage::Ended | PodStage::Over, _) => {}
         }
     }
@@ -450,9 +471,9 @@ fn exited_state(code: i32) -> Value {
     json!({ "terminated": { "exitCode": code } })
 }
 
-fn ended_status() -> Value {
+fn ended_status(application: &Value) -> Value {
     json!({ "phase": "Running", "containerStatuses": [
-        container_status(OWN, &json!({ "running": {} })), container_status(APPLICATION, &exited_state(143))] })
+        container_status(OWN, &json!({ "running": {} })), container_status(APPLICATION, application)] })
 }
 
 fn of_both(application: &Value) -> Value {
@@ -497,6 +518,17 @@ fn trial_output(order: &TrialOrder, host: &SimulatedNode) -> String {
                     for load in &mut evidence.load {
                         load.load_from = Some(from.clone());
                     }
+                }
+                if let Some(run) = &order.run {
+                    // As trial-part leaves it: any end counts, and the code is the kubelet's.
+                    evidence.exit = ExitEvidence {
+                        before_stop: true,
+                        ..ExitEvidence::default()
+                    };
+                    evidence.run = Some(RunEvidence {
+                        expected_exit: run.exit,
+                        ..RunEvidence::default()
+                    });
                 }
                 if order.as_shipped {
                     // As trial-part leaves it.

@@ -7,6 +7,7 @@
 mod control;
 mod generators;
 mod in_cluster;
+mod runs;
 mod server;
 mod shipped;
 
@@ -444,8 +445,10 @@ fn the_role_has_the_verbs_that_are_used() {
     // Why a Job has no pod is asked where it has none; workloads are those of --from.
     let less: Vec<_> = given.difference(&used).cloned().collect();
     let rare = [
+        of("cronjobs", "get"),
         of("deployments", "get"),
         of("events", "list"),
+        of("jobs", "get"),
         of("statefulsets", "get"),
     ];
     assert_eq!(less, rare);

@@ -236,7 +236,7 @@ impl ApiServer {
         let state = self.state();
         let is_own = request.query.contains(&format!("container={OWN}"));
         if !is_own && !ApiServerState::is_look(job) {
-            return ("200 OK", String::new());
+            return ("200 OK", state.run_end.output.to_owned());
         }
         let Some(pod) = state.pods.get(job) else {
             return status_response("404 Not Found", "NotFound", 404);

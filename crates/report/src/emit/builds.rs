@@ -27,6 +27,8 @@ pub struct RunShape<'a> {
     pub name: &'a str,
     pub image: &'a str,
     pub command: &'a [String],
+    /// Whether an image was measured: the command then has only the words after its entry point.
+    pub is_image: bool,
     /// When it runs, as cron says it: a CronJob instead of a Job.
     pub schedule: Option<&'a str>,
 }

@@ -130,14 +130,22 @@ fn job(run: &ShippedRun<'_>) -> Yaml {
 }
 
 fn pod(run: &ShippedRun<'_>) -> Yaml {
-    let words = run.shape.command.iter();
-    let words = words.map(|word| Yaml::from(word.as_str()));
     let mut container = vec![
         yaml_entry("name", run.slug.as_str()),
         yaml_entry("image", run.shape.image),
-        yaml_entry("command", yaml_list(words)),
-        yaml_entry("resources", resources(run.configuration)),
     ];
+    if !run.shape.command.is_empty() {
+        // An image that was measured started by its own entry point.
+        let key = if run.shape.is_image {
+            "args"
+        } else {
+            "command"
+        };
+        let words = run.shape.command.iter();
+        let words = words.map(|word| Yaml::from(word.as_str()));
+        container.push(yaml_entry(key, yaml_list(words)));
+    }
+    container.push(yaml_entry("resources", resources(run.configuration)));
     if let Some((name, value)) = run.variable() {
         let variable = yaml_map([yaml_entry("name", name), yaml_entry("value", value)]);
         container.push(yaml_entry("env", yaml_list([variable])));

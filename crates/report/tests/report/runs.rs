@@ -75,6 +75,7 @@ fn shipped(view: &ResultView, command: &str, schedule: Option<&str>) -> Vec<Arte
         name: "orders build",
         image: "maven:3.9",
         command: &words,
+        is_image: false,
         schedule,
     };
     emit_run(view, &shape).expect("it has a recommendation")
@@ -85,6 +86,27 @@ fn names(artefacts: &[Artefact]) -> Vec<&str> {
 }
 
 const HEAP: [&str; 2] = ["-Xms64m", "-Xmx64m"];
+
+#[test]
+fn the_job_of_a_measured_image_keeps_its_entry_point() {
+    let view = build(None, &[]);
+    let job = |command: &[String]| {
+        let shape = RunShape {
+            name: "report",
+            image: "registry/report:2",
+            command,
+            is_image: true,
+            schedule: None,
+        };
+        let files = emit_run(&view, &shape).expect("it has a recommendation");
+        text(&files, "job.yaml")
+    };
+    let with_words = job(&["day.csv".to_owned()]);
+    assert!(with_words.contains("args:\n") && with_words.contains("- day.csv\n"));
+    for job in [with_words, job(&[])] {
+        assert!(!job.contains("command:"), "{job}");
+    }
+}
 
 #[test]
 fn a_build_ships_the_heap_of_its_launcher_and_of_its_tests() {

@@ -242,6 +242,13 @@ impl ApartContainers {
         text.lines().map(indented_line).collect()
     }
 
+    /// Reads the application's output from its begin; the engine keeps at most [`APPLICATION_LOG`].
+    pub fn read_output(&self, take_line: impl FnMut(&str)) -> Result<(), engine::EngineError> {
+        let text = engine::call_for_both(&self.engine, &["logs", &self.application])?;
+        text.lines().for_each(take_line);
+        Ok(())
+    }
+
     pub fn own_words(&self) -> Option<String> {
         let text = engine::call_for_both(&self.engine, &["logs", LINES, &self.own]).ok()?;
         let is_word = |line: &&str| !line.starts_with(pod::LINE) && !line.trim().is_empty();

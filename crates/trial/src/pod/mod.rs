@@ -93,10 +93,7 @@ pub fn unsupported_feature(order: &TrialOrder) -> Option<&'static str> {
         (
             matches!(
                 order.readiness,
-                Readiness::LogLine { .. }
-                    | Readiness::Command { .. }
-                    | Readiness::Exit
-                    | Readiness::Sample { .. }
+                Readiness::LogLine { .. } | Readiness::Command { .. } | Readiness::Sample { .. }
             ),
             "readiness by a line of the output or a command",
         ),
@@ -178,6 +175,10 @@ impl PodContainer {
 }
 
 impl AppContainer for PodContainer {
+    fn learns_exit_code(&self) -> bool {
+        false
+    }
+
     fn signal_application(&mut self, signal: Signal) {
         self.watched
             .signal_process(effective_signal(self.stop_signal, signal));

@@ -49,11 +49,22 @@ pub(super) fn write_run(
         name,
         image: &image,
         command: &redact::redact_command(&experiment.app.command),
+        is_image: experiment.app.image.is_some(),
         schedule: arguments.schedule.as_deref(),
     };
     let artefacts = emit_run(view, &shape).map_err(emit_refused)?;
     write(arguments, to, view, &artefacts, out)?;
-    talk!("next: kubectl apply -f {}", to.join("job.yaml").display());
+    let job = to.join("job.yaml");
+    let cluster = experiment.cluster.as_ref();
+    match cluster.and_then(|cluster| cluster.from.as_ref()) {
+        // Its pods have more than is known here.
+        Some(from) => talk!(
+            "next: copy resources and env of {} to {}",
+            job.display(),
+            from.workload
+        ),
+        None => talk!("next: kubectl apply -f {}", job.display()),
+    }
     for artefact in &artefacts {
         if let Some((_, place)) = PLACES.iter().find(|(name, _)| *name == artefact.name) {
             talk!("      {}: {place}", to.join(artefact.name).display());
