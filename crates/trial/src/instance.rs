@@ -355,9 +355,10 @@ impl Instance {
 
     fn start_evidence(&self, order: &TrialOrder) -> StartEvidence {
         let state = &self.state;
-        let sample = match state.is_over() {
-            true => self.container.last_sample(),
-            false => self.container.application_group().read().ok(),
+        let sample = if state.is_over() {
+            self.container.last_sample()
+        } else {
+            self.container.application_group().read().ok()
         };
         let cpu = sample.as_ref().map(|sample| &sample.cpu);
         let before = self.container.at_exec();
