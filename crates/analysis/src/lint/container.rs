@@ -139,7 +139,7 @@ impl LintedContainer {
     pub(super) fn options(&self) -> JvmOptionSet {
         let of_image = self.image_heap.map_or("", |heap| heap.options);
         let of_image = of_image.split_whitespace().map(str::to_owned);
-        JvmOptionSet::from_words(of_image.chain(self.jvm.iter().cloned()))
+        JvmOptionSet::from_words(self.jvm.iter().cloned().chain(of_image))
     }
 
     /// The memory limit, if a JVM can start in it.

@@ -114,10 +114,11 @@ pub fn image_heap(image: &str) -> Option<ImageHeap> {
     Some(ImageHeap { variable, options })
 }
 
-/// Parts of names of variables that are about a heap, and not about the size of the service's.
-const NO_HEAP: [&str; 12] = [
-    "CACHE", "CHEAP", "CLIENT", "DUMP", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO", "REGION",
-    "TABLE",
+/// Parts of names of variables that are about a heap, and not about the size of the service's. Strimzi's
+/// `DYNAMIC_HEAP_MAX` bounds a share.
+const NO_HEAP: [&str; 13] = [
+    "CACHE", "CHEAP", "CLIENT", "DUMP", "DYNAMIC", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO",
+    "REGION", "TABLE",
 ];
 
 /// Ends of names of shares of the limit, of Rundeck, Payara and JBoss EAP: a percentage, or a part of 1.
@@ -144,6 +145,7 @@ fn option_by_name(name: &str, image: &str) -> Option<&'static str> {
     let is_heap = |part: &&str| image.contains(*part);
     let is_java = has(&["JVM", "JAVA"]) || MEMORY_IS_HEAP.iter().any(is_heap);
     let is_java = is_java && name.contains("MEM") || name.ends_with("DRIVER_MEMORY");
+    let is_java = is_java || name.ends_with("EXECUTOR_MEMORY");
     if !name.contains("HEAP") && !is_java && !has(&["XMX", "XMS"]) {
         return None;
     }
@@ -365,6 +367,8 @@ mod tests {
             ("INIT_MEMORY", "1G", Some("-Xms1G")),
             ("MAXIMUM_MEMORY", "4G", Some("-Xmx4G")),
             ("SPARK_DRIVER_MEMORY", "4g", Some("-Xmx4g")),
+            ("SPARK_EXECUTOR_MEMORY", "1g", Some("-Xmx1g")),
+            ("STRIMZI_DYNAMIC_HEAP_MAX", "5368709120", None),
             (
                 "JVM_MAX_RAM_PERCENTAGE",
                 "95",

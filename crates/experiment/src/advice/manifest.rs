@@ -392,13 +392,22 @@ pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
 }
 
 /// The heap of the image, if the container runs its start script and sets no heap, nor may do so in what
-/// is not to be seen.
+/// is not to be seen. Java gets it on the command line, which wins over `JAVA_TOOL_OPTIONS`.
 fn own_heap(value: &Value, jvm: &[String]) -> Option<ImageHeap> {
     let heap = image_heap(value["image"].as_str()?)?;
-    let mut names = variables(value).map(|(name, _)| name);
-    let is_set = names.any(|name| name == heap.variable);
+    let is_own =
+        |(name, text): (&str, Option<String>)| name == heap.variable && text.as_deref() != Some("");
+    let is_set = variables(value).any(is_own);
+    let weaker = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
+    let weaker = variables(value).filter(|(name, _)| weaker.contains(name));
+    let weaker: Vec<String> = weaker.filter_map(|(_, text)| text).collect();
+    let is_weaker = |option: &String| {
+        let mut words = weaker.iter().flat_map(|text| text.split_whitespace());
+        words.any(|word| word == option)
+    };
     let names = ["-Xmx", "-XX:MaxHeapSize", "-XX:MaxRAM"];
-    let is_heap = |option: &String| names.iter().any(|name| option.starts_with(name));
+    let is_heap =
+        |option: &String| names.iter().any(|name| option.starts_with(name)) && !is_weaker(option);
     let is_other = is_set || jvm.iter().any(is_heap) || value.get("command").is_some();
     (!is_other && unseen_values(value, jvm).is_empty()).then_some(heap)
 }
@@ -517,6 +526,34 @@ pub(super) mod tests {
             "kind: Pod\nspec: {{initContainers: [{{name: b, command: [java, -Xmx1g, A]}}], containers: [{{name: a, {service}}}]}}"
         ));
         assert_eq!(found.len(), 1, "only what stays is measured");
+    }
+
+    #[test]
+    fn an_image_has_its_own_heap_unless_something_stronger_sets_one() {
+        let own = "without KAFKA_HEAP_OPTS the image takes -Xms1G -Xmx1G";
+        for (container, wanted) in [
+            ("env: [{name: KAFKA_OPTS, value: -Xss1m}]", own),
+            ("env: [{name: KAFKA_HEAP_OPTS, value: ''}]", own),
+            ("env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx256m}]", own),
+            ("args: [x]", own),
+            ("env: [{name: KAFKA_HEAP_OPTS, value: -Xmx256m}]", ""),
+            ("env: [{name: _JAVA_OPTIONS, value: -Xmx256m}]", ""),
+            ("command: [sleep, '9']", ""),
+        ] {
+            let service = format!("{container}, image: 'apache/kafka:3.7.0'");
+            let text = format!(
+                "{{kind: Pod, spec: {{containers: [{{name: a, {service}, resources: {{limits: {{memory: 1Gi, cpu: 1}}}}}}]}}}}"
+            );
+            let found = of(&text).remove(0).container;
+            let said = loadline_analysis::lint::over_commitment(&found, Default::default());
+            let said = said.map_or(String::new(), |finding| finding.problem);
+            assert!(
+                said.contains(wanted) && wanted.is_empty() == said.is_empty(),
+                "{container}: {said}"
+            );
+        }
+        let unseen = "{kind: Pod, spec: {containers: [{image: 'apache/kafka:1', envFrom: [{secretRef: {name: s}}]}]}}";
+        assert_eq!(of(unseen).remove(0).container.image_heap, None);
     }
 
     const DEPLOYMENT: &str = r#"
