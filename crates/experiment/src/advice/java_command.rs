@@ -30,21 +30,23 @@ impl JavaCommand {
     pub(super) fn of_container(container: &Value) -> Option<Self> {
         let words = program_texts(container);
         let program = last_path_segment(container["command"].get(0)?.as_str()?);
-        let (text, arguments) = if program == "java" {
-            (words.join(" "), vec![words[1..].to_vec()])
-        } else {
-            let is_flag = |word: &&String| word.starts_with('-');
-            let has_command = words[1..]
-                .iter()
-                .take_while(is_flag)
-                .any(|w| w.contains('c'));
-            let script = words[1..].iter().find(|word| !is_flag(word))?;
-            if !has_word(SHELLS, program) || !has_command {
-                return None;
-            }
-            (script.clone(), java_arguments(script)?)
-        };
-        (!arguments.is_empty()).then_some(Self { text, arguments })
+        if program == "java" {
+            return Some(Self {
+                text: words.join(" "),
+                arguments: vec![words[1..].to_vec()],
+            });
+        }
+        let is_flag = |word: &&String| word.starts_with('-');
+        let mut flags = words[1..].iter().take_while(is_flag);
+        let has_command = flags.any(|flag| flag.contains('c'));
+        let script = words[1..].iter().find(|word| !is_flag(word))?;
+        if !has_word(SHELLS, program) || !has_command {
+            return None;
+        }
+        Some(Self {
+            text: script.clone(),
+            arguments: java_arguments(script)?,
+        })
     }
 
     /// Whether neither java nor anything in the container names the variable.
@@ -55,10 +57,12 @@ impl JavaCommand {
     }
 }
 
-/// The words after each java that a shell starts; `None` if it runs what is not to be seen.
+/// The words after each java that a shell starts; `None` if it may hand variables on, or ends with
+/// another program: a script may read them.
 fn java_arguments(script: &str) -> Option<Vec<Vec<String>>> {
     let text = script.replace("\\\n", " ");
     let mut all = Vec::new();
+    let mut is_java = false;
     for command in text.split([';', '|', '&', '\n', '(']) {
         let words = command.split_whitespace();
         let is_before = |word: &&str| has_word(PREFIXES, word) || word.contains('=');
@@ -69,12 +73,13 @@ fn java_arguments(script: &str) -> Option<Vec<Vec<String>>> {
         if has_word(HIDING, program) {
             return None;
         }
-        if last_path_segment(program) == "java" {
+        is_java = last_path_segment(program) == "java";
+        if is_java {
             let bare = |word: &str| word.trim_matches(['"', '\'']).to_owned();
             all.push(words.map(bare).collect());
         }
     }
-    Some(all)
+    is_java.then_some(all)
 }
 
 pub(super) fn find_misplaced(container: &Value) -> Vec<LintFinding> {
@@ -140,6 +145,10 @@ mod tests {
             (format!("command: [sh, -c, 'java $JAVA_OPTS -jar a.jar'], {heap}"), "over-committed"),
             (format!("command: [sh, -c, '. /env; java -jar a.jar'], {heap}"), "over-committed"),
             (format!("command: [sh, -c, './run.sh java'], {heap}"), "over-committed"),
+            (
+                format!("command: [sh, -c, 'java -version && ./run.sh'], {heap}"),
+                "over-committed",
+            ),
             (format!("args: [-jar, a.jar], {heap}"), "over-committed"),
             (
                 "command: [java, -jar, a.jar], env: [{name: JAVA_OPTS, value: -Xmx2g}, {name: JAVA_TOOL_OPTIONS, value: $(JAVA_OPTS)}]".to_owned(),
