@@ -27,76 +27,28 @@ const HEAPS: [(&str, &str); 10] = [
     ("LOGSTASH_HEAP_SIZE", "-Xms@ -Xmx@"),
 ];
 
-/// Images, the variable that chooses their heap, and what their start script takes without it.
-const IMAGE_HEAPS: [(&str, &str, &str); 16] = [
-    (
-        "apache/kafka bitnami/kafka confluentinc/cp-kafka confluentinc/cp-server",
-        "KAFKA_HEAP_OPTS",
-        "-Xms1G -Xmx1G",
-    ),
-    (
-        "confluentinc/cp-kafka-connect confluentinc/cp-server-connect",
-        "KAFKA_HEAP_OPTS",
-        "-Xms256M -Xmx2G",
-    ),
-    (
-        "confluentinc/cp-zookeeper",
-        "KAFKA_HEAP_OPTS",
-        "-Xms512M -Xmx512M",
-    ),
-    (
-        "confluentinc/cp-schema-registry",
-        "SCHEMA_REGISTRY_HEAP_OPTS",
-        "-Xmx512M",
-    ),
-    ("zookeeper", "ZK_SERVER_HEAP", "-Xmx1000m"),
-    ("bitnami/zookeeper", "ZOO_HEAP_SIZE", "-Xms1024m -Xmx1024m"),
-    ("solr", "SOLR_HEAP", "-Xms512m -Xmx512m"),
-    (
-        "logstash logstash/logstash logstash/logstash-oss",
-        "LS_JAVA_OPTS",
-        "-Xms1g -Xmx1g",
-    ),
-    (
-        "opensearchproject/opensearch",
-        "OPENSEARCH_JAVA_OPTS",
-        "-Xms1g -Xmx1g",
-    ),
-    (
-        "graylog/graylog",
-        "GRAYLOG_SERVER_JAVA_OPTS",
-        "-Xms1g -Xmx1g",
-    ),
-    (
-        "sonatype/nexus3",
-        "INSTALL4J_ADD_VM_PARAMS",
-        "-Xms2703m -Xmx2703m -XX:MaxDirectMemorySize=2703m",
-    ),
-    // 512 MiB for each of its three JVMs.
-    ("sonarqube", "SONAR_*_JAVAOPTS", "-Xmx1536m"),
-    (
-        "wildfly/wildfly jboss/wildfly",
-        "JAVA_OPTS",
-        "-Xms64m -Xmx512m",
-    ),
-    (
-        "apachepulsar/pulsar apachepulsar/pulsar-all",
-        "PULSAR_MEM",
-        "-Xms2g -Xmx2g -XX:MaxDirectMemorySize=4g",
-    ),
-    (
-        "apache/activemq-classic",
-        "ACTIVEMQ_OPTS_MEMORY",
-        "-Xms64M -Xmx1G",
-    ),
-    (
-        "keycloak/keycloak",
-        "JAVA_OPTS_KC_HEAP",
-        "-XX:InitialRAMPercentage=50 -XX:MaxRAMPercentage=70",
-    ),
-];
+/// A line for images with the same heap: the variable that chooses it, what their start script takes
+/// without it, the images. SonarQube has 512 MiB for each of its three JVMs.
+const IMAGE_HEAPS: &str = "\
+KAFKA_HEAP_OPTS|-Xms1G -Xmx1G|apache/kafka bitnami/kafka confluentinc/cp-kafka confluentinc/cp-server
+KAFKA_HEAP_OPTS|-Xms256M -Xmx2G|confluentinc/cp-kafka-connect confluentinc/cp-server-connect
+KAFKA_HEAP_OPTS|-Xms512M -Xmx512M|confluentinc/cp-zookeeper
+SCHEMA_REGISTRY_HEAP_OPTS|-Xmx512M|confluentinc/cp-schema-registry
+ZK_SERVER_HEAP|-Xmx1000m|zookeeper
+ZOO_HEAP_SIZE|-Xms1024m -Xmx1024m|bitnami/zookeeper
+SOLR_HEAP|-Xms512m -Xmx512m|solr
+LS_JAVA_OPTS|-Xms1g -Xmx1g|logstash logstash/logstash logstash/logstash-oss
+OPENSEARCH_JAVA_OPTS|-Xms1g -Xmx1g|opensearchproject/opensearch
+GRAYLOG_SERVER_JAVA_OPTS|-Xms1g -Xmx1g|graylog/graylog
+INSTALL4J_ADD_VM_PARAMS|-Xms2703m -Xmx2703m -XX:MaxDirectMemorySize=2703m|sonatype/nexus3
+SONAR_*_JAVAOPTS|-Xmx1536m|sonarqube
+JAVA_OPTS|-Xms64m -Xmx512m|wildfly/wildfly jboss/wildfly
+PULSAR_MEM|-Xms2g -Xmx2g -XX:MaxDirectMemorySize=4g|apachepulsar/pulsar apachepulsar/pulsar-all
+ACTIVEMQ_OPTS_MEMORY|-Xms64M -Xmx1G|apache/activemq-classic
+JAVA_OPTS_KC_HEAP|-XX:InitialRAMPercentage=50 -XX:MaxRAMPercentage=70|keycloak/keycloak
+";
 
-/// The heap that an image has of itself.
+/// The heap that an image takes where its manifest sets none.
 pub fn image_heap(image: &str) -> Option<ImageHeap> {
     let name = image.split('@').next().unwrap_or_default();
     let tag = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'));
@@ -109,9 +61,14 @@ pub fn image_heap(image: &str) -> Option<ImageHeap> {
         name
     };
     let path = path.strip_prefix("library/").unwrap_or(path);
-    let mut all = IMAGE_HEAPS.iter();
-    let (_, variable, options) = all.find(|(images, ..)| has_word(images, path))?;
-    Some(ImageHeap { variable, options })
+    IMAGE_HEAPS.lines().find_map(|line| {
+        let mut parts = line.split('|');
+        let heap = ImageHeap {
+            variable: parts.next()?,
+            options: parts.next()?,
+        };
+        has_word(parts.next()?, path).then_some(heap)
+    })
 }
 
 /// Parts of names of variables that are about a heap, and not about the size of the service's. Strimzi's
@@ -393,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn images_have_a_heap_of_themselves() {
+    fn well_known_images_have_a_heap() {
         for (image, options) in [
             ("confluentinc/cp-kafka:7.6.0", Some("-Xms1G -Xmx1G")),
             (
