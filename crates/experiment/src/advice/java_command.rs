@@ -63,13 +63,14 @@ fn java_arguments(script: &str) -> Option<Vec<Vec<String>>> {
     let text = script.replace("\\\n", " ");
     let mut all = Vec::new();
     let mut is_java = false;
-    for command in text.split([';', '|', '&', '\n', '(']) {
+    for command in text.split([';', '|', '&', '\n']) {
         let words = command.split_whitespace();
         let is_before = |word: &&str| has_word(PREFIXES, word) || word.contains('=');
         let mut words = words.skip_while(is_before);
-        let Some(program) = words.next() else {
+        let Some(program) = words.next().filter(|word| !word.starts_with('#')) else {
             continue;
         };
+        let program = program.trim_start_matches('(');
         if has_word(HIDING, program) {
             return None;
         }
