@@ -552,9 +552,9 @@ mod tests {
         let seconds = iis.replace(" 16\n", " 0.250\n");
         for (log, path, longest, unread) in [
             (format!("{C} 345 0.105"), "/a", None, "345 0.105"),
-            (format!("{C} 250us"), "/a", Some(0.25), ""),
+            (format!("{C} 16000us"), "/a", Some(16.0), ""),
             (format!("{C} (16 ms)"), "/a", Some(16.0), ""),
-            (format!("{C} **0/2500**"), "/a", None, ""),
+            (format!("{C} **0/2500**"), "/a", None, "no unit"),
             (format!("{C} 345 1.52"), "/a", None, "345 1.52"),
             (format!("{C} 3.21"), "/a", None, "3.21"),
             (format!("{C}\n{C} \"0.105\""), "/a", None, "\"0.105\""),
