@@ -18,8 +18,8 @@ use loadline_sizing::Bytes;
 pub use amounts::over_commitment;
 pub use build::{BuildJvm, check_build};
 pub use container::{
-    CalculatorSettings, ContainerNeeds, ContainerProbe, ContainerResources, LintedContainer,
-    MemoryVolume, PodNeeds,
+    CalculatorSettings, ContainerNeeds, ContainerProbe, ContainerResources, ImageHeap,
+    LintedContainer, MemoryVolume, PodNeeds,
 };
 pub use options::check_refused_options;
 pub use pod::qos_class;

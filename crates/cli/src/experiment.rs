@@ -20,6 +20,8 @@ use loadline_experiment::wire::{
 };
 use loadline_experiment::{AUTO_CPU, Experiment, NO_CPU_LIMIT, ValueWithOrigin};
 use loadline_load::LoadTarget;
+use loadline_runner::command::is_java;
+use loadline_sizing::options::words::{find_bare_jar, find_late_options};
 
 use crate::error::Error;
 use crate::load_flags::{report_bodiless, set_if_given};
@@ -331,6 +333,18 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
     if program.ends_with(".jar") && !program.contains(' ') {
         let refusal = format!("{program} is a jar, which cannot be executed");
         return Err(Error::usage(refusal).with_hint(format!("-- java -jar {program}")));
+    }
+    let arguments = &command[1..];
+    if is_java(program) {
+        if let Some(jar) = find_bare_jar(arguments) {
+            let refusal = format!("{program} takes {jar} for the name of a class");
+            return Err(Error::usage(refusal).with_hint(format!("-- {program} -jar {jar}")));
+        }
+        for option in find_late_options(arguments) {
+            say!(
+                "warning: {option} has no effect: what is behind the jar or the main class is the application's"
+            );
+        }
     }
     if !is_job && build_tool(command).is_some() {
         say!(

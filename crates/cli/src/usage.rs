@@ -179,14 +179,22 @@ fn similar(refusal: &clap::Error) -> Option<String> {
 }
 
 /// What other tools call a flag, and ours with a value; the first that the command has is meant.
-const OTHER_NAMES: [(&str, &str); 16] = [
+const OTHER_NAMES: [(&str, &str); 18] = [
     ("data data-raw data-binary payload", "--body TEXT"),
-    ("rps qps tps throughput", "--rate 100/s"),
-    ("concurrency users vus clients threads", "--connections 20"),
-    ("cores vcpu vcpus cpu-limit", "--cpu 1"),
-    ("ram mem limit limits memory-limit", "--memory 512Mi"),
     (
-        "ram mem limit limits memory-limit max-ram max-mem",
+        "u user basic-auth auth",
+        "--header 'Authorization: Basic TEXT'",
+    ),
+    ("k", "--insecure"),
+    ("rps qps tps throughput", "--rate 100/s"),
+    (
+        "t concurrency users vus clients threads",
+        "--connections 20",
+    ),
+    ("cores vcpu vcpus cpu-limit", "--cpu 1"),
+    ("m ram mem limit limits memory-limit", "--memory 512Mi"),
+    (
+        "m ram mem limit limits memory-limit max-ram max-mem",
         "--max-memory 1Gi",
     ),
     (
@@ -247,7 +255,10 @@ fn meant_flag(refusal: &clap::Error, command: &str, words: &[String]) -> Option<
 /// The flag of this command that has another name in other tools, as a hint.
 fn renamed_flag(refusal: &clap::Error, command: &str) -> Option<String> {
     let given = context_texts(refusal, ContextKind::InvalidArg);
-    let bare = given.first()?.strip_prefix("--")?;
+    let given = given.first()?;
+    // A letter alone is a flag of docker, curl, wrk or java.
+    let letter = given.strip_prefix('-').filter(|letter| letter.len() == 1);
+    let bare = given.strip_prefix("--").or(letter)?;
     let all = CommandLine::command();
     let called = all.find_subcommand(command)?;
     let is_unknown = refusal.kind() == Kind::UnknownArgument;
@@ -297,9 +308,13 @@ fn is_near(given: &str, name: &str) -> bool {
 fn instead(refusal: &clap::Error, command: Option<&str>) -> Option<&'static str> {
     let first = |kind| context_texts(refusal, kind).into_iter().next();
     if refusal.kind() == Kind::InvalidValue {
-        let is_helm = first(ContextKind::InvalidValue) == Some("helm");
-        let hint = "for the values of your chart: loadline emit --values values.yaml --to DIR";
-        return is_helm.then_some(hint);
+        return match first(ContextKind::InvalidValue)? {
+            "helm" => {
+                Some("for the values of your chart: loadline emit --values values.yaml --to DIR")
+            }
+            "docker-compose" => Some("for a compose file: --for compose"),
+            _ => None,
+        };
     }
     if refusal.kind() == Kind::InvalidSubcommand {
         let name = first(ContextKind::InvalidSubcommand);

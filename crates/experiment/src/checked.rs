@@ -108,7 +108,11 @@ pub(super) fn check_cpu(text: &Text, source: &ExperimentSource<'_>) -> Checked<C
     // 1 ms of quota in a period of 100 ms is the least the kernel takes.
     if cpus.as_millis() < 10 {
         let problem = format!("`{text}` is too little CPU: the kernel accepts no quota below 10m");
-        return Err(source.error_at(text, problem, "give at least 50m"));
+        return Err(source.error_at(
+            text,
+            problem,
+            "give at least 50m; decimals have a point: 0.5",
+        ));
     }
     Ok(cpus)
 }

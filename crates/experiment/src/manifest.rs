@@ -154,6 +154,7 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
         rest.split("\nNOTES:\n").next().unwrap_or(rest)
     });
     let parsed: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
+    let parsed = parsed.or_else(|error| json_objects(text).ok_or(error));
     let documents = parsed.map_err(|error| {
         if text.contains("{{") {
             return template();
@@ -168,6 +169,12 @@ pub fn documents(text: &str, name: &str) -> Result<Vec<Value>, RunRefusal> {
         return Err(template());
     }
     Ok(documents.into_iter().filter(|d| !d.is_null()).collect())
+}
+
+/// Objects of JSON one after another, as kubectl reads them, too.
+fn json_objects(text: &str) -> Option<Vec<Value>> {
+    let objects = serde_json::Deserializer::from_str(text).into_iter();
+    objects.collect::<Result<Vec<Value>, _>>().ok()
 }
 
 /// Whether a field refers to a chart's values. Other programs have their own templates in the data
@@ -197,6 +204,13 @@ fn parser_message(error: &serde_saphyr::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn objects_of_json_may_follow_each_other() {
+        let found = documents("{\"kind\": \"Pod\"}\n{\"kind\": \"Job\"}\n", "x.json");
+        assert_eq!(found.expect("two objects").len(), 2);
+        assert!(documents("{\"kind\": \"Pod\"}\n{\"kind\": ", "x.json").is_err());
+    }
 
     fn refused(text: &str) -> RunRefusal {
         documents(text, "x.yaml").expect_err("it is refused")

@@ -57,7 +57,7 @@ pub fn unframe_line(line: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(line);
     }
     // Docker's, Fluent Bit's and Google's objects.
-    let in_object = [b"\"log\":\"".as_slice(), b"\"textPayload\":\""];
+    let in_object = [b"\"log\":".as_slice(), b"\"textPayload\":"];
     let has = |field: &&[u8]| memchr::memmem::find(line, field).is_some();
     if line.starts_with(b"{") && in_object.iter().any(has) {
         #[derive(serde::Deserialize)]

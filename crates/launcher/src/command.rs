@@ -10,12 +10,6 @@ use loadline_sizing::{JvmOptionSet, OptionOrigin};
 use crate::environment::Environment;
 use crate::files;
 
-const CLASS_PATH: &[&str] = &["-cp", "-classpath", "--class-path"];
-
-/// Further options of `java` that take the next word as their value.
-const WITH_VALUE: &str = "-p --module-path --upgrade-module-path --add-modules --enable-native-access --add-reads \
-    --add-exports --add-opens --limit-modules --patch-module -d --describe-module --source";
-
 /// What `java` refuses in `JDK_JAVA_OPTIONS`, as it does a main class (args.c, `isTerminalOpt`).
 const ENDING: &str = "-jar -m --module --dry-run -h -? -help --help -X --help-extra -version \
     --version -fullversion --full-version";
@@ -172,9 +166,9 @@ impl CommandLineParser {
             text if text.starts_with('-') => {
                 if let Some(path) = text.strip_prefix("--class-path=") {
                     self.class_path = Some(path.to_owned());
-                } else if CLASS_PATH.contains(&text) {
+                } else if words::has_word(words::CLASS_PATH_OPTIONS, text) {
                     self.value_of = Some(OptionValue::ClassPath);
-                } else if words::has_word(WITH_VALUE, text) {
+                } else if words::has_word(words::OPTIONS_WITH_VALUE, text) {
                     self.value_of = Some(OptionValue::Other);
                 }
                 reading.options.push((word, origin));

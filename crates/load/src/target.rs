@@ -27,6 +27,7 @@ impl FromStr for LoadTarget {
             let example = "http://localhost:8080/owners?page=1";
             LoadError::plan("URL", format!("`{url}` {why}; write for example {example}"))
         };
+        let url = url.trim();
         let (is_tls, rest) = match url.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
@@ -46,7 +47,7 @@ impl FromStr for LoadTarget {
                 "has a path with blanks or control characters; encode them, for example as %20",
             ));
         }
-        let (host, port) = split_port(authority).ok_or_else(|| refuse("has no port number"))?;
+        let (host, port) = split_port(authority).ok_or_else(|| refuse(wrong_port(authority)))?;
         if host.is_empty() {
             return Err(refuse("has no host"));
         }
@@ -86,6 +87,17 @@ fn has_blank(path: &str) -> bool {
         }
         b == b' ' && depth == 0
     })
+}
+
+fn wrong_port(authority: &str) -> &'static str {
+    let is_bare = !authority.starts_with('[');
+    match authority.split_once(':') {
+        _ if is_bare && authority.matches(':').count() > 1 => {
+            "has an IPv6 address without brackets: http://[::1]:8080/"
+        }
+        Some((_, "")) | None => "has no port number",
+        Some(_) => "has a port that is no number from 1 to 65535",
+    }
 }
 
 fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
@@ -153,6 +165,7 @@ mod tests {
             ("HTTP://[::1]:83?q", "::1", 83, "/?q"),
             ("http://[::1]", "::1", 80, "/"),
             ("https://a/b", "a", 443, "/b"),
+            (" http://a/ ", "a", 80, "/"),
         ] {
             let target: LoadTarget = url.parse().unwrap();
             assert_eq!(
@@ -173,6 +186,7 @@ mod tests {
             "http://[::1/",
             "http://a:99999/",
             "http://a:0/",
+            "http://::1:80/",
             "http://a/b c",
         ] {
             assert!(url.parse::<LoadTarget>().is_err(), "{url}");

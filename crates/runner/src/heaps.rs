@@ -10,7 +10,7 @@ use loadline_experiment::program::build_tool;
 use loadline_jvm::detect::{DetectedJdks, JdkPlaces};
 use loadline_protocol::RunRefusal;
 use loadline_sizing::JvmOptionSet;
-use loadline_sizing::options::words::GRADLE_JVM_OPTIONS;
+use loadline_sizing::options::words::{GRADLE_JVM_OPTIONS, count_java_words};
 use loadline_sizing::regions::heap::object_to_small;
 
 use crate::command::{assemble, is_java};
@@ -36,7 +36,12 @@ fn words(experiment: &Experiment, base: &Configuration) -> Vec<String> {
     let inside = image.into_iter();
     let inside = inside.flat_map(|image| image.env.values().chain(&image.entrypoint));
     let options = base.jvm_options.iter().map(|option| &option.text);
-    let given = app.command.iter().chain(&base.args).chain(options);
+    let given = app.command.iter().chain(&base.args);
+    let count = match app.command.split_first() {
+        Some((program, arguments)) if is_java(program) => 1 + count_java_words(arguments),
+        _ => app.command.len() + base.args.len(),
+    };
+    let given = given.take(count).chain(options);
     let environment = app.env.values().chain(base.env.values());
     let texts = given.chain(environment).chain(inside);
     let words = texts.flat_map(|text| text.split_whitespace());

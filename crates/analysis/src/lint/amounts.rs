@@ -9,7 +9,7 @@ use loadline_sizing::hotspot::{CollectorKind, HotSpotHeap, MachineSize};
 use loadline_sizing::regions::heap::check_container;
 use loadline_sizing::{Bytes, Cpus, JvmOptionSet};
 
-use super::container::{ContainerNeeds, ContainerResources, LintedContainer, SMALLEST};
+use super::container::{ContainerNeeds, ContainerResources, ImageHeap, LintedContainer, SMALLEST};
 use super::options::SHARES;
 use super::{LintFinding, MeasuredNeeds, Severity, finding};
 
@@ -109,6 +109,9 @@ pub fn over_commitment(
             ", with {most} of files in the emptyDir {}",
             volume.name
         ));
+    }
+    if let Some(ImageHeap { variable, options }) = container.image_heap {
+        whose.push_str(&format!("; without {variable} the image takes {options}"));
     }
     let problem = format!("over-committed: {overrun} ({whose})");
     Some(finding(Severity::Error, problem, &hint))

@@ -29,6 +29,8 @@ pub struct LintedContainer {
     pub malformed: Vec<LintFinding>,
     /// JVM options from its environment, command and arguments, in the order in which the JVM applies them.
     pub jvm: Vec<String>,
+    /// Where nothing in the manifest chooses one.
+    pub image_heap: Option<ImageHeap>,
     /// Options of two dashes, such as `--add-opens`, which have no effect on the size.
     pub long_options: Vec<String>,
     /// Values from outside the input that may hold JVM options: `ConfigMap orders-env`.
@@ -45,6 +47,13 @@ pub struct LintedContainer {
     pub memory_volumes: Vec<MemoryVolume>,
     /// The memory calculator of Paketo's images, which chooses the heap.
     pub calculator: Option<CalculatorSettings>,
+}
+
+/// The heap that the start script of an image takes if its variable is not set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageHeap {
+    pub variable: &'static str,
+    pub options: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +137,9 @@ impl LintedContainer {
     }
 
     pub(super) fn options(&self) -> JvmOptionSet {
-        JvmOptionSet::from_words(self.jvm.iter().cloned())
+        let of_image = self.image_heap.map_or("", |heap| heap.options);
+        let of_image = of_image.split_whitespace().map(str::to_owned);
+        JvmOptionSet::from_words(self.jvm.iter().cloned().chain(of_image))
     }
 
     /// The memory limit, if a JVM can start in it.

@@ -46,7 +46,9 @@ fn is_guaranteed(needs: &ContainerNeeds) -> bool {
 
 pub(super) fn check_qos(container: &LintedContainer) -> Option<LintFinding> {
     // Said once a pod, of the containers that stay.
-    if container.is_init || !container.unreadable.is_empty() || !container.malformed.is_empty() {
+    let is_refused = |found: &LintFinding| found.severity == Severity::Error;
+    let is_wrong = !container.unreadable.is_empty() || container.malformed.iter().any(is_refused);
+    if container.is_init || is_wrong {
         return None;
     }
     let is_meant = |needs: &ContainerNeeds| is_guaranteed(needs) || is_sized_by_request(needs);

@@ -36,10 +36,22 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// The length of time that was meant by a number without a unit, or with one in words: `30s` of `30`, `1h`
-/// of `1 hour`.
+/// The length of time that was meant by a number without a unit, with one in words or with several: `30s`
+/// of `30`, `1h` of `1 hour`, `90m` of `1h30m`.
 pub fn meant_duration(text: &str) -> Option<String> {
     let plain = text.trim().to_lowercase().replace(char::is_whitespace, "");
+    if let Some((hours, minutes)) = plain.split_once('h')
+        && let Some(minutes) = minutes.strip_suffix('m')
+        && let (Ok(hours), Ok(minutes)) = (hours.parse::<u32>(), minutes.parse::<u32>())
+    {
+        return Some(format!("{}m", u64::from(hours) * 60 + u64::from(minutes)));
+    }
+    if let Some((minutes, seconds)) = plain.split_once('m')
+        && let Some(seconds) = seconds.strip_suffix('s')
+        && let (Ok(minutes), Ok(seconds)) = (minutes.parse::<u32>(), seconds.parse::<u32>())
+    {
+        return Some(format!("{}s", u64::from(minutes) * 60 + u64::from(seconds)));
+    }
     let end = plain.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, word) = plain.split_at(end.unwrap_or(plain.len()));
     let unit = match word {
@@ -98,6 +110,19 @@ pub(super) fn round_printed(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_of_several_units_are_understood() {
+        for (text, meant) in [
+            ("1h30m", Some("90m")),
+            ("2 m 5 s", Some("125s")),
+            ("1 hour", Some("1h")),
+            ("1h30", None),
+            ("1x", None),
+        ] {
+            assert_eq!(meant_duration(text).as_deref(), meant, "{text}");
+        }
+    }
 
     #[test]
     fn a_duration_that_is_read_is_read_again_as_it_prints() {

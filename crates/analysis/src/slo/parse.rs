@@ -144,6 +144,10 @@ fn meant_objective(text: &str) -> Option<String> {
     if ["exitcode", "exit_code", "rc"].contains(&name) {
         return Some(format!("did you mean `exit={bound}`?"));
     }
+    if ["rps", "qps", "tps", "rate", "throughput"].contains(&name) {
+        let rate = bound.trim_end_matches("/s").parse::<f64>().ok()?;
+        return Some(format!("a rate is offered, not judged: --rate {rate}/s"));
+    }
     if ["availability", "success", "successrate", "success_rate"].contains(&name) {
         let kept = bound.trim_end_matches('%').parse::<f64>().ok();
         let lost = round_printed(100.0 - kept.filter(|kept| *kept < 100.0)?);

@@ -102,6 +102,13 @@ pub fn run(arguments: JudgeArguments, out: &mut AnswerPrinter) -> Result<Command
                 .with_hint("loadline judge --advice percent=75 --memory 512Mi --slo 'p99<50ms' --rate 300/s --url http://localhost:8080/ -- java -jar app.jar"),
         );
     }
+    if let Some(memory) = arguments
+        .memory
+        .filter(|memory| *memory < Bytes::from_mib(1))
+    {
+        let problem = format!("--memory: `{memory}` is less than 1 MiB of memory");
+        return Err(Error::usage(problem).with_hint("is the unit missing? write 512Mi"));
+    }
     let state = arguments.measure.state.as_deref();
     let measured = measured_view(arguments.measured.as_deref(), state)?;
     let mut paper = None;

@@ -86,7 +86,11 @@ pub fn run(arguments: &PredictArguments, out: &mut AnswerPrinter) -> Result<Comm
         let refusal = refuse(format!(
             "`{word}` is not an option: it does not start with -"
         ));
+        let file = word.strip_prefix('@');
+        let of_file =
+            || file.map(|file| format!("give the options in the file: --jvm \"$(cat {file})\""));
         let instead = before.map(|before| format!("write {before}={word}"));
+        let instead = instead.or_else(of_file);
         return Err(refusal.with_hint(instead.unwrap_or(hint.to_owned())));
     }
     if arguments.memory < SMALLEST {
@@ -133,6 +137,13 @@ fn of_hotspot(
         talk!("note: {note}");
     }
     blindness_notes(arguments, jdk, options);
+    for begin in ["-XX:Flags=", "-XX:VMOptionsFile="] {
+        for option in options.with_prefix(begin) {
+            talk!(
+                "note: {option}: the options in the file count too, but are not read here: give them with --jvm"
+            );
+        }
+    }
     warn_of_heap(prediction.heap.max, arguments.memory);
     for (option, meant) in hotspot::refusal::tiny_percentages(options) {
         say!(

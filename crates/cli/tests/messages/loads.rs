@@ -164,7 +164,10 @@ pub const LOADS: &[Row] = &[
     (
         "load http://localhost:99999/ --rate 5/s",
         USAGE,
-        &["has no port number", "hint: write for example"],
+        &[
+            "has a port that is no number from 1 to 65535",
+            "hint: write for example",
+        ],
     ),
     (
         "load http://user:pw@localhost/ --rate 5/s",

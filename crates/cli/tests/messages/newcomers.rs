@@ -888,4 +888,68 @@ pub const NEWCOMERS: &[Row] = &[
             "hint: write cpus: \"0.5\"",
         ],
     ),
+    // Flags, values and commands of other tools.
+    (
+        "plan -m 512m --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["did you mean --memory 512Mi?"],
+    ),
+    (
+        "load http://localhost:1/ --rate 5/s -u user:pw",
+        USAGE,
+        &["did you mean --header 'Authorization: Basic TEXT'?"],
+    ),
+    (
+        "load http://localhost:1/ --rate 5/s -k",
+        USAGE,
+        &["did you mean --insecure?"],
+    ),
+    (
+        "emit --for docker-compose x --to y",
+        USAGE,
+        &["for a compose file: --for compose"],
+    ),
+    (
+        "plan --cpu 0,5 --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["decimals have a point: 0.5"],
+    ),
+    (
+        "judge --advice percent=75 --memory 512 --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["is less than 1 MiB of memory", "write 512Mi"],
+    ),
+    (
+        "plan --slo rps>100 --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["a rate is offered, not judged: --rate 100/s"],
+    ),
+    (
+        "plan --duration 1h30m --slo p99<1s --rate 5/s --url http://localhost:1/ -- sh -c true",
+        USAGE,
+        &["here 90m"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://::1:8080/ -- sh -c true",
+        USAGE,
+        &["an IPv6 address without brackets: http://[::1]:8080/"],
+    ),
+    (
+        "plan --slo p99<1s --rate 5/s --url http://localhost:1/ -- java -Xmx64m app.jar",
+        USAGE,
+        &[
+            "java takes app.jar for the name of a class",
+            "hint: -- java -jar app.jar",
+        ],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 17 --jvm @/app/args",
+        USAGE,
+        &["give the options in the file: --jvm \"$(cat /app/args)\""],
+    ),
+    (
+        "predict --memory 1Gi --cpu 1 --jdk 21 --jvm -XX:-UseBiasedLocking",
+        USAGE,
+        &["HotSpot 21 does not know this flag"],
+    ),
 ];

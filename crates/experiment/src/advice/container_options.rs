@@ -12,10 +12,11 @@ use serde_json::Value;
 use super::fields::{MOST_WORDS, last_path_segment, list_items, program_texts, variables};
 use super::image_jdk::image_jdk;
 use super::image_variables::{
-    fill_references, heap_options, named_heap, script_flags, shell_assignments,
+    fill_by_kubernetes, fill_references, heap_options, named_heap, script_flags, shell_assignments,
 };
 use super::inlined::SOURCES;
-use super::option_reader::{JVM_VARIABLES, OptionReader};
+use super::java_command::JavaCommand;
+use super::option_reader::{JVM_VARIABLES, OptionReader, meant_variable};
 
 pub(crate) const OPTION_VARIABLES: [&str; 5] = [
     "JAVA_TOOL_OPTIONS",
@@ -30,6 +31,9 @@ const LONG_OPTIONS: &str = "\
     --illegal-access --illegal-native-access --limit-modules --patch-module \
     --sun-misc-unsafe-memory-access --upgrade-module-path";
 
+/// Parts of the names of variables that scripts put behind all others.
+const APPENDED: [&str; 3] = ["ADDITIONAL", "APPEND", "EXTRA"];
+
 /// How options begin that change the memory: a path or an address does not.
 pub(super) const SIZE_OPTIONS: [&str; 5] = ["-Xm", "-Xs", "-XX:M", "-XX:I", "-XX:R"];
 
@@ -43,12 +47,13 @@ pub(super) fn jvm_options(container: &Value, mounted: Vec<String>) -> Vec<String
     let rank = |name: &str| match OPTION_VARIABLES.iter().position(|own| *own == name) {
         Some(at) if name != "_JAVA_OPTIONS" => at,
         Some(_) => usize::MAX,
+        None if APPENDED.iter().any(|part| name.contains(part)) => OPTION_VARIABLES.len() + 1,
         None => OPTION_VARIABLES.len(),
     };
     // Kubernetes fills in what stands before a variable; a script sees all.
     let text = |at: usize, name: &str, value: &str| {
         if JVM_VARIABLES.contains(&name) {
-            fill_references(value, &values[..at])
+            fill_by_kubernetes(value, &values[..at])
         } else {
             heap_options(name, value).unwrap_or(value.to_owned())
         }
@@ -129,8 +134,13 @@ pub(super) fn long_options(container: &Value) -> Vec<String> {
 fn read_variables(container: &Value) -> impl Iterator<Item = (&str, Option<String>)> {
     let image = container["image"].as_str().unwrap_or_default();
     // Its launcher reads the variable from JDK 9 on.
-    let is_unread = image_jdk(image).is_some_and(|jdk| !jdk.at_least(9));
-    variables(container).filter(move |(name, _)| !is_unread || *name != "JDK_JAVA_OPTIONS")
+    let is_old = image_jdk(image).is_some_and(|jdk| !jdk.at_least(9));
+    let command = JavaCommand::of_container(container);
+    let all = variables(container).filter(|(name, _)| meant_variable(name).is_none());
+    all.filter(move |(name, _)| {
+        let is_unread = |command: &JavaCommand| command.leaves_unread(container, name);
+        !(is_old && *name == "JDK_JAVA_OPTIONS" || command.as_ref().is_some_and(is_unread))
+    })
 }
 
 /// The variable of which the image's start script makes this option.
@@ -181,7 +191,12 @@ fn sum_heaps(values: &[(String, String)], words: &[String], found: &mut Vec<Stri
 }
 
 /// The words before those of the application itself: `java -jar a.jar -Xmx1g` gives it an argument.
-fn program_words(words: &[String]) -> &[String] {
+pub(super) fn program_words(words: &[String]) -> &[String] {
+    if let [program, arguments @ ..] = words
+        && last_path_segment(program) == "java"
+    {
+        return &words[..=words::count_java_words(arguments)];
+    }
     let jar = words.iter().position(|word| word == "-jar");
     &words[..jar.unwrap_or(words.len())]
 }
@@ -294,7 +309,7 @@ mod tests {
         -Xmx3g -Xmx1g
         -Xmx2g
 
-        -Xmx3g -Xmx1g
+        -Xmx1g
         -Xmx1g
         -Xmx2g -Xmx3g -Xmx1g
         ConfigMap orders-env Secret s Secret t
@@ -339,6 +354,9 @@ mod tests {
                 "volumeMounts: [{name: v, mountPath: /etc/trino}], env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx1g}, {name: JAVA_OPTS, value: -Xmx2g}]",
             ),
             options(
+                "env: [{name: JAVA_OPTS_APPEND, value: -Xmx2g}, {name: JBOSS_JAVA_SIZING, value: -Xmx1g}, {name: JAVA_MAX_MEM_RATIO, value: '50'}]",
+            ),
+            options(
                 "command: [java, -cp, '@/app/jib-classpath-file', x], env: [{name: JAVA_TOOL_OPTIONS, value: '-XX:HeapDumpPath=/d/$(POD)'}]",
             ),
         ];
@@ -352,6 +370,7 @@ mod tests {
         -Xmx3g
         -Xmx2g
         -Xmx1g, -Xmx3g, -Xmx2g
+        -Xmx1g, -XX:MaxRAMPercentage=50.0, -Xmx2g
         -XX:HeapDumpPath=/d/$(POD)
         ");
     }

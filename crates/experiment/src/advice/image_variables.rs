@@ -3,8 +3,10 @@
 //! Owns which option such a variable becomes, by its name where no image is known. Sources: the start
 //! scripts of the images named in [`HEAPS`], and Kubernetes' and shells' rules for references to variables.
 
+use loadline_analysis::lint::ImageHeap;
 use loadline_sizing::Bytes;
 use loadline_sizing::options::parse_size;
+use loadline_sizing::options::words::has_word;
 
 /// A variable, and the options that its image's start script makes of the value (`@`).
 const HEAPS: [(&str, &str); 10] = [
@@ -25,10 +27,55 @@ const HEAPS: [(&str, &str); 10] = [
     ("LOGSTASH_HEAP_SIZE", "-Xms@ -Xmx@"),
 ];
 
-/// Parts of names of variables that are about a heap, and not about the size of the service's.
-const NO_HEAP: [&str; 12] = [
-    "CACHE", "CHEAP", "CLIENT", "DUMP", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO", "REGION",
-    "TABLE",
+/// A line for images with the same heap: the variable that chooses it, what their start script takes
+/// without it, the images. SonarQube has 512 MiB for each of its three JVMs.
+const IMAGE_HEAPS: &str = "\
+KAFKA_HEAP_OPTS|-Xms1G -Xmx1G|apache/kafka bitnami/kafka confluentinc/cp-kafka confluentinc/cp-server
+KAFKA_HEAP_OPTS|-Xms256M -Xmx2G|confluentinc/cp-kafka-connect confluentinc/cp-server-connect
+KAFKA_HEAP_OPTS|-Xms512M -Xmx512M|confluentinc/cp-zookeeper
+SCHEMA_REGISTRY_HEAP_OPTS|-Xmx512M|confluentinc/cp-schema-registry
+ZK_SERVER_HEAP|-Xmx1000m|zookeeper
+ZOO_HEAP_SIZE|-Xms1024m -Xmx1024m|bitnami/zookeeper
+SOLR_HEAP|-Xms512m -Xmx512m|solr
+LS_JAVA_OPTS|-Xms1g -Xmx1g|logstash logstash/logstash logstash/logstash-oss
+OPENSEARCH_JAVA_OPTS|-Xms1g -Xmx1g|opensearchproject/opensearch
+GRAYLOG_SERVER_JAVA_OPTS|-Xms1g -Xmx1g|graylog/graylog
+INSTALL4J_ADD_VM_PARAMS|-Xms2703m -Xmx2703m -XX:MaxDirectMemorySize=2703m|sonatype/nexus3
+SONAR_*_JAVAOPTS|-Xmx1536m|sonarqube
+JAVA_OPTS|-Xms64m -Xmx512m|wildfly/wildfly jboss/wildfly
+PULSAR_MEM|-Xms2g -Xmx2g -XX:MaxDirectMemorySize=4g|apachepulsar/pulsar apachepulsar/pulsar-all
+ACTIVEMQ_OPTS_MEMORY|-Xms64M -Xmx1G|apache/activemq-classic
+JAVA_OPTS_KC_HEAP|-XX:InitialRAMPercentage=50 -XX:MaxRAMPercentage=70|keycloak/keycloak
+";
+
+/// The heap that an image takes where its manifest sets none.
+pub fn image_heap(image: &str) -> Option<ImageHeap> {
+    let name = image.split('@').next().unwrap_or_default();
+    let tag = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'));
+    let name = tag.map_or(name, |(name, _)| name);
+    // A registry has a point in its name, or a port.
+    let (first, rest) = name.split_once('/').unwrap_or(("", name));
+    let path = if first.contains(['.', ':']) {
+        rest
+    } else {
+        name
+    };
+    let path = path.strip_prefix("library/").unwrap_or(path);
+    IMAGE_HEAPS.lines().find_map(|line| {
+        let mut parts = line.split('|');
+        let heap = ImageHeap {
+            variable: parts.next()?,
+            options: parts.next()?,
+        };
+        has_word(parts.next()?, path).then_some(heap)
+    })
+}
+
+/// Parts of names of variables that are about a heap, and not about the size of the service's. Strimzi's
+/// `DYNAMIC_HEAP_MAX` bounds a share.
+const NO_HEAP: [&str; 13] = [
+    "CACHE", "CHEAP", "CLIENT", "DUMP", "DYNAMIC", "META", "NEW", "NON", "OFF", "PERCENT", "RATIO",
+    "REGION", "TABLE",
 ];
 
 /// Ends of names of shares of the limit, of Rundeck, Payara and JBoss EAP: a percentage, or a part of 1.
@@ -55,6 +102,7 @@ fn option_by_name(name: &str, image: &str) -> Option<&'static str> {
     let is_heap = |part: &&str| image.contains(*part);
     let is_java = has(&["JVM", "JAVA"]) || MEMORY_IS_HEAP.iter().any(is_heap);
     let is_java = is_java && name.contains("MEM") || name.ends_with("DRIVER_MEMORY");
+    let is_java = is_java || name.ends_with("EXECUTOR_MEMORY");
     if !name.contains("HEAP") && !is_java && !has(&["XMX", "XMS"]) {
         return None;
     }
@@ -110,16 +158,29 @@ const LONGEST_REFERENCE: usize = 256;
 /// Beyond [`MOST_REFERENCES`] references stay as they are.
 pub fn fill_references(text: &str, values: &[(String, String)]) -> String {
     let mut left = MOST_REFERENCES;
-    fill_bounded(text, values, &mut left)
+    fill_bounded(text, values, &mut left, true)
 }
 
-fn fill_bounded(text: &str, values: &[(String, String)], left: &mut usize) -> String {
+/// The same with `$(NAME)` alone, where no shell reads the text.
+pub fn fill_by_kubernetes(text: &str, values: &[(String, String)]) -> String {
+    let mut left = MOST_REFERENCES;
+    fill_bounded(text, values, &mut left, false)
+}
+
+fn fill_bounded(
+    text: &str,
+    values: &[(String, String)],
+    left: &mut usize,
+    has_shell: bool,
+) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         filled.push_str(&rest[..at]);
         rest = &rest[at..];
-        let Some(reference) = VariableReference::parse(rest) else {
+        let is_filled = has_shell || rest.starts_with("$(");
+        let reference = VariableReference::parse(rest).filter(|_| is_filled);
+        let Some(reference) = reference else {
             filled.push('$');
             rest = &rest[1..];
             continue;
@@ -133,7 +194,9 @@ fn fill_bounded(text: &str, values: &[(String, String)], left: &mut usize) -> St
         };
         let known = values.iter().rposition(is_it);
         match (known, reference.default) {
-            (Some(at), _) => filled.push_str(&fill_bounded(&values[at].1, &values[..at], left)),
+            (Some(at), _) => {
+                filled.push_str(&fill_bounded(&values[at].1, &values[..at], left, has_shell))
+            }
             (None, Some(default)) => filled.push_str(default),
             (None, None) => filled.push_str(&rest[..reference.length]),
         }
@@ -262,6 +325,8 @@ mod tests {
             ("INIT_MEMORY", "1G", Some("-Xms1G")),
             ("MAXIMUM_MEMORY", "4G", Some("-Xmx4G")),
             ("SPARK_DRIVER_MEMORY", "4g", Some("-Xmx4g")),
+            ("SPARK_EXECUTOR_MEMORY", "1g", Some("-Xmx1g")),
+            ("STRIMZI_DYNAMIC_HEAP_MAX", "5368709120", None),
             (
                 "JVM_MAX_RAM_PERCENTAGE",
                 "95",
@@ -286,6 +351,28 @@ mod tests {
     }
 
     #[test]
+    fn well_known_images_have_a_heap() {
+        for (image, options) in [
+            ("confluentinc/cp-kafka:7.6.0", Some("-Xms1G -Xmx1G")),
+            (
+                "docker.io/library/solr:9@sha256:0",
+                Some("-Xms512m -Xmx512m"),
+            ),
+            ("localhost:5000/solr", Some("-Xms512m -Xmx512m")),
+            (
+                "docker.elastic.co/logstash/logstash:8.13.0",
+                Some("-Xms1g -Xmx1g"),
+            ),
+            ("quay.io/strimzi/kafka:0.40.0", None),
+            ("shop/solr", None),
+            ("", None),
+        ] {
+            let found = image_heap(image).map(|heap| heap.options);
+            assert_eq!(found, options, "{image}");
+        }
+    }
+
+    #[test]
     fn references_are_filled_where_a_value_is_known() {
         let values: Vec<(String, String)> = [
             ("A", "1g"),
@@ -304,6 +391,7 @@ mod tests {
         ] {
             assert_eq!(fill_references(text, &values), filled, "{text}");
         }
+        assert_eq!(fill_by_kubernetes("$(A) ${A} $A", &values), "2g ${A} $A");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use loadline_analysis::lint::{LintFinding, Severity};
+use loadline_sizing::Bytes;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
@@ -208,7 +210,7 @@ impl ConfigMaps {
     }
 
     /// What a LimitRange adds: its limit where the container has none, and its request where the
-    /// container has neither.
+    /// container has neither. Its largest limit is the default without one, and its least request.
     fn fill_resources(&self, container: &mut Value, namespace: Option<&str>) {
         let mut ranges = self.ranges.iter();
         let found = ranges.find(|(other, _)| is_same_namespace(other.as_deref(), namespace));
@@ -220,9 +222,11 @@ impl ConfigMaps {
             let has = |kind: &str| resources.get(kind).is_some_and(|r| r.get(name).is_some());
             let missing = (!has("limits"), !has("limits") && !has("requests"));
             let given = |kind: &str| range.get(kind).and_then(|all| all.get(name)).cloned();
-            let request = given("defaultRequest").or_else(|| given("default"));
+            let limit = given("default").or_else(|| given("max"));
+            let request = given("defaultRequest").or_else(|| limit.clone());
+            let request = request.or_else(|| given("min"));
             for (kind, is_missing, value) in [
-                ("limits", missing.0, given("default")),
+                ("limits", missing.0, limit),
                 ("requests", missing.1, request),
             ] {
                 let Some(value) = value.filter(|_| is_missing) else {
@@ -235,6 +239,45 @@ impl ConfigMaps {
                 }
             }
         }
+    }
+
+    /// What a LimitRange refuses: a limit above its largest, a request below its least.
+    pub fn find_refused(&self, object: &Value, container: &Value) -> Vec<LintFinding> {
+        let own = namespace(object);
+        let ranges = self.ranges.iter();
+        let mut ranges = ranges.filter(|(other, _)| is_same_namespace(other.as_deref(), own));
+        let Some((_, range)) = ranges.next() else {
+            return Vec::new();
+        };
+        let resources = &container["resources"];
+        let mut all = Vec::new();
+        let mut refuse = |what: String, given: &Value, bound: String| {
+            all.push(LintFinding {
+                severity: Severity::Error,
+                problem: format!(
+                    "the {what} {} is {bound} of the LimitRange: the API server refuses the pod",
+                    scalar_text(given)
+                ),
+                hint: "change it, or the LimitRange".to_owned(),
+            });
+        };
+        for name in ["cpu", "memory"] {
+            let amount = |value: &Value| resource_amount(name, value);
+            let limit = &resources["limits"][name];
+            let request = &resources["requests"][name];
+            let request = if request.is_null() { limit } else { request };
+            let most = &range["max"][name];
+            let least = &range["min"][name];
+            if amount(most).is_some_and(|most| amount(limit) > Some(most)) {
+                let bound = format!("above the max {}", scalar_text(most));
+                refuse(format!("{name} limit"), limit, bound);
+            }
+            if amount(request).is_some_and(|request| Some(request) < amount(least)) {
+                let bound = format!("below the min {}", scalar_text(least));
+                refuse(format!("{name} request"), request, bound);
+            }
+        }
+        all
     }
 
     fn find_map(
@@ -346,6 +389,17 @@ impl ConfigMaps {
     }
 }
 
+/// Thousandths of a CPU, or bytes.
+fn resource_amount(name: &str, value: &Value) -> Option<u64> {
+    let text = Some(value)
+        .filter(|value| !value.is_null())
+        .map(scalar_text)?;
+    match name {
+        "cpu" => quantity::parse_cpu_quantity(&text).map(|cpu| cpu.as_millis().into()),
+        _ => quantity::parse_memory_quantity(&text).map(Bytes::as_bytes),
+    }
+}
+
 /// Whether two objects may be of one namespace: a manifest need not say it.
 fn is_same_namespace(other: Option<&str>, own: Option<&str>) -> bool {
     other.zip(own).is_none_or(|(other, own)| other == own)
@@ -453,6 +507,42 @@ mod tests {
         let plain = ConfigMaps::from_documents(&all);
         let object = plain.resolve_objects(&documents[2]).remove(0);
         assert_eq!(object["spec"]["containers"][0]["env"], Value::Null);
+    }
+
+    #[test]
+    fn what_a_limit_range_bounds_is_filled_in_and_refused() {
+        let range = json!({"kind": "LimitRange", "spec": {"limits": [
+            {"type": "Container", "max": {"memory": "1Gi", "cpu": 2}, "min": {"memory": "256Mi"}}]}});
+        let maps = ConfigMaps::from_documents(&[&range]);
+        for (resources, limit, wanted) in [
+            (json!({}), json!("1Gi"), ""),
+            (
+                json!({"limits": {"memory": "2Gi", "cpu": "1"}}),
+                json!("2Gi"),
+                "the memory limit 2Gi is above the max 1Gi of the LimitRange",
+            ),
+            (
+                json!({"limits": {"memory": "1Gi"}, "requests": {"memory": "128Mi"}}),
+                json!("1Gi"),
+                "the memory request 128Mi is below the min 256Mi",
+            ),
+            (
+                json!({"limits": {"memory": "512Mi", "cpu": "2500m"}}),
+                json!("512Mi"),
+                "the cpu limit 2500m is above the max 2",
+            ),
+        ] {
+            let pod = json!({"kind": "Pod", "spec": {"containers": [{"resources": resources}]}});
+            let filled = maps.resolve_objects(&pod).remove(0);
+            let container = &filled["spec"]["containers"][0];
+            assert_eq!(container["resources"]["limits"]["memory"], limit);
+            let found = maps.find_refused(&filled, container);
+            let said = found.first().map_or("", |finding| &finding.problem);
+            assert!(
+                said.contains(wanted) && wanted.is_empty() == said.is_empty(),
+                "{said}"
+            );
+        }
     }
 
     #[test]

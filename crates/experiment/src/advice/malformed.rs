@@ -5,7 +5,9 @@
 //! core/v1 Container; unknown fields are refused by `kubectl apply` (server-side field validation).
 
 use loadline_analysis::lint::{LintFinding, Severity};
-use loadline_sizing::options::words::{has_word, misread_word, split_environment};
+use loadline_sizing::options::words::{
+    CLASS_PATH_OPTIONS, OPTIONS_WITH_VALUE, has_word, misread_word, split_environment,
+};
 use serde_json::Value;
 
 use super::container_options::SIZE_OPTIONS;
@@ -17,8 +19,13 @@ pub(super) const SHELLS: &str = "sh bash ash dash zsh";
 
 const RESOURCES: &str = "write resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}";
 
-const KEYS: &str = "args command env envFrom image imagePullPolicy lifecycle livenessProbe ports \
-    readinessProbe resources restartPolicy securityContext startupProbe volumeMounts workingDir";
+const KEYS: &str = "args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports \
+    readinessProbe resizePolicy resources restartPolicy restartPolicyRules securityContext startupProbe \
+    stdin stdinOnce targetContainerName terminationMessagePath terminationMessagePolicy tty volumeDevices \
+    volumeMounts workingDir";
+
+/// Keys with a finding of their place, and those of Argo's templates.
+const OTHER_KEYS: &str = "limits requests dependencies mirrorVolumeMounts source";
 
 /// A finding for each such key, in the order of the API reference.
 pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
@@ -55,12 +62,15 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     }
     for key in keys(container) {
         let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
-        let mut known = KEYS.split(' ');
+        let mut known = KEYS.split_whitespace();
         if let Some(meant) = known.find(|known| plain(known) == plain(&key) && *known != key) {
             all.push((
                 format!("`{key}` is no key; `{meant}` is"),
                 "spell it as the API has it",
             ));
+        } else if !has_word(KEYS, &key) && !has_word(OTHER_KEYS, &key) {
+            let problem = format!("`{key}` is no key of a container");
+            all.push((problem, "spell it as the API has it, or take it out"));
         }
     }
     for kind in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -92,7 +102,13 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
         let hint = "write a list: - {name: JAVA_TOOL_OPTIONS, value: -Xmx512m}";
         all.push(("`env` is not a list".to_owned(), hint));
     }
+    let mut entries = list_items(container, "env");
+    if entries.any(|entry| !entry["name"].is_string()) {
+        let hint = "write each as - {name: JAVA_TOOL_OPTIONS, value: -Xmx512m}";
+        all.push(("`env` has an entry without a name".to_owned(), hint));
+    }
     let values = list_items(container, "env");
+    let values = values.filter(|v| v.is_object());
     let values = values.map(|v| (v["name"].as_str().unwrap_or("env"), &v["value"]));
     let words = words
         .iter()
@@ -113,6 +129,7 @@ pub fn find_malformed(container: &Value) -> Vec<LintFinding> {
     }
     all.extend(unstartable_command(container));
     all.extend(unfilled_reference(container));
+    all.extend(shell_reference(container));
     let image = container["image"].as_str().unwrap_or("image");
     if !image.contains(['$', '{']) && !is_image_name(image) {
         let problem = format!("`{image}` is not an image name; the kubelet cannot pull it");
@@ -198,8 +215,40 @@ fn unfilled_reference(container: &Value) -> Option<(String, &'static str)> {
     values.chain(words).find_map(unfilled)
 }
 
-/// The fault in a variable that the JVM reads, and the remedy.
+/// A JVM option with `${NAME}` in a variable that the JVM reads.
+fn shell_reference(container: &Value) -> Option<(String, &'static str)> {
+    let names: Vec<String> = variables(container)
+        .map(|(name, _)| format!("${{{name}}}"))
+        .collect();
+    let mut read = variables(container).filter(|(name, _)| JVM_VARIABLES.contains(name));
+    read.find_map(|(place, value)| {
+        let value = value?;
+        let is_size = |word: &&str| SIZE_OPTIONS.iter().any(|begin| word.starts_with(begin));
+        let mut sizes = value.split_whitespace().filter(is_size);
+        let named = |word: &str| names.iter().find(|name| word.contains(name.as_str()));
+        let reference = sizes.find_map(named)?;
+        let what = format!(
+            "{place}: {reference} stays as it is, because no shell fills it in: java does not start with it"
+        );
+        let hint = "write it as $(NAME), and define the variable first, in the same list";
+        Some((what, hint))
+    })
+}
+
+/// The fault in a variable with JVM options, and the remedy.
 fn unstartable_value(name: &str, value: &str) -> Option<(String, &'static str)> {
+    let mut words = value.split_whitespace();
+    let is_bare = |word: &&str| {
+        let is_heap = ["Xmx", "Xms"].iter().any(|begin| {
+            let size = word.strip_prefix(begin);
+            size.is_some_and(|size| size.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        is_heap || ["XX:+", "XX:-"].iter().any(|begin| word.starts_with(begin))
+    };
+    if let Some(word) = words.find(is_bare) {
+        let what = format!("{word} lacks its -: java takes it for the name of a class");
+        return Some((what, "write - before it, without a blank"));
+    }
     if !JVM_VARIABLES.contains(&name) {
         return None;
     }
@@ -213,8 +262,24 @@ fn unstartable_value(name: &str, value: &str) -> Option<(String, &'static str)> 
     // Options are judged elsewhere; `JDK_JAVA_OPTIONS` may have a class path or an @file.
     let is_read = |word: &&String| !word.starts_with('-') && !word.contains('$');
     let others = words.iter().filter(is_read);
-    let mut wrong = others.filter_map(|word| misread_word(word, name != "JDK_JAVA_OPTIONS"));
-    wrong.next()
+    let is_jvm = name != "JDK_JAVA_OPTIONS";
+    let mut wrong = others.filter_map(|word| misread_word(word, is_jvm));
+    let (what, hint) = wrong.next()?;
+    let of_launcher = |word: &String| {
+        ["-jar", "-m"].contains(&word.as_str())
+            || has_word(CLASS_PATH_OPTIONS, word)
+            || has_word(OPTIONS_WITH_VALUE, word)
+    };
+    let hint = match words.iter().find(|word| of_launcher(word)) {
+        _ if !is_jvm => hint,
+        Some(option) if option.starts_with("--") => "write the value behind =: --add-modules=NAME",
+        Some(_) => "only the command of java takes such a word: write it there",
+        None if words.iter().any(|word| word.starts_with('@')) => {
+            "JDK_JAVA_OPTIONS takes files of options from JDK 9 on"
+        }
+        None => hint,
+    };
+    Some((what, hint))
 }
 
 #[cfg(test)]
@@ -237,6 +302,13 @@ mod tests {
             ("JAVA_TOOL_OPTIONS", "-Dx='my app' $(MORE)", ""),
             ("JDK_JAVA_OPTIONS", "-Xmx1g @/app/args", ""),
             ("JAVA_OPTS", "it's", ""),
+            ("JAVA_OPTS", "-Dx=y Xmx1g", "Xmx1g lacks its -"),
+            ("JAVA_OPTS", "- XX:+UseG1GC", "XX:+UseG1GC lacks its -"),
+            (
+                "JAVA_TOOL_OPTIONS",
+                "-cp /app -Xmx1g",
+                "a word in it does not begin with -",
+            ),
         ] {
             let container = serde_json::json!({"env": [{"name": name, "value": value}]});
             let found = find_malformed(&container);
@@ -303,6 +375,19 @@ mod tests {
                 "JAVA_TOOL_OPTIONS: $(HEAP) stays as it is",
             ),
             ("command: [sh, -c, 'java -Xmx$(cat /heap) -jar a.jar']", ""),
+            (
+                "env: [{name: HEAP, value: 1g}, {name: JAVA_TOOL_OPTIONS, value: '-Xmx${HEAP}'}]",
+                "JAVA_TOOL_OPTIONS: ${HEAP} stays as it is, because no shell",
+            ),
+            ("env: [{name: JAVA_TOOL_OPTIONS, value: '-Xmx${HEAP}'}]", ""),
+            (
+                "env: [JAVA_OPTS=-Xmx1g]",
+                "`env` has an entry without a name",
+            ),
+            (
+                "environment: {A: b}",
+                "`environment` is no key of a container",
+            ),
             ("command: [sh, -c, '$0 $@', java, -jar, a.jar]", ""),
             ("command: [sh, run.sh, -x]", ""),
             ("args: ['java -jar a.jar']", ""),

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_analysis::lint::{
-    ContainerNeeds, ContainerProbe, ContainerResources, IMAGE_OPTIONS, LintedContainer,
-    OUTSIDE_HEAP, PodNeeds,
+    ContainerNeeds, ContainerProbe, ContainerResources, IMAGE_OPTIONS, ImageHeap, LintFinding,
+    LintedContainer, OUTSIDE_HEAP, PodNeeds, Severity,
 };
 use loadline_sizing::options::words::{self, has_word};
 use serde_json::{Value, json};
@@ -21,7 +21,9 @@ use super::fields::{
     POD_SPECS, last_path_segment, list_items, program_texts, scalar_text, variables,
 };
 use super::image_jdk::image_jdk;
+use super::image_variables::image_heap;
 use super::inlined::ConfigMaps;
+use super::java_command::find_misplaced;
 use super::malformed::find_malformed;
 use super::memory_use::{calculator_settings, memory_volumes};
 use super::quantity;
@@ -178,6 +180,8 @@ fn of_pod(object: &Value, pod: &Value, path: &Path, maps: &ConfigMaps) -> Vec<Ma
     let parse = |raw: &Value| {
         let mut container = parse_container(raw, maps.mounted_options(object, raw));
         let volumes = memory_volumes(pod, raw, &mut container.unreadable);
+        let refused = maps.find_refused(object, raw);
+        container.malformed.extend(refused);
         ManifestContainer {
             path: path.to_owned(),
             workload: workload.clone(),
@@ -191,7 +195,8 @@ fn of_pod(object: &Value, pod: &Value, path: &Path, maps: &ConfigMaps) -> Vec<Ma
     };
     let mut all: Vec<ManifestContainer> = running.map(parse).collect();
     let first = list("initContainers").filter(|c| !keeps_running(c));
-    let first: Vec<ManifestContainer> = first.map(parse).collect();
+    let mut first: Vec<ManifestContainer> = first.map(parse).collect();
+    refuse_same_names(all.iter_mut().chain(&mut first));
     let annotations = object.pointer("/metadata/annotations");
     let in_image = annotations.and_then(|a| a.get(IMAGE_OPTIONS)?.as_str());
     if let (Some(options), Some(first)) = (in_image, all.first_mut()) {
@@ -234,6 +239,23 @@ fn of_pod(object: &Value, pod: &Value, path: &Path, maps: &ConfigMaps) -> Vec<Ma
         found.container.inherit_limits();
     }
     all
+}
+
+fn refuse_same_names<'a>(containers: impl Iterator<Item = &'a mut ManifestContainer>) {
+    let mut names = HashSet::new();
+    for ManifestContainer { container, .. } in containers {
+        let name = &container.name;
+        if name.is_empty() || names.insert(name.clone()) {
+            continue;
+        }
+        container.malformed.push(LintFinding {
+            severity: Severity::Error,
+            problem: format!(
+                "another container of the pod is named {name}: the API server rejects it"
+            ),
+            hint: "give each container another name".to_owned(),
+        });
+    }
 }
 
 /// Programs of containers that prepare something, and in which variables of the JVM mean nothing.
@@ -347,6 +369,7 @@ pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
     let ContainerNeeds { requests, limits } = parse_needs(value, &mut unreadable);
     let jvm = jvm_options(value, mounted);
     let mut malformed = find_malformed(value);
+    malformed.extend(find_misplaced(value));
     let calculator = calculator_settings(value, &mut malformed);
     LintedContainer {
         name: value["name"].as_str().unwrap_or_default().to_owned(),
@@ -355,6 +378,7 @@ pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
         unreadable,
         malformed,
         calculator,
+        image_heap: own_heap(value, &jvm),
         unseen: unseen_values(value, &jvm),
         long_options: long_options(value),
         jdk: value["image"].as_str().and_then(image_jdk),
@@ -365,6 +389,27 @@ pub fn parse_container(value: &Value, mounted: Vec<String>) -> LintedContainer {
             .collect(),
         ..LintedContainer::default()
     }
+}
+
+/// The heap of the image, if the container runs its start script and sets no heap, nor may do so in what
+/// is not to be seen. Java gets it on the command line, which wins over `JAVA_TOOL_OPTIONS`.
+fn own_heap(value: &Value, jvm: &[String]) -> Option<ImageHeap> {
+    let heap = image_heap(value["image"].as_str()?)?;
+    let is_own =
+        |(name, text): (&str, Option<String>)| name == heap.variable && text.as_deref() != Some("");
+    let is_set = variables(value).any(is_own);
+    let weaker = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"];
+    let weaker = variables(value).filter(|(name, _)| weaker.contains(name));
+    let weaker: Vec<String> = weaker.filter_map(|(_, text)| text).collect();
+    let is_weaker = |option: &String| {
+        let mut words = weaker.iter().flat_map(|text| text.split_whitespace());
+        words.any(|word| word == option)
+    };
+    let names = ["-Xmx", "-XX:MaxHeapSize", "-XX:MaxRAM"];
+    let is_heap =
+        |option: &String| names.iter().any(|name| option.starts_with(name)) && !is_weaker(option);
+    let is_other = is_set || jvm.iter().any(is_heap) || value.get("command").is_some();
+    (!is_other && unseen_values(value, jvm).is_empty()).then_some(heap)
 }
 
 /// What the pod itself asks for, from Kubernetes 1.34 on; `None` where it says nothing.
@@ -481,6 +526,34 @@ pub(super) mod tests {
             "kind: Pod\nspec: {{initContainers: [{{name: b, command: [java, -Xmx1g, A]}}], containers: [{{name: a, {service}}}]}}"
         ));
         assert_eq!(found.len(), 1, "only what stays is measured");
+    }
+
+    #[test]
+    fn an_image_has_its_own_heap_unless_something_stronger_sets_one() {
+        let own = "without KAFKA_HEAP_OPTS the image takes -Xms1G -Xmx1G";
+        for (container, wanted) in [
+            ("env: [{name: KAFKA_OPTS, value: -Xss1m}]", own),
+            ("env: [{name: KAFKA_HEAP_OPTS, value: ''}]", own),
+            ("env: [{name: JAVA_TOOL_OPTIONS, value: -Xmx256m}]", own),
+            ("args: [x]", own),
+            ("env: [{name: KAFKA_HEAP_OPTS, value: -Xmx256m}]", ""),
+            ("env: [{name: _JAVA_OPTIONS, value: -Xmx256m}]", ""),
+            ("command: [sleep, '9']", ""),
+        ] {
+            let service = format!("{container}, image: 'apache/kafka:3.7.0'");
+            let text = format!(
+                "{{kind: Pod, spec: {{containers: [{{name: a, {service}, resources: {{limits: {{memory: 1Gi, cpu: 1}}}}}}]}}}}"
+            );
+            let found = of(&text).remove(0).container;
+            let said = loadline_analysis::lint::over_commitment(&found, Default::default());
+            let said = said.map_or(String::new(), |finding| finding.problem);
+            assert!(
+                said.contains(wanted) && wanted.is_empty() == said.is_empty(),
+                "{container}: {said}"
+            );
+        }
+        let unseen = "{kind: Pod, spec: {containers: [{image: 'apache/kafka:1', envFrom: [{secretRef: {name: s}}]}]}}";
+        assert_eq!(of(unseen).remove(0).container.image_heap, None);
     }
 
     const DEPLOYMENT: &str = r#"

@@ -10,6 +10,7 @@ pub(crate) mod fields;
 pub mod image_jdk;
 pub mod image_variables;
 pub mod inlined;
+mod java_command;
 mod malformed;
 pub mod manifest;
 mod memory_use;

@@ -9,6 +9,13 @@ use loadline_sizing::options::words;
 pub(super) const JVM_VARIABLES: [&str; 3] =
     ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
+/// The JVM's variable that was meant by a name that neither it nor a script reads: `JAVA_TOOL_OPTS`.
+pub(super) fn meant_variable(name: &str) -> Option<&'static str> {
+    let mut begins = ["JAVA_TOOL", "JDK_JAVA_OPT"].iter().zip(JVM_VARIABLES);
+    let (_, meant) = begins.find(|(begin, _)| name.starts_with(**begin))?;
+    (name != meant).then_some(meant)
+}
+
 /// Who takes a text apart.
 #[derive(Clone, Copy)]
 pub(super) enum OptionReader {

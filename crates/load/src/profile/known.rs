@@ -276,6 +276,8 @@ fn format_candidates(source: LogSource) -> Vec<FormatCandidate> {
             add(&format!("{name} and %D"), &format!("{text} %D"), "", true);
             let seconds = format!("{text} %{{seconds}}o/%D");
             add(&format!("{name} and %T/%D"), &seconds, "", true);
+            let starred = format!("{text} **%p/%D**");
+            add(&format!("{name} and **%T/%D**"), &starred, "", true);
         }
     }
     for (name, text) in [
@@ -299,13 +301,15 @@ const BOTH: &str = "$request_time $upstream_response_time";
 /// How lines of nginx and others go on with a duration: the format, its name, whether the line ends
 /// with it. Without a name in the line it is none unless it has the ms that nginx writes: a count of
 /// bytes has no name there either.
-const TIMED: [(&str, &str, bool); 7] = [
+const TIMED: [(&str, &str, bool); 9] = [
     ("$upstream_time", "$request_time", true),
     ("rt=$request_time", "rt=$request_time", false),
     ("request_time=$request_time", "request_time=", false),
     ("$upstream_time $upstream_time", BOTH, true),
     ("\"$upstream_time\" \"$upstream_time\"", BOTH, true),
     ("${duration_ms}ms", "ms", true),
+    ("${duration_us}us", "us", true),
+    ("(${duration_ms} ms)", "ms", true),
     ("[${duration_ms} ms]", "ms", true),
 ];
 
@@ -553,6 +557,9 @@ mod tests {
         let seconds = iis.replace(" 16\n", " 0.250\n");
         for (log, path, longest, unread) in [
             (format!("{C} 345 0.105"), "/a", None, "345 0.105"),
+            (format!("{C} 16000us"), "/a", Some(16.0), ""),
+            (format!("{C} (16 ms)"), "/a", Some(16.0), ""),
+            (format!("{C} **0/2500**"), "/a", None, "no unit"),
             (format!("{C} 345 1.52"), "/a", None, "345 1.52"),
             (format!("{C} 3.21"), "/a", None, "3.21"),
             (format!("{C}\n{C} \"0.105\""), "/a", None, "\"0.105\""),

@@ -113,10 +113,13 @@ pub fn replace_in_place(
     room: HeapRoom,
 ) -> Result<ReplacedVariables, EmitError> {
     let (mut changes, mut notes) = (Vec::new(), Vec::new());
+    let mut left = count_option_words(container);
     for place in ["command", "args"] {
-        let items = container.get(place).and_then(Value::as_array);
-        for (at, item) in items.into_iter().flatten().enumerate() {
-            let text = item.as_str().unwrap_or_default();
+        for (at, text) in words_at(container, place).enumerate() {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
             let words = changed_words(text, measured, room);
             if let Some((old, new)) = words.into_iter().find(|(_, new)| new.is_some()) {
                 let place = format!("{place}[{at}]");
@@ -164,6 +167,25 @@ pub fn replace_in_place(
         }
     }
     Ok((changes, notes))
+}
+
+fn words_at<'a>(container: &'a Value, place: &str) -> impl Iterator<Item = &'a str> {
+    let items = container.get(place).and_then(Value::as_array);
+    let items = items.into_iter().flatten();
+    items.map(|item| item.as_str().unwrap_or_default())
+}
+
+/// How many words of command and arguments may have JVM options: what is behind the jar is the
+/// application's.
+fn count_option_words(container: &Value) -> usize {
+    let command = words_at(container, "command");
+    let all: Vec<&str> = command.chain(words_at(container, "args")).collect();
+    match all.split_first() {
+        Some((program, arguments)) if program.rsplit('/').next() == Some("java") => {
+            1 + words::count_java_words(arguments)
+        }
+        _ => all.len(),
+    }
 }
 
 /// The JVM options of a text: `Some` where one cannot stay, with the measured one for it, if any.
@@ -365,6 +387,8 @@ mod tests {
         take -Xmx1g out of command[2], and emit again
         ");
         assert_eq!(replaced(&container, &["-Xmx1g"], 2048).as_deref(), Ok(""));
+        let behind = json!({"command": ["java", "-jar"], "args": ["a.jar", "-Xmx1g"]});
+        assert_eq!(replaced(&behind, &["-Xmx200m"], 512).as_deref(), Ok(""));
         let secret = json!({"env": [{"name": "A", "value": "-Xmx1g -Dpassword=hunter2"}]});
         let error = replaced(&secret, &["-Xmx200m"], 512).expect_err("a secret");
         assert!(!format!("{error} {}", error.emit_hint()).contains("hunter2"));

@@ -104,6 +104,10 @@ mod tests {
         assert!(!known("25.0.3", "UseContainerCpuShares"));
         assert!(known("21", "CRaCCheckpointTo") && known("17.0.15", "UseWisp2"));
         assert!(!known("17.0.15", "ZGenerational"));
+        assert!(
+            known("8", "Flags") && !known("8", "VMOptionsFile") && known("17", "VMOptionsFile")
+        );
+        assert!(known("17", "UseBiasedLocking") && !known("21", "UseBiasedLocking"));
         for (version, is_known) in [
             ("11", true),
             ("17.0.15", false),

@@ -136,13 +136,18 @@ impl JvmOptionSet {
     }
 }
 
-/// A HotSpot amount of memory: digits and k, m, g or t in either case, all binary.
+/// A HotSpot amount of memory: digits, or `0x` and hexadecimal ones, and k, m, g or t in either case, all
+/// binary.
 pub fn parse_size(text: &str) -> Option<Bytes> {
-    let is_plain = text
+    let number = text
         .strip_suffix(|c: char| "kKmMgGtT".contains(c))
-        .unwrap_or(text)
-        .bytes()
-        .all(|b| b.is_ascii_digit());
+        .unwrap_or(text);
+    let hexadecimal = number.strip_prefix("0x").or(number.strip_prefix("0X"));
+    if let Some(digits) = hexadecimal.filter(|digits| !digits.starts_with('+')) {
+        let decimal = u64::from_str_radix(digits, 16).ok()?;
+        return format!("{decimal}{}", &text[number.len()..]).parse().ok();
+    }
+    let is_plain = number.bytes().all(|b| b.is_ascii_digit());
     if is_plain { text.parse().ok() } else { None }
 }
 
@@ -220,6 +225,9 @@ mod tests {
     fn a_size_is_digits_and_one_letter() {
         assert_eq!(parse_size("64m"), Some(Bytes::from_mib(64)));
         assert_eq!(parse_size("1T"), Some(Bytes::from_gib(1024)));
+        // As 17 and 25 take them.
+        assert_eq!(parse_size("0x20000000"), Some(Bytes::from_mib(512)));
+        assert_eq!(parse_size("0X10m"), Some(Bytes::from_mib(16)));
         for text in ["", "m", "1.5g", "12mb", "512Mi", "-1"] {
             assert_eq!(parse_size(text), None, "{text}");
         }

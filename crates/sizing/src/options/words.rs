@@ -145,6 +145,52 @@ pub fn misread_word(word: &str, is_jvm: bool) -> Option<(String, &'static str)> 
     (is_jvm && !word.starts_with('-')).then(|| (what.to_owned(), hint))
 }
 
+/// Options of `java` that name the class path with the next word.
+pub const CLASS_PATH_OPTIONS: &str = "-cp -classpath --class-path";
+
+/// Further options of `java` that take the next word as their value.
+pub const OPTIONS_WITH_VALUE: &str = "-p --module-path --upgrade-module-path --add-modules --enable-native-access --add-reads \
+    --add-exports --add-opens --limit-modules --patch-module -d --describe-module --source";
+
+/// How many of the words after `java` are up to the jar or the main class: the rest is the application's.
+/// A word with `$` may stand for options.
+pub fn count_java_words<S: AsRef<str>>(words: &[S]) -> usize {
+    let mut read = 0;
+    while let Some(word) = words.get(read).map(AsRef::as_ref) {
+        read += 1;
+        let is_module = ["-m", "--module"].contains(&word);
+        if is_module || has_word(CLASS_PATH_OPTIONS, word) || has_word(OPTIONS_WITH_VALUE, word) {
+            read += 1;
+        }
+        let is_target = !word.starts_with(['-', '@', '$']) && !word.is_empty();
+        if is_module || is_target || word.starts_with("--module=") {
+            break;
+        }
+    }
+    read.min(words.len())
+}
+
+/// The jar among the words after `java` that it takes for a main class, because `-jar` is missing.
+pub fn find_bare_jar<S: AsRef<str>>(words: &[S]) -> Option<&str> {
+    let own = &words[..count_java_words(words)];
+    let is_value = |option: &S| {
+        let option = option.as_ref();
+        has_word(CLASS_PATH_OPTIONS, option) || has_word(OPTIONS_WITH_VALUE, option)
+    };
+    let has_jar = own.iter().any(|word| word.as_ref() == "-jar");
+    let (last, before) = own.split_last()?;
+    let jar = last.as_ref();
+    let is_target = jar.ends_with(".jar") && !jar.starts_with(['-', '@', '$']);
+    (is_target && !has_jar && !before.last().is_some_and(is_value)).then_some(jar)
+}
+
+/// JVM options among the application's own words behind `java`, where they have no effect.
+pub fn find_late_options<S: AsRef<str>>(words: &[S]) -> impl Iterator<Item = &str> {
+    let behind = words[count_java_words(words)..].iter().map(AsRef::as_ref);
+    let begins = ["-Xm", "-Xs", "-XX:"];
+    behind.filter(move |word| begins.iter().any(|begin| word.starts_with(begin)))
+}
+
 /// Signs of an option as people write them: two, or the dash of a text processor.
 pub const DASHES: [char; 5] = ['-', '\u{2010}', '\u{2013}', '\u{2014}', '\u{2212}'];
 
@@ -155,15 +201,21 @@ pub fn find_jvm_options(text: &str) -> Vec<&str> {
     let lines = text
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'));
-    let lines = lines.filter_map(|line| line.split(" #").next());
-    let commands = lines.flat_map(|line| line.split([';', '|', '&']));
-    // What follows a jar is the application's.
-    let words =
-        commands.flat_map(|command| command.split(is_end).take_while(|word| *word != "-jar"));
-    let options = words.filter_map(jvm_option);
+    let mut options = Vec::new();
+    // What follows a jar is the application's, up to the end of the command.
+    let mut is_behind = false;
+    for line in lines.filter_map(|line| line.split(" #").next()) {
+        for (nth, command) in line.split([';', '|', '&']).enumerate() {
+            is_behind &= nth == 0;
+            for word in command.split(is_end) {
+                is_behind |= word == "-jar";
+                let option = jvm_option(word).filter(|_| !is_behind);
+                options.extend(option.map(|option| with_quoted_value(text, option)));
+            }
+        }
+        is_behind &= line.ends_with('\\');
+    }
     options
-        .map(|option| with_quoted_value(text, option))
-        .collect()
 }
 
 /// The option with its value where that is in quotes: `-Xmx"${HEAP}"m`.
@@ -335,10 +387,40 @@ mod tests {
                 &["-Xmx2g", "-Xss1m", "-Xmn1g"],
             ),
             ("java \u{2013}Xmx1g --Xms1g", &["\u{2013}Xmx1g", "--Xms1g"]),
+            (
+                "java \\\n -Xmx1g \\\n -jar a.jar \\\n -Xmx9g\njava -Xss1m b",
+                &["-Xmx1g", "-Xss1m"],
+            ),
             ("kubectl -n x get pod", &[]),
         ] {
             assert_eq!(find_jvm_options(text), options, "{text}");
         }
+    }
+
+    #[test]
+    fn what_stands_behind_the_jar_is_the_applications() {
+        for (line, wanted) in [
+            ("-Xmx1g -jar a.jar -Xmx9g", 3),
+            ("-jar -Xmx1g a.jar -Xmx9g", 3),
+            ("-cp /app -Xmx1g Main -Xmx9g", 4),
+            ("-p mods -m shop/Main -Xmx9g", 4),
+            ("--module=shop/Main -Xmx9g", 1),
+            ("@/app/args $JAVA_OPTS $(MORE) -Xmx1g Main -Xmx9g", 5),
+            ("-Xmx1g -version", 2),
+            ("-Xmx1g -cp", 2),
+            ("", 1),
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(count_java_words(&words), wanted, "{line}");
+            assert_eq!(find_bare_jar(&words), None, "{line}");
+            let late: Vec<&str> = find_late_options(&words).collect();
+            assert_eq!(late, ["-Xmx9g"][..usize::from(line.ends_with("9g"))]);
+        }
+        for line in ["-Xmx1g a.jar", "-cp b.jar a.jar -jar"] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(find_bare_jar(&words), Some("a.jar"), "{line}");
+        }
+        assert_eq!(find_bare_jar(&["-cp", "a.jar"]), None);
     }
 
     #[test]
