@@ -93,6 +93,9 @@ struct AdviceCase<'a> {
     demand: f64,
 }
 
+/// More than any machine has: a foreign record may say anything.
+const MOST_CPUS: u32 = 8192;
+
 /// Advice for a trial of this command on a machine with this many CPUs, the most effective first.
 pub fn advise_trial(
     record: &TrialRecord,
@@ -109,7 +112,7 @@ pub fn advise_trial(
         record,
         explanation,
         command,
-        machine,
+        machine: machine.min(MOST_CPUS),
         limit: configuration.cpu.zip(quota),
         demand: demand(record, explanation.window).unwrap_or(f64::from(machine)),
     };

@@ -10,6 +10,8 @@ use crate::record::TrialRecord;
 use crate::span::TimeSpan;
 
 const SECOND: u64 = 1_000_000_000;
+/// A month. A foreign record may say anything.
+const LONGEST: u64 = 30 * 24 * 3600 * SECOND;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct EffectSide {
@@ -59,7 +61,8 @@ fn watched_trials<'a>(records: &[&'a TrialRecord]) -> Vec<WatchedTrial<'a>> {
     let valid = records.iter().filter(|r| r.verdict.is_evidence());
     let explained = valid.filter_map(|record| {
         let explanation = Explanation::for_trial(record)?;
-        (explanation.window.length_ns() >= SECOND).then_some(WatchedTrial {
+        let is_usual = (SECOND..LONGEST).contains(&explanation.window.length_ns());
+        is_usual.then_some(WatchedTrial {
             record,
             explanation,
         })
@@ -144,6 +147,12 @@ mod tests {
         let good = trial(100);
         let mut bad = trial(100);
         bad.verdict = TrialVerdict::Invalid(InvalidReason::Noise);
+        let mut endless = trial(100);
+        endless.evidence.phases[0].end = u64::MAX;
+        assert_eq!(
+            ChangeEffect::between_trials(&[&endless], &[&good], Bootstrap::default()),
+            None
+        );
         assert_eq!(
             ChangeEffect::between_trials(&[&bad], &[&good], Bootstrap::default()),
             None

@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign_text::cell;
+
 /// Most names in a message.
 const NAMED: usize = 5;
 
@@ -50,20 +52,19 @@ impl MetricSelector {
         }
     }
 
-    /// The series of a text that come nearest: those of the same name, else similar names.
+    /// The series of a text that come nearest, for a message: those of the same name, else similar names.
     pub fn nearest_names(&self, text: &str) -> Vec<String> {
         let same: BTreeSet<String> = samples(text)
             .filter(|sample| sample.name == self.name)
             .map(|sample| write_series(sample.name, &sample.labels))
             .collect();
         if !same.is_empty() {
-            return same.into_iter().take(NAMED).collect();
+            return same.iter().take(NAMED).map(|name| cell(name)).collect();
         }
         let names: BTreeSet<&str> = samples(text).map(|sample| sample.name).collect();
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_by_key(|name| std::cmp::Reverse(self.common_words(name)));
-        names.truncate(NAMED);
-        names.into_iter().map(str::to_owned).collect()
+        names.into_iter().take(NAMED).map(cell).collect()
     }
 
     fn common_words(&self, other: &str) -> usize {
@@ -266,6 +267,14 @@ http_server_requests_seconds_bucket{le="+Inf"} +Inf
             near(r#"lag{topic="order"}"#)[1],
             r#"lag{topic="orders",partition="0"}"#
         );
+        let selector: MetricSelector = "lag".parse().expect("a selector");
+        for text in [
+            format!("{}lag 1", "a".repeat(100_000)),
+            format!("lag{{a=\"{}\"}} 1", "\u{1}".repeat(100_000)),
+        ] {
+            let length: usize = selector.nearest_names(&text).iter().map(String::len).sum();
+            assert!((1..500).contains(&length), "{length}");
+        }
     }
 
     #[test]

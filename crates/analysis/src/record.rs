@@ -61,6 +61,17 @@ pub use version::{ApplicationVersion, Commit, LONGEST_VERSION, version_name};
 
 pub const SCHEMA: u32 = 1;
 
+/// Largest result in memory: a larger one was made to fill it.
+pub const MOST_MEMORY: u64 = 2 << 30;
+
+/// About what the records in a JSON text take in memory, in bytes: a short text can hold many.
+pub fn memory_of_json(json: &[u8]) -> u64 {
+    const OBJECT: u64 = 400;
+    const VALUE: u64 = 32;
+    let count = |wanted: u8| json.iter().filter(|byte| **byte == wanted).count() as u64;
+    json.len() as u64 + count(b'{') * OBJECT + count(b',') * VALUE
+}
+
 /// Why a trial ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

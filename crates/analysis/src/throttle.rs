@@ -55,13 +55,24 @@ pub struct ThrottledWork {
     pub wait_after: Duration,
 }
 
-/// Lets the works run one after the other. `None` for a limit without a period or quota.
+/// Most periods that are gone through, many minutes: a foreign record may say anything.
+const MOST_PERIODS: f64 = 10_000.0;
+
+/// Lets the works run one after the other. `None` for a limit without a period or quota, and for work of
+/// too many periods.
 pub fn simulate(
     limit: QuotaLimit,
     works: &[ThreadWork],
     start: PeriodStart,
 ) -> Option<ThrottledWork> {
     if limit.period.is_zero() || limit.quota.is_zero() {
+        return None;
+    }
+    let periods = |work: &ThreadWork| {
+        let all = limit.period.saturating_mul(work.threads.max(1));
+        work.cpu.div_duration_f64(limit.quota.min(all))
+    };
+    if works.iter().map(periods).sum::<f64>() > MOST_PERIODS {
         return None;
     }
     let mut state = PeriodState {
@@ -179,6 +190,16 @@ mod tests {
             used: ms(used),
         };
         simulate(limit(period, quota), &[work], start).unwrap()
+    }
+
+    #[test]
+    fn work_of_a_foreign_record_takes_no_memory() {
+        let work = ThreadWork {
+            threads: 1,
+            cpu: Duration::MAX,
+        };
+        let start = PeriodStart::default();
+        assert_eq!(simulate(limit(100.0, 0.001), &[work], start), None);
     }
 
     #[test]

@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::BufRead;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 use crate::error::LoadError;
 use crate::profile::{LoadProfile, LogObservations, MixRequest, SCHEMA, request_class};
-use crate::spec::{is_credential_header, is_secret_name};
+use crate::spec::{LARGEST_FILE, is_credential_header, is_secret_name};
 use crate::template::{escape_text, has_variable};
 
 /// Largest file, in bytes. Responses take up most of a file and are skipped.
@@ -22,6 +23,12 @@ const MOST: u64 = 1 << 30;
 
 /// Most requests in a file.
 const MOST_REQUESTS: usize = 10_000;
+
+/// Bytes of all requests: no profile with more could be read.
+const MOST_KEPT: usize = LARGEST_FILE as usize;
+
+/// Most fields of a form.
+const MOST_PAIRS: usize = 10_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -62,6 +69,7 @@ struct HarLog {
 struct HarEntries {
     kept: Vec<HarEntry>,
     all: usize,
+    is_too_large: bool,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +88,7 @@ struct HarRequest {
     method: String,
     url: String,
     #[serde(default)]
-    headers: Vec<HarHeader>,
+    headers: HarHeaders,
     post_data: Option<HarBody>,
 }
 
@@ -91,13 +99,27 @@ struct HarHeader {
     value: String,
 }
 
+/// The facts of a request's headers that count, however many it has.
+#[derive(Default)]
+struct HarHeaders {
+    accept: Option<String>,
+    has_credentials: bool,
+}
+
+/// The pairs of a form, at most [`MOST_PAIRS`].
+#[derive(Default)]
+struct HarPairs {
+    kept: Vec<HarHeader>,
+    is_cut: bool,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct HarBody {
     mime_type: String,
     text: String,
     /// A form may be in pairs instead.
-    params: Vec<HarHeader>,
+    params: HarPairs,
     encoding: Option<String>,
 }
 
@@ -110,10 +132,48 @@ impl HarBody {
         let word = |text: &str| escape_text(text.as_bytes());
         let pair = |pair: &HarHeader| format!("{}={}", word(&pair.name), word(&pair.value));
         if self.text.is_empty() {
-            self.params.iter().map(pair).collect::<Vec<_>>().join("&")
+            let pairs: Vec<String> = self.params.kept.iter().map(pair).collect();
+            pairs.join("&")
         } else {
             self.text.clone()
         }
+    }
+
+    /// Whether a load would replace a part of what a profile with this body says. JSON may spell a brace
+    /// `\u007b`, which is a brace when it is written again.
+    fn has_variable(&self) -> bool {
+        let is_written = |text: &str| {
+            let json = serde_json::from_str::<serde_json::Value>(text);
+            json.is_ok_and(|json| has_variable(&json.to_string()))
+        };
+        let is_text = |text: &str| has_variable(text) || is_written(text);
+        has_variable(&self.mime_type) || !self.is_form() && is_text(&self.text)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        let pairs = self.params.kept.iter();
+        let pairs = pairs.map(|pair| size_of::<HarHeader>() + pair.name.len() + pair.value.len());
+        self.mime_type.len() + self.text.len() + pairs.sum::<usize>()
+    }
+}
+
+impl HarEntry {
+    fn kept_bytes(&self) -> usize {
+        let HarRequest {
+            method,
+            url,
+            headers,
+            post_data,
+        } = &self.request;
+        let texts = [
+            Some(method),
+            Some(url),
+            headers.accept.as_ref(),
+            self.from_cache.as_ref(),
+            Some(&self.response.content.mime_type),
+        ];
+        let texts = texts.into_iter().flatten().map(String::len);
+        texts.sum::<usize>() + post_data.as_ref().map_or(0, HarBody::kept_bytes)
     }
 }
 
@@ -141,20 +201,78 @@ impl<'de> Deserialize<'de> for HarEntries {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HarEntries, A::Error> {
-                let mut kept = Vec::new();
+                let (mut kept, mut bytes) = (Vec::new(), 0);
                 while kept.len() < MOST_REQUESTS
-                    && let Some(entry) = list.next_element()?
+                    && bytes <= MOST_KEPT
+                    && let Some(entry) = list.next_element::<HarEntry>()?
                 {
+                    bytes += entry.kept_bytes();
                     kept.push(entry);
                 }
+                let is_too_large = bytes > MOST_KEPT;
                 let mut all = kept.len();
-                while all >= MOST_REQUESTS && list.next_element::<IgnoredAny>()?.is_some() {
+                let is_full = is_too_large || all >= MOST_REQUESTS;
+                while is_full && list.next_element::<IgnoredAny>()?.is_some() {
                     all += 1;
                 }
-                Ok(HarEntries { kept, all })
+                Ok(HarEntries {
+                    kept,
+                    all,
+                    is_too_large,
+                })
             }
         }
         deserializer.deserialize_seq(ListVisitor)
+    }
+}
+
+/// Hands on an element at a time, so that no list is ever whole in memory.
+fn visit_list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+    take: impl FnMut(T),
+) -> Result<(), D::Error> {
+    struct EachVisitor<T, F>(F, PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for EachVisitor<T, F> {
+        type Value = ();
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a list of names and values")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+            while let Some(element) = list.next_element()? {
+                (self.0)(element);
+            }
+            Ok(())
+        }
+    }
+    deserializer.deserialize_seq(EachVisitor(take, PhantomData))
+}
+
+impl<'de> Deserialize<'de> for HarHeaders {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut headers = Self::default();
+        visit_list(deserializer, |header: HarHeader| {
+            headers.has_credentials |= is_credential_header(&header.name);
+            if header.name.eq_ignore_ascii_case(KEPT_HEADER) {
+                headers.accept.get_or_insert(header.value);
+            }
+        })?;
+        Ok(headers)
+    }
+}
+
+impl<'de> Deserialize<'de> for HarPairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut pairs = Self::default();
+        visit_list(deserializer, |pair| {
+            if pairs.kept.len() < MOST_PAIRS {
+                pairs.kept.push(pair);
+            } else {
+                pairs.is_cut = true;
+            }
+        })?;
+        Ok(pairs)
     }
 }
 
@@ -197,7 +315,17 @@ pub fn read_har(mut text: impl BufRead, origin: &str) -> Result<RecordedRequests
             ))
         }
     })?;
-    let HarEntries { kept: entries, all } = file.log.entries;
+    let HarEntries {
+        kept: entries,
+        all,
+        is_too_large,
+    } = file.log.entries;
+    if is_too_large {
+        let most = MOST_KEPT >> 20;
+        return Err(refuse(format!(
+            "its requests have more than {most} MiB; record less"
+        )));
+    }
     if all > MOST_REQUESTS {
         return Err(refuse(format!(
             "it has {all} requests, at most {MOST_REQUESTS} are read; record less"
@@ -299,17 +427,15 @@ impl RecordedRequests {
             Some(body) if body.encoding.is_some() || body.mime_type.starts_with("multipart/") => {
                 Err("with a body that is not text")
             }
-            Some(body) if !body.is_form() && has_variable(&body.text) => {
-                Err("with text that would be read as a variable")
-            }
+            Some(body) if body.params.is_cut => Err("with a form of more than 10,000 fields"),
+            Some(body) if body.has_variable() => Err("with text that would be read as a variable"),
             _ if path.starts_with('/') => Ok(path.to_owned()),
             _ => Ok(format!("/{path}")),
         }
     }
 
     fn add_request(&mut self, request: HarRequest, path: &str) {
-        let has_credentials = |header: &HarHeader| is_credential_header(&header.name);
-        self.with_credentials += u64::from(request.headers.iter().any(has_credentials));
+        self.with_credentials += u64::from(request.headers.has_credentials);
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut path = escape_braces(path);
         if !query.is_empty() {
@@ -321,13 +447,10 @@ impl RecordedRequests {
             path,
             ..MixRequest::default()
         };
-        let mut own = request.headers.iter();
-        let own = own.find(|header| header.name.eq_ignore_ascii_case(KEPT_HEADER));
-        if let Some(header) = own.filter(|header| !has_variable(&header.value)) {
-            let name = KEPT_HEADER.to_owned();
-            made.headers.insert(name, header.value.clone());
+        if let Some(value) = request.headers.accept.filter(|value| !has_variable(value)) {
+            made.headers.insert(KEPT_HEADER.to_owned(), value);
         }
-        let is_there = |body: &HarBody| !(body.text.is_empty() && body.params.is_empty());
+        let is_there = |body: &HarBody| !(body.text.is_empty() && body.params.kept.is_empty());
         if let Some(body) = request.post_data.filter(is_there) {
             made.body = self.body_text(&body);
             if !body.mime_type.is_empty() {
@@ -511,6 +634,45 @@ mod tests {
         }
         let back = LoadProfile::parse_load_profile(&text).unwrap();
         assert_eq!(back.toml_text().unwrap(), text);
+    }
+
+    #[test]
+    fn no_spelling_makes_recorded_text_a_variable() {
+        for (kind, body) in [
+            (
+                "application/json",
+                r#"{"a": "\u007benv:HOME}", "password": "x"}"#,
+            ),
+            ("application/json", r#"{"\u007bseq}": 1, "password": "x"}"#),
+            ("{env:HOME}", "{}"),
+            ("text/{csv:/etc/passwd:root}", "a"),
+        ] {
+            let body = serde_json::json!({ "mimeType": kind, "text": body });
+            let text = format!(
+                r#"{{"log": {{"entries": [
+                {{"request": {{"method": "GET", "url": "http://x/"}}, "response": {{"status": 200}}}},
+                {{"request": {{"method": "POST", "url": "http://x/a", "postData": {body}}}, "response": {{"status": 200}}}}]}}}}"#
+            );
+            let recorded = read_har(text.as_bytes(), "a.har").unwrap();
+            assert_eq!(recorded.profile.requests.len(), 1, "{body}");
+            let why = "with text that would be read as a variable";
+            assert_eq!(recorded.left_out, [(why, 1)].into(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_recording_fills_no_memory() {
+        let entry = |more: &str| {
+            format!(
+                r#"{{"log": {{"entries": [{{"request": {{"method": "GET", {more}}}}}, {{}}]}}}}"#
+            )
+        };
+        let long = entry(&format!(r#""url": "http://x/{}""#, "a".repeat(MOST_KEPT)));
+        let refusal = read_har(long.as_bytes(), "a.har").unwrap_err().to_string();
+        assert!(refusal.contains("more than 64 MiB"), "{refusal}");
+        let pairs = r#"{"name": ""},"#.repeat(MOST_PAIRS) + r#"{"name": "a"}"#;
+        let form: HarPairs = serde_json::from_str(&format!("[{pairs}]")).unwrap();
+        assert!(form.is_cut && form.kept.len() == MOST_PAIRS);
     }
 
     #[test]

@@ -87,6 +87,7 @@ pub fn read_reported(
         return Err(refuse_results(why));
     }
     read?;
+    book.check_count()?;
     Ok(book.into_evidence(format.name))
 }
 

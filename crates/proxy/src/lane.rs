@@ -16,6 +16,10 @@ use crate::toxic::{ToxicEffect, ToxicSpan};
 /// delay of 100 ms at 300 MB/s.
 const MOST: usize = 32 << 20;
 
+/// What a piece takes besides its bytes: itself, its place in the queue, its allocation. A slow rate cuts
+/// pieces of a byte.
+const PIECE: usize = 96;
+
 /// A limited rate is kept in steps of this part of a second.
 const STEPS: u64 = 100;
 
@@ -150,13 +154,13 @@ impl ConnectionLane {
             ..
         }) = self.pieces.pop_front()
         {
-            self.held -= bytes.len();
+            self.held -= bytes.len() + PIECE;
         }
     }
 
     fn push_piece(&mut self, due: u64, what: LaneItem) {
         if let LaneItem::Bytes(bytes) = &what {
-            self.held += bytes.len();
+            self.held += bytes.len() + PIECE;
         }
         self.last_due = due.max(self.last_due);
         self.pieces.push_back(LanePiece {
@@ -400,6 +404,16 @@ mod tests {
         assert!(!at(125 * MS, None), "no load has begun");
         assert!(!at(120 * MS - 1, zero) && at(120 * MS, zero));
         assert!(at(130 * MS - 1, zero) && !at(130 * MS, zero));
+    }
+
+    #[test]
+    fn small_pieces_count_with_what_they_take() {
+        let mut lane = lane(vec![ToxicEffect::Bandwidth { rate: 1 }]);
+        while lane.has_room() {
+            lane.take_bytes(0, None, &[0; 1 << 16]);
+        }
+        let most = MOST / size_of::<LanePiece>() + (1 << 16);
+        assert!(lane.pieces.len() < most, "{}", lane.pieces.len());
     }
 
     proptest! {

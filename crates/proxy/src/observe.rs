@@ -26,6 +26,11 @@ use crate::stalls::StallWatch;
 /// Names of requests that are kept apart; what comes later is counted under one name.
 const MOST_NAMES: usize = 200;
 const OTHERS: &str = "other requests";
+/// Octets of a method or path that name a request: a client may send 64 KiB in each request.
+const LONGEST_NAME: usize = 1024;
+/// Requests of a connection of HTTP/1 that may wait for an answer, as many as streams of HTTP/2.
+const MOST_WAITING: usize = 60_000;
+const TOO_MANY: &str = "HTTP/1 with more than 60,000 requests waiting on a connection";
 
 /// The first byte of a TLS handshake. Source: RFC 8446 section 5.1.
 const TLS: u8 = 0x16;
@@ -94,6 +99,9 @@ impl ExchangeWatch {
                     return self.take_frames(frames, now, book);
                 }
                 (self.is_http1, self.is_in_head) = (true, true);
+                if self.under_way.len() >= MOST_WAITING {
+                    return self.lose_sight(TOO_MANY, book);
+                }
                 self.under_way.push_back(book.begin_exchange(begin));
             }
             match self.requests.next_head() {
@@ -102,7 +110,7 @@ impl ExchangeWatch {
                     (self.is_in_head, self.is_in_body) = (false, true);
                     self.offered = head.http2;
                     if let Some(exchange) = self.under_way.back_mut() {
-                        exchange.name = request_class(&head.method, &head.path);
+                        exchange.name = request_class(begin_of(&head.method), begin_of(&head.path));
                         exchange.is_head = head.method == b"HEAD";
                     }
                 }
@@ -432,6 +440,10 @@ impl ExchangeBook {
     }
 }
 
+fn begin_of(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(LONGEST_NAME)]
+}
+
 /// For the fuzzer: observes one connection. A piece belongs to its requests (`true`) or answers, and
 /// arrives in parts of at most `most` bytes.
 #[cfg(any(test, fuzzing))]
@@ -533,6 +545,22 @@ mod tests {
             ended(book),
             "3 = 2 + {\"http_5xx\": 1} + 0; GET /owners/{id}?page 1+0, HEAD /a 1+0, POST /a 0+1"
         );
+    }
+
+    #[test]
+    fn requests_without_answers_fill_no_memory() {
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        let many = GET.repeat(1_000);
+        for _ in 0..=MOST_WAITING / 1_000 {
+            watch.take_request_bytes(&many, SECOND, &mut book);
+        }
+        assert_eq!(book.unreadable, Some(TOO_MANY));
+        assert!(watch.under_way.is_empty());
+        let (mut book, mut watch) = (running(), ExchangeWatch::default());
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "z".repeat(9_000));
+        watch.take_request_bytes(long.as_bytes(), SECOND, &mut book);
+        let name = watch.under_way.front().map(|exchange| exchange.name.len());
+        assert_eq!(name, Some("GET ".len() + LONGEST_NAME));
     }
 
     #[test]

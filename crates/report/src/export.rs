@@ -4,7 +4,9 @@
 //! artefact or a comparison says can be said again from the file alone.
 
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{MachineDescription, SCHEMA, TrialRecord};
+use loadline_analysis::record::{
+    MOST_MEMORY, MachineDescription, SCHEMA, TrialRecord, memory_of_json,
+};
 use loadline_analysis::slo::Slo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,8 @@ pub enum ReadError {
     Form { why: String },
     #[error("the records have format {found}, this loadline knows {SCHEMA}")]
     Newer { found: u32 },
+    #[error("the records take more than {} GiB of memory", MOST_MEMORY >> 30)]
+    Large,
     #[error("the SLO in the records cannot be read: {why}")]
     Slo { why: String },
 }
@@ -70,7 +74,7 @@ impl ReadError {
         match self {
             Self::Form { .. } => Some("`loadline export RESULT -o result.json` writes one"),
             Self::Newer { .. } => Some("use the loadline that wrote them"),
-            Self::Slo { .. } => None,
+            Self::Large | Self::Slo { .. } => None,
         }
     }
 }
@@ -117,6 +121,9 @@ pub fn read(text: &str) -> Result<ResultView, ReadError> {
     if !is_object {
         let why = "it is no JSON object".to_owned();
         return Err(ReadError::Form { why });
+    }
+    if memory_of_json(text.as_bytes()) > MOST_MEMORY {
+        return Err(ReadError::Large);
     }
     // First of all: of a newer form nothing else can be expected.
     let ExportVersion { schema: found } = serde_json::from_str(text).map_err(form)?;

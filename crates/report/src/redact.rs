@@ -8,7 +8,9 @@ mod toml;
 
 use loadline_analysis::deployment::Deployment;
 use loadline_analysis::recommend::Recommendation;
-use loadline_analysis::record::{Configuration, LoadFrom, MachineDescription, TrialRecord};
+use loadline_analysis::record::{
+    Configuration, Evidence, LoadFrom, MachineDescription, TrialRecord,
+};
 use loadline_analysis::slo::Slo;
 use loadline_analysis::text::join_words;
 
@@ -81,20 +83,39 @@ pub fn redact_record(trial: &TrialRecord) -> TrialRecord {
     for name in of_load.chain(judged) {
         *name = each_word(name);
     }
-    let of_dependencies = trial.evidence.dependencies.iter_mut();
+    redact_texts(&mut trial.evidence);
+    trial
+}
+
+/// Commands, output, and sentences that may quote them.
+fn redact_texts(evidence: &mut Evidence) {
+    if let Some(drive) = &mut evidence.drive {
+        drive.words = redact_command(&drive.words);
+    }
+    let dependencies = evidence.dependencies.iter_mut();
     let of_application = [
-        &mut trial.evidence.last_output,
-        &mut trial.evidence.thread_dump,
-        &mut trial.evidence.warnings,
+        &mut evidence.last_output,
+        &mut evidence.thread_dump,
+        &mut evidence.warnings,
     ];
-    let shown = of_dependencies.map(|d| &mut d.last_output);
-    for text in shown.chain(of_application).flatten() {
+    let run = evidence.run.iter_mut();
+    let of_run = run.flat_map(|run| run.missing.iter_mut().chain(&mut run.out_of_memory));
+    let metrics = evidence.metrics.iter_mut();
+    let lines = dependencies.map(|dependency| &mut dependency.last_output);
+    let lines = lines.chain(of_application).flatten().chain(of_run);
+    let sentences = metrics.filter_map(|metric| metric.last_failure.as_mut());
+    let sentences = sentences
+        .chain(
+            evidence
+                .failure
+                .iter_mut()
+                .map(|failure| &mut failure.detail),
+        )
+        .chain(evidence.ended_early.iter_mut().map(|end| &mut end.reason))
+        .chain([&mut evidence.start.last_probe]);
+    for text in lines.chain(sentences) {
         *text = redact_line(text);
     }
-    if let Some(failure) = &mut trial.evidence.failure {
-        failure.detail = redact_line(&failure.detail);
-    }
-    trial
 }
 
 pub fn redact_recommendation(recommendation: &Recommendation) -> Recommendation {
@@ -172,6 +193,13 @@ fn redact_configuration(configuration: &Configuration) -> Configuration {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use loadline_analysis::record::{
+        DriveEvidence, InvalidReason, MeasurementFailure, MetricEvidence, RunEvidence,
+        StartEvidence,
+    };
+
     use super::*;
 
     #[test]
@@ -205,6 +233,13 @@ mod tests {
                 "cannot authenticate: refused",
                 "cannot authenticate: refused",
             ),
+            (
+                "`./probe --password hunter2 -v` ended with 1",
+                "`./probe --password [redacted]",
+            ),
+            ("--password [redacted]", "--password [redacted]"),
+            ("--password --verbose", "--password --verbose"),
+            ("give it with --token", "give it with --token"),
             ("-XX:+UseSerialGC", "-XX:+UseSerialGC"),
             ("-Xmx64m", "-Xmx64m"),
             ("--server.port=8080", "--server.port=8080"),
@@ -227,6 +262,40 @@ mod tests {
         assert_eq!(load(shown), shown);
         let plain = "GET /a?lastName=Da at 300/s (open model, 30 s)";
         assert_eq!(load(plain), plain);
+    }
+
+    #[test]
+    fn a_record_loses_the_secrets_that_it_quotes() {
+        let said = || "`./probe --password hunter2` ended with 1".to_owned();
+        let mut evidence = Evidence {
+            drive: Some(DriveEvidence {
+                words: ["./fill", "--password", "hunter2"]
+                    .map(str::to_owned)
+                    .into(),
+                cpu: Duration::ZERO,
+                cpu_wait: Duration::ZERO,
+                saturated: None,
+            }),
+            metrics: vec![MetricEvidence {
+                last_failure: Some(said()),
+                ..MetricEvidence::default()
+            }],
+            run: Some(RunEvidence {
+                out_of_memory: Some("OutOfMemoryError: token=hunter2".to_owned()),
+                missing: vec![said()],
+                ..RunEvidence::default()
+            }),
+            start: StartEvidence {
+                last_probe: said(),
+                ..StartEvidence::default()
+            },
+            warnings: vec![said()],
+            ..Evidence::failed(MeasurementFailure::new(InvalidReason::Metrics, said()))
+        };
+        redact_texts(&mut evidence);
+        let text = serde_json::to_string(&evidence).expect("a record");
+        assert!(!text.contains("hunter2"), "{text}");
+        assert_eq!(text.matches(REDACTED).count(), 7, "{text}");
     }
 
     #[test]

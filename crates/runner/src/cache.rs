@@ -18,6 +18,7 @@ use loadline_analysis::record::{
     CPU_PERIOD, CacheEvidence, Configuration, Evidence, JvmOption, StartCache, ValueProvenance,
 };
 use loadline_experiment::{AppUnderTest, Experiment};
+use loadline_jvm::beneath::{self, open_regular_file};
 use loadline_jvm::cache::application::{ApplicationError, JavaApplication};
 use loadline_jvm::cache::classes::LoadedClasses;
 use loadline_jvm::cache::destination::OutputDirectory;
@@ -300,9 +301,17 @@ pub(crate) fn witnessed_classes(delivery: &Delivery) -> Option<LoadedClasses> {
     let Some(log) = delivery.files.first() else {
         return LoadedClasses::of_shared(&said);
     };
-    let text = fs::read_to_string(log).unwrap_or_default();
+    let text = read_class_log(log);
     let _ = fs::remove_file(log);
     LoadedClasses::from_class_log(&text)
+}
+
+/// Longest class log that is read: that of 50,000 classes has 10 MiB. The application wrote it.
+const CLASS_LOG: u64 = 64 << 20;
+
+fn read_class_log(log: &Path) -> String {
+    let read = open_regular_file(log).and_then(|file| beneath::read(file, CLASS_LOG));
+    String::from_utf8_lossy(&read.unwrap_or_default()).into_owned()
 }
 
 /// For one file or for its output alone: `wanted` is the file's path inside, and its destination.
@@ -472,6 +481,20 @@ mod tests {
         kind: CacheKind::AppCds,
         requests: 20,
     };
+
+    #[test]
+    fn a_class_log_is_read_up_to_its_bound() {
+        let place = tempfile::tempdir().expect("a directory");
+        let log = place.path().join("classes");
+        let line = "A source: jrt:/java.base\n";
+        fs::write(&log, line).expect("a file");
+        assert_eq!(read_class_log(&log), line);
+        let file = fs::File::options().append(true).open(&log).expect("a file");
+        // Sparse: it takes no disk.
+        file.set_len(1 << 40).expect("a hole");
+        let read = read_class_log(&log);
+        assert!(read.starts_with(line) && read.len() as u64 == CLASS_LOG);
+    }
 
     #[test]
     fn a_cache_is_trained_by_one_instance_without_limits_and_for_all_rates_at_once() {

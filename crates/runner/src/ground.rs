@@ -45,28 +45,10 @@ pub fn fingerprint(experiment: &Experiment, machine: &MachineDescription) -> io:
         digest.update(text);
     }
     // A pod has no file of this machine, and its image is known by its digest.
-    let is_here = experiment.cluster.is_none();
-    for word in candidate_file_names(experiment).iter().filter(|_| is_here) {
-        // `a.jar:b.jar`, `-javaagent:a.jar=x`, `--config=x.yml`, `@options`.
-        for part in word.split([':', '=', ',']) {
-            add_named(&mut digest, &app.directory, part.trim_start_matches('@'))?;
-        }
-    }
-    for pair in app.command.windows(2) {
-        if CLASS_PATHS.contains(&pair[0].as_str()) {
-            // `classes:lib/*`
-            for part in pair[1].split(':').filter(|part| !part.is_empty()) {
-                let part = part.strip_suffix("/*").unwrap_or(part);
-                add_directory(&mut digest, &app.directory.join(part))?;
-            }
-        }
+    if experiment.cluster.is_none() {
+        add_named_files(&mut digest, experiment)?;
     }
     for file in load.spec.content_files() {
-        add_file(&mut digest, &file)?;
-    }
-    let commands = [&load.spec.command, &load.spec.drive, &load.spec.backlog];
-    let commands = commands.into_iter();
-    for file in commands.flat_map(|words| command_files(words, &app.directory)) {
         add_file(&mut digest, &file)?;
     }
     match &experiment.cluster {
@@ -129,6 +111,31 @@ fn add_own_program(digest: &mut Sha256) -> io::Result<()> {
     let built = program.modified()?.duration_since(UNIX_EPOCH);
     digest.update(program.len().to_le_bytes());
     digest.update(built.unwrap_or_default().as_nanos().to_le_bytes());
+    Ok(())
+}
+
+/// Adds the files and directories that commands name.
+fn add_named_files(digest: &mut Sha256, experiment: &Experiment) -> io::Result<()> {
+    let (app, load) = (&experiment.app, &experiment.load.spec);
+    for word in candidate_file_names(experiment) {
+        // `a.jar:b.jar`, `-javaagent:a.jar=x`, `--config=x.yml`, `@options`.
+        for part in word.split([':', '=', ',']) {
+            add_named(digest, &app.directory, part.trim_start_matches('@'))?;
+        }
+    }
+    for pair in app.command.windows(2) {
+        if CLASS_PATHS.contains(&pair[0].as_str()) {
+            // `classes:lib/*`
+            for part in pair[1].split(':').filter(|part| !part.is_empty()) {
+                let part = part.strip_suffix("/*").unwrap_or(part);
+                add_directory(digest, &app.directory.join(part))?;
+            }
+        }
+    }
+    let commands = [&load.command, &load.drive, &load.backlog].into_iter();
+    for file in commands.flat_map(|words| command_files(words, &app.directory)) {
+        add_file(digest, &file)?;
+    }
     Ok(())
 }
 
@@ -293,7 +300,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let ground = |trial_image: &str| {
             let text = format!(
-                "slo = \"p99<50ms\"\n[app]\nimage = \"orders:1\"\n[app.env]\nCONFIG = \"x.yml\"\n[kubernetes]\ntrial-image = \"{trial_image}\"\n\
+                "slo = \"p99<50ms\"\n[app]\nimage = \"orders:1\"\ncommand = [\"-cp\", \"classes\"]\n[app.env]\nCONFIG = \"x.yml\"\n[kubernetes]\ntrial-image = \"{trial_image}\"\n\
                  [load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n"
             );
             let file = Path::new("test.toml");
@@ -303,6 +310,8 @@ mod tests {
         };
         let was = ground("loadline:1");
         std::fs::write(directory.path().join("x.yml"), "one").expect("a file");
+        std::fs::create_dir(directory.path().join("classes")).expect("a directory");
+        std::fs::write(directory.path().join("classes/A.class"), "one").expect("a file");
         assert_eq!(
             ground("loadline:1"),
             was,

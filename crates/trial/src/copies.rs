@@ -209,4 +209,26 @@ mod tests {
             Err("it ended with exit status: 1".to_owned())
         );
     }
+
+    #[test]
+    fn a_reset_leaves_no_process_behind() {
+        let place = tempfile::tempdir().expect("a directory");
+        let me = fs::metadata(place.path()).expect("it is there");
+        let program = ProgramSpec {
+            uid: me.uid(),
+            gid: me.gid(),
+            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+            ..ProgramSpec::default()
+        };
+        let words = ["/bin/sh", "-c", "sleep 600 & echo $! > left"].map(str::to_owned);
+        run_reset(&words, place.path(), &program).expect("it ends well");
+        let left = fs::read_to_string(place.path().join("left")).expect("a number");
+        let is_gone = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", left.trim()));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        };
+        // The kernel takes a moment.
+        let looks = (0..500).map(|_| std::thread::sleep(Duration::from_millis(10)));
+        assert!(looks.into_iter().any(|()| is_gone()), "{left}");
+    }
 }

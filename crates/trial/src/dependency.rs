@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use loadline_analysis::record::{DependencyEvidence, InvalidReason, MeasurementFailure};
 use loadline_cgroup::{CgroupLimits, Controller};
 use loadline_protocol::{AppSpec, DependencySpec, Readiness, TrialOrder};
+use loadline_sizing::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::monotonic_ns;
@@ -183,7 +184,7 @@ impl RunningDependency {
             at,
             dependency: &self.spec,
             suffix: format!("{}-{}", errand.name, self.spec.name),
-            limits: CgroupLimits::default(),
+            limits: errand_limits(at.site, None),
             cpus: &cpus,
             network: self.dependency_network(),
         };
@@ -254,7 +255,7 @@ pub(crate) fn run_backlog(
         at,
         dependency: backlog,
         suffix: backlog.name.clone(),
-        limits: CgroupLimits::default(),
+        limits: errand_limits(at.site, backlog.memory),
         cpus: &at.plan.generator,
         network,
     };
@@ -430,6 +431,16 @@ pub(crate) fn watch_for_line(
     LineWatch {
         text: text.to_owned(),
         found: Box::new(move || teller.send_note(note(monotonic_ns()))),
+    }
+}
+
+/// It may not take all processes of the machine; its memory may be limited where memory can be.
+fn errand_limits(site: &Site, memory: Option<Bytes>) -> CgroupLimits {
+    let has_memory = site.layout.hierarchy_of(Controller::Memory).is_some();
+    CgroupLimits {
+        memory: memory.filter(|_| has_memory),
+        pids: Some(TASKS),
+        ..CgroupLimits::default()
     }
 }
 

@@ -12,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use loadline_analysis::foreign_text::one_line;
 use loadline_analysis::record::{
     DriveEvidence, InvalidReason, LoadCommandEvidence, LoadEvidence, LoadFrom, MeasurementFailure,
     ReportedEvidence, SecondEvidence,
@@ -288,7 +289,8 @@ impl LoadTool {
             io::ErrorKind::NotFound => format!("results: there are none; {hint}"),
             _ => format!("results: {error}; {hint}"),
         })?;
-        read_reported(file, window).map_err(|error| error.to_string())
+        // Parsers quote what they do not understand.
+        read_reported(file, window).map_err(|error| one_line(&error.to_string()))
     }
 
     fn open_results(&self) -> io::Result<File> {
@@ -452,7 +454,7 @@ fn as_dependency(command: &LoadCommandSpec, name: &str) -> DependencySpec {
         directories: Vec::new(),
         cpu: None,
         cpuset: None,
-        memory: None,
+        memory: Some(command.memory),
         shm: None,
         proxied: None,
     }

@@ -21,7 +21,7 @@ use loadline_sys::{LinkNameSpaceType, move_into_link_name_space};
 use crate::container::AppContainer;
 use crate::cpus;
 use crate::halt::{self, HaltReason};
-use crate::program::{ProgramSpec, end_within, kill_group};
+use crate::program::{ProgramSpec, end_within};
 
 const PACE: Duration = Duration::from_secs(1);
 const SLICE: Duration = Duration::from_millis(20);
@@ -155,10 +155,7 @@ fn end_well(words: &[String], program: &ProgramSpec) -> Result<Child, NoSample> 
         .ok_or(std::io::ErrorKind::NotFound.into())
         .and_then(|mut command| command.stdout(Stdio::piped()).spawn())
         .map_err(|e| wrong(format!("could not be started: {e}")))?;
-    let ended = end_within(&mut child, ANSWER);
-    // What it left running does not stay.
-    kill_group(&mut child);
-    match ended.map_err(|e| wrong(e.to_string()))? {
+    match end_within(&mut child, ANSWER).map_err(|e| wrong(e.to_string()))? {
         None => {
             let why = format!("`{command}` did not end within {} s", ANSWER.as_secs());
             Err(NoSample::Late(why))

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use loadline_analysis::foreign_text::clean;
 use loadline_analysis::record::{Evidence, InvalidReason, MeasurementFailure, TrialNode};
 use loadline_protocol::log::EventLog;
 use loadline_protocol::{NetworkMode, TrialEnding, TrialEvent, TrialOrder};
@@ -136,13 +137,28 @@ fn run_to_ending(
             if let Some(error) = log.chunk_failure() {
                 evidence.failure = Some(incomplete_failure(&error));
             }
+            shorten_texts(&mut evidence);
             TrialEnding::Measured(Box::new(evidence))
         }
         Err(HaltReason::Refused(refusal)) => TrialEnding::Refused(refusal),
         Err(HaltReason::Stopped) => TrialEnding::Stopped,
         Err(HaltReason::Failed(failure)) => {
-            TrialEnding::Measured(Box::new(Evidence::failed(failure)))
+            let mut evidence = Evidence::failed(failure);
+            shorten_texts(&mut evidence);
+            TrialEnding::Measured(Box::new(evidence))
         }
+    }
+}
+
+/// Texts that quote the application or its tools: an ending that is too large for the event log is lost.
+fn shorten_texts(evidence: &mut Evidence) {
+    let failure = evidence.failure.iter_mut();
+    let metrics = evidence.metrics.iter_mut();
+    let texts = failure.map(|failure| &mut failure.detail);
+    let texts = texts.chain(metrics.filter_map(|metric| metric.last_failure.as_mut()));
+    let last_probe = std::iter::once(&mut evidence.start.last_probe);
+    for text in texts.chain(&mut evidence.warnings).chain(last_probe) {
+        *text = clean(text);
     }
 }
 
@@ -154,4 +170,28 @@ fn incomplete_failure(error: &io::Error) -> MeasurementFailure {
     };
     let why = format!("the event log of the trial is not complete: {error}");
     MeasurementFailure::new(cause, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_analysis::record::MetricEvidence;
+
+    use super::*;
+
+    #[test]
+    fn foreign_text_does_not_cost_a_trial_its_ending() {
+        let long = "\u{1}a".repeat(20 << 20);
+        let failure = MeasurementFailure::new(InvalidReason::Metrics, long.clone());
+        let mut evidence = Evidence {
+            warnings: vec![long.clone()],
+            metrics: vec![MetricEvidence {
+                last_failure: Some(long),
+                ..MetricEvidence::default()
+            }],
+            ..Evidence::failed(failure)
+        };
+        shorten_texts(&mut evidence);
+        let text = serde_json::to_string(&evidence).expect("it can be written");
+        assert!(text.len() < 20_000, "{}", text.len());
+    }
 }

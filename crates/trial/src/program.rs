@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_protocol::{Account, AppSpec, TrialOrder};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 const TICK: Duration = Duration::from_millis(20);
 
@@ -68,24 +68,42 @@ impl ProgramSpec {
     }
 }
 
-/// Waits for the exit of a leader of a process group; `None` when the group had to be killed.
+/// Waits for the exit of a leader of a process group, and ends the rest of its group; `None` when the leader
+/// had to be killed too.
 pub(crate) fn end_within(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
     let begin = Instant::now();
-    loop {
-        match child.try_wait()? {
-            None if begin.elapsed() < patience => std::thread::sleep(TICK),
-            None => break,
-            ended => return Ok(ended),
-        }
+    let mut has_ended = is_zombie(child)?;
+    while !has_ended && begin.elapsed() < patience {
+        std::thread::sleep(TICK);
+        has_ended = is_zombie(child)?;
     }
-    kill_group(child);
-    Ok(None)
+    signal_group(child);
+    let status = child.wait()?;
+    Ok(has_ended.then_some(status))
 }
 
-pub fn kill_group(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+/// Whether a child has ended. It stays a zombie: once it is waited for, its id may be another group's.
+fn is_zombie(child: &Child) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let Some(pid) = process_id(child) else {
+        return Ok(false);
+    };
+    Ok(waitid(WaitId::Pid(pid), options)?.is_some())
+}
+
+fn process_id(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+fn signal_group(child: &Child) {
+    if let Some(group) = process_id(child) {
         // It may have ended.
         let _ = kill_process_group(group, Signal::KILL);
     }
+}
+
+/// Kills the group of a child that was not waited for yet.
+pub fn kill_group(child: &mut Child) {
+    signal_group(child);
     let _ = child.wait();
 }

@@ -144,7 +144,10 @@ impl MetricObjective {
 
     pub fn show_value(self, value: f64) -> String {
         match self.word {
-            MetricWord::Drains => print_duration(Duration::from_secs_f64(value.max(0.0))),
+            MetricWord::Drains => {
+                let time = Duration::try_from_secs_f64(value.max(0.0));
+                print_duration(time.unwrap_or(Duration::MAX))
+            }
             MetricWord::Rate | MetricWord::Grows => text::short_rate(value),
             _ => text::three_digits(value),
         }
@@ -357,6 +360,19 @@ mod tests {
         let cut = [Some(0.0), Some(10.0), None];
         assert_eq!(value("rate>1/s", &cut), Some(5.0));
         assert_eq!(value("count<99", &cut), None);
+    }
+
+    #[test]
+    fn a_foreign_time_is_shown_however_long_it_is() {
+        let foreign = r#"{"word":"drains","comparison":"below","bound":1e300}"#;
+        let objective: MetricObjective = serde_json::from_str(foreign).expect("it is a number");
+        assert_eq!(
+            objective.to_string(),
+            objective
+                .show_bound()
+                .replace(' ', "")
+                .replace("<", "drains<")
+        );
     }
 
     #[test]

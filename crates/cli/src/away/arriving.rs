@@ -67,10 +67,21 @@ fn refuse_files(file: &ExperimentFile, text: &str) -> Result<(), Error> {
     let load = &file.load;
     let credential = [&load.basic, &load.bearer].into_iter().flatten();
     let is_file = |text: &&String| text.starts_with('@');
+    let mut commands = [&load.command, &load.drive, &load.backlog].into_iter();
+    let mut metrics = file.metrics.iter();
     let named = [
         (file.compose.is_some(), "a compose file"),
         (file.manifest.is_some(), "a manifest"),
-        (!load.command.is_empty(), "a load command"),
+        (commands.any(|words| !words.is_empty()), "a load command"),
+        (
+            metrics.any(|metrics| !metrics.probe.is_empty()),
+            "a command that prints a metric",
+        ),
+        (
+            file.app.fresh.is_some() || !file.app.reset.is_empty(),
+            "files that each run restores",
+        ),
+        (load.proto.is_some(), "a gRPC schema"),
         (!file.dependency.is_empty(), "dependencies"),
         (!file.app.volumes.is_empty(), "volumes of this machine"),
         (
@@ -345,6 +356,20 @@ mod tests {
                 "volumes = [\"/etc:/loot\"]",
                 "volumes of this machine",
             ),
+            ("load", "drive = [\"/bin/sh\"]", "a load command"),
+            ("load", "backlog = [\"/bin/sh\"]", "a load command"),
+            (
+                "",
+                "metrics = { probe = { lag = [\"/bin/sh\"] } }",
+                "a command that prints a metric",
+            ),
+            ("app", "fresh = [\"/root\"]", "files that each run restores"),
+            (
+                "app",
+                "reset = [\"/bin/sh\"]",
+                "files that each run restores",
+            ),
+            ("load", "proto = \"/etc/shadow\"", "a gRPC schema"),
             (
                 "kubernetes",
                 "[[dependency]]\nname = \"x\"\nstub = \"/etc/shadow\"\n[kubernetes.node-selector]",

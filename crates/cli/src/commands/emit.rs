@@ -281,7 +281,7 @@ fn build_application(
     let jvm = JvmIdentity::from_view(view);
     let command = match measured {
         Some(_) => StartCommand::in_image(&experiment.app.command),
-        None => shipped_command(experiment)?,
+        None => shipped_command(experiment, arguments.result.is_from_elsewhere())?,
     };
     // An image need not have a JVM, and then it gets no options; the JDKs of the machine and of
     // other levels do not apply to it.
@@ -418,7 +418,8 @@ fn carried_rate(view: &ResultView) -> Option<f64> {
     Some(highest.max(deployment.each))
 }
 
-fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
+/// Of a record from elsewhere only a jar below the working directory is opened.
+fn shipped_command(experiment: &Experiment, is_foreign: bool) -> Result<StartCommand, Error> {
     let mut command = StartCommand::read(&experiment.app.command).map_err(emit_refused)?;
     if command.liberty.is_some() {
         return Ok(command);
@@ -426,7 +427,9 @@ fn shipped_command(experiment: &Experiment) -> Result<StartCommand, Error> {
     let jar = experiment.app.directory.join(&command.jar);
     // Elsewhere than on the machine that measured there is no jar, and nothing to read in it.
     let words = ["-jar".to_owned(), jar.display().to_string()];
-    if let Ok(application) = Jars::from_arguments(&words, Path::new(".")) {
+    let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    let is_named_only = is_foreign && !jar.components().all(is_below);
+    if !is_named_only && let Ok(application) = Jars::from_arguments(&words, Path::new(".")) {
         command.is_read = true;
         command.extracted_from = application.extracted_from.clone();
         for name in files_beside(&jar, &application)? {
@@ -541,12 +544,34 @@ fn write_all(to: &Path, artefacts: &[Artefact], force: bool) -> Result<(), Error
 
 #[cfg(test)]
 mod tests {
-    use super::is_pinned;
+    use super::*;
 
     #[test]
     fn only_what_a_cluster_can_pull_by_its_digest_is_pinned() {
         assert!(is_pinned("registry.example/orders@sha256:2dfd"));
         assert!(!is_pinned("registry.example/orders:1.4"));
         assert!(!is_pinned("localhost/orders@sha256:2dfd"));
+    }
+
+    #[test]
+    fn a_record_from_elsewhere_names_no_jar_to_open() {
+        let home = tempfile::tempdir().expect("a directory");
+        let jar = include_bytes!("../../../jvm/tests/data/cache/class-path.jar");
+        std::fs::write(home.path().join("app.jar"), jar).expect("a file");
+        let place = home.path().display();
+        for (directory, named) in [
+            ("/srv", format!("{place}/app.jar")),
+            (&*place.to_string(), "app.jar".to_owned()),
+        ] {
+            let text = format!(
+                "slo = \"p99<50ms\"\n[app]\ndirectory = \"{directory}\"\ncommand = [\"java\", \"-jar\", \"{named}\"]\n\
+                 [limits]\nmemory = \"64Mi\"\n[load]\nurl = \"http://localhost:8080/\"\nrate = \"10/s\"\n"
+            );
+            let read = Experiment::from_record_text(&text, Path::new("a"), Path::new("."));
+            let experiment = read.expect("an experiment");
+            let is_read = |is_foreign| shipped_command(&experiment, is_foreign).map(|c| c.is_read);
+            assert!(is_read(false).is_ok_and(|is_read| is_read), "{directory}");
+            assert!(is_read(true).is_ok_and(|is_read| !is_read), "{directory}");
+        }
     }
 }

@@ -45,6 +45,12 @@ pub(super) fn scalar_text(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
+pub(super) fn text_length(value: &Value) -> usize {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string().len(), str::len)
+}
+
 pub(super) fn last_path_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

@@ -6,6 +6,7 @@
 //! EnvVarSource, EnvFromSource and LimitRange; OpenShift, "Using templates" (`${NAME}` in a text,
 //! `${{NAME}}` for a whole value).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -15,13 +16,18 @@ use loadline_sizing::Bytes;
 use loadline_sizing::options::words;
 use serde_json::{Map, Value, json};
 
-use super::fields::{MOST_WORDS, POD_SPECS, list_items, program_texts, scalar_text};
+use super::fields::{MOST_WORDS, POD_SPECS, list_items, program_texts, scalar_text, text_length};
 use super::quantity;
 
 /// How many times longer its parameters may make a template, which is short: a value may be referred
 /// to from everywhere.
 const MOST_FILLED: usize = 16;
 const SHORT: usize = 1 << 10;
+
+/// Most bytes that are copied to where something refers to them: a reference is short, too.
+const MOST_COPIED: usize = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+/// Bytes of a variable besides its name and value.
+const VARIABLE: usize = 256;
 
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
@@ -149,6 +155,7 @@ pub struct ConfigMaps {
     data: BTreeMap<(&'static str, String), Vec<NamespacedData>>,
     /// What a LimitRange gives to containers: `default` and `defaultRequest`.
     ranges: Vec<(Option<String>, Value)>,
+    copied: Cell<usize>,
 }
 
 type NamespacedData = (Option<String>, Map<String, Value>);
@@ -209,6 +216,16 @@ impl ConfigMaps {
         objects
     }
 
+    /// Whether something of this size may be copied; what may not stays a reference.
+    pub(super) fn may_copy(&self, bytes: impl FnOnce() -> usize) -> bool {
+        let copied = self.copied.get();
+        if copied > MOST_COPIED {
+            return false;
+        }
+        self.copied.set(copied.saturating_add(bytes()));
+        self.copied.get() <= MOST_COPIED
+    }
+
     /// What a LimitRange adds: its limit where the container has none, and its request where the
     /// container has neither. Its largest limit is the default without one, and its least request.
     fn fill_resources(&self, container: &mut Value, namespace: Option<&str>) {
@@ -221,7 +238,8 @@ impl ConfigMaps {
         for name in ["cpu", "memory"] {
             let has = |kind: &str| resources.get(kind).is_some_and(|r| r.get(name).is_some());
             let missing = (!has("limits"), !has("limits") && !has("requests"));
-            let given = |kind: &str| range.get(kind).and_then(|all| all.get(name)).cloned();
+            let of_range = |kind: &str| range.get(kind).and_then(|all| all.get(name));
+            let given = |kind: &str| of_range(kind).filter(|value| is_short(value)).cloned();
             let limit = given("default").or_else(|| given("max"));
             let request = given("defaultRequest").or_else(|| limit.clone());
             let request = request.or_else(|| given("min"));
@@ -310,11 +328,15 @@ impl ConfigMaps {
             let map = SOURCES
                 .iter()
                 .find_map(|(kind, _, whole)| self.find_map(kind, source.get(*whole)?, namespace));
+            let prefix = source["prefix"].as_str().unwrap_or_default();
+            let length = |(name, value): (&String, &Value)| {
+                VARIABLE + prefix.len() + name.len() + text_length(value)
+            };
+            let map = map.filter(|map| self.may_copy(|| map.iter().map(length).sum()));
             let Some(map) = map else {
                 outside.push(source);
                 continue;
             };
-            let prefix = source["prefix"].as_str().unwrap_or_default();
             let variable = |(name, value): (&String, &Value)| {
                 let name = format!("{prefix}{name}");
                 let is_own = own.iter().any(|v| v["name"] == name.as_str());
@@ -384,7 +406,9 @@ impl ConfigMaps {
         SOURCES.iter().find_map(|(kind, one, _)| {
             let reference = from.get(*one)?;
             let map = self.find_map(kind, reference, namespace)?;
-            map.get(reference.get("key")?.as_str()?).map(scalar_text)
+            let value = map.get(reference.get("key")?.as_str()?)?;
+            let may_copy = self.may_copy(|| text_length(value));
+            may_copy.then(|| scalar_text(value))
         })
     }
 }
@@ -398,6 +422,11 @@ fn resource_amount(name: &str, value: &Value) -> Option<u64> {
         "cpu" => quantity::parse_cpu_quantity(&text).map(|cpu| cpu.as_millis().into()),
         _ => quantity::parse_memory_quantity(&text).map(Bytes::as_bytes),
     }
+}
+
+/// Whether it may be a quantity.
+fn is_short(value: &Value) -> bool {
+    value.is_number() || value.as_str().is_some_and(|text| text.len() <= SHORT)
 }
 
 /// Whether two objects may be of one namespace: a manifest need not say it.
@@ -576,5 +605,26 @@ mod tests {
         let filled = json!(single_objects(&template)).to_string();
         let most = 20 * template.to_string().len();
         assert!((most / 2..most).contains(&filled.len()), "{}", filled.len());
+    }
+
+    #[test]
+    fn short_references_copy_no_more_than_memory_has() {
+        let map = json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"X": "x".repeat(4 * SHORT)}});
+        let whole = json!({"configMapRef": {"name": "a"}});
+        let one = json!({"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "X"}}});
+        let pod = json!({"kind": "Pod", "spec": {"containers": [{"envFrom": vec![whole; 200], "env": vec![one; 200]}]}});
+        let object = ConfigMaps::from_documents(&[&map, &pod])
+            .resolve_objects(&pod)
+            .remove(0);
+        let length = object.to_string().len();
+        assert!(
+            (MOST_COPIED / 2..MOST_COPIED * 2).contains(&length),
+            "{length}"
+        );
+        let range = json!({"kind": "LimitRange", "spec": {"limits": [{"type": "Container", "default": {"memory": "1".repeat(2 * SHORT)}}]}});
+        let object = ConfigMaps::from_documents(&[&range])
+            .resolve_objects(&pod)
+            .remove(0);
+        assert_eq!(object["spec"]["containers"][0]["resources"], json!({}));
     }
 }

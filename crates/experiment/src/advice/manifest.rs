@@ -161,7 +161,7 @@ fn of_object(object: &Value, path: &Path, maps: &ConfigMaps) -> Vec<ManifestCont
     if let Some(pod) = pods.find(|pod| pod["containers"].is_array()) {
         return of_pod(object, pod, path, maps);
     }
-    let templates = workflow_pods(object).into_iter();
+    let templates = workflow_pods(object, maps).into_iter();
     let found = templates.flat_map(|pod| {
         let mut found = of_pod(object, &pod, path, maps);
         for container in found.iter_mut().filter(|_| !pod["podSpecPatch"].is_null()) {

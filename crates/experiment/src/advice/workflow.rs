@@ -6,20 +6,29 @@
 use loadline_sizing::options::words::has_word;
 use serde_json::{Value, json};
 
-use super::fields::{last_path_segment, list_items, list_texts};
+use super::fields::{last_path_segment, list_items, list_texts, text_length};
+use super::inlined::ConfigMaps;
 use super::malformed::SHELLS;
 
 const TEMPLATES: [&str; 2] = ["/spec/workflowSpec", "/spec"];
 
+/// What the templates of a workflow share.
+const SHARED: [&str; 3] = ["templateDefaults", "volumes", "podSpecPatch"];
+
 /// Specifications of the pods, one for each template with containers; none for other objects.
-pub(super) fn workflow_pods(object: &Value) -> Vec<Value> {
+pub(super) fn workflow_pods(object: &Value, maps: &ConfigMaps) -> Vec<Value> {
     let group = object["apiVersion"].as_str().unwrap_or_default();
     let mut specs = TEMPLATES.iter().filter_map(|place| object.pointer(place));
     let spec = specs.find(|spec| spec["templates"].is_array());
     match spec.filter(|_| group.starts_with("argoproj.io/")) {
-        Some(spec) => list_items(spec, "templates")
-            .filter_map(|template| template_pod(spec, template))
-            .collect(),
+        Some(spec) => {
+            let shared = SHARED.iter().map(|key| text_length(&spec[*key])).sum();
+            let pod = |template| {
+                let is_small = maps.may_copy(|| shared);
+                template_pod(if is_small { spec } else { &Value::Null }, template)
+            };
+            list_items(spec, "templates").filter_map(pod).collect()
+        }
         None => Vec::new(),
     }
 }
@@ -27,7 +36,8 @@ pub(super) fn workflow_pods(object: &Value) -> Vec<Value> {
 fn template_pod(spec: &Value, template: &Value) -> Option<Value> {
     let defaults = &spec["templateDefaults"];
     let own = ["container", "script"].iter().find_map(|key| {
-        let mut container = with_defaults(template.get(*key)?, &defaults[*key]);
+        let container = template.get(*key).filter(|value| value.is_object())?;
+        let mut container = with_defaults(container, &defaults[*key]);
         container["name"] = template["name"].clone();
         read_script(&mut container);
         Some(vec![container])
@@ -69,5 +79,34 @@ fn read_script(container: &mut Value) {
         && command.first().is_some_and(is_shell)
     {
         container["args"] = json!(["-c", source]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pods(spec: &Value) -> Vec<Value> {
+        let object = json!({"apiVersion": "argoproj.io/v1alpha1", "spec": spec});
+        workflow_pods(&object, &ConfigMaps::default())
+    }
+
+    #[test]
+    fn a_container_that_is_no_map_is_none() {
+        let template = |container: Value| json!({"templates": [{"container": container}]});
+        for container in [json!("java"), json!([1]), json!(1), Value::Null] {
+            assert_eq!(pods(&template(container)), Vec::<Value>::new());
+        }
+    }
+
+    #[test]
+    fn many_templates_copy_no_more_than_memory_has() {
+        let defaults = json!({"container": {"command": ["x".repeat(4 << 10)]}});
+        let templates = vec![json!({"container": {}}); 400];
+        let all = pods(&json!({"templateDefaults": defaults, "templates": templates}));
+        let is_whole = |pod: &&Value| pod["containers"][0]["command"].is_array();
+        assert_eq!(all.len(), 400);
+        let whole = all.iter().filter(is_whole).count();
+        assert!((200..300).contains(&whole), "{whole}");
     }
 }

@@ -363,12 +363,12 @@ impl ProjectDirectory<'_> {
     }
 
     fn read_small_text(&self, name: &str) -> Option<String> {
-        let mut text = String::new();
-        let file = File::open(self.directory.join(name)).ok()?;
-        let is_file = file.metadata().ok()?.is_file();
-        if !is_file {
+        // Opening a FIFO would wait for its writer.
+        if !self.has_file(name) {
             return None;
         }
+        let mut text = String::new();
+        let file = File::open(self.directory.join(name)).ok()?;
         file.take(LARGEST).read_to_string(&mut text).ok()?;
         Some(text)
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-use loadline_analysis::record::MachineDescription;
+use loadline_analysis::record::{MOST_MEMORY, MachineDescription, memory_of_json};
 use loadline_protocol::RunRefusal;
 use loadline_runner::store::{FinishedTrial, ResultRow, ResultStatus, is_store_id};
 use serde::{Deserialize, Serialize};
@@ -114,10 +114,7 @@ pub fn pieces_of_result(
             "it was changed there: its digest differs from the Job's",
         ));
     }
-    let all: Vec<ResultPiece> = packed
-        .iter()
-        .map(unpacked_piece)
-        .collect::<Result<_, _>>()?;
+    let all = unpack_all(&packed)?;
     for (index, ((number, _), piece)) in packed.iter().zip(&all).enumerate() {
         let why = match (index, piece) {
             (0, ResultPiece::Begun(row)) if row.id == result => continue,
@@ -168,11 +165,16 @@ fn whole_pieces(chunks: Vec<PieceChunk>) -> Result<Vec<(u32, Vec<u8>)>, RunRefus
     Ok(all)
 }
 
-fn unpacked_piece((number, bytes): &(u32, Vec<u8>)) -> Result<ResultPiece, RunRefusal> {
-    unpack_piece(bytes).map_err(|why| wrong_chunk(*number, &why))
+fn unpack_all(packed: &[(u32, Vec<u8>)]) -> Result<Vec<ResultPiece>, RunRefusal> {
+    let mut memory = 0;
+    let unpacked = packed.iter().map(|(number, bytes)| {
+        unpack_piece(bytes, &mut memory).map_err(|why| wrong_chunk(*number, &why))
+    });
+    unpacked.collect()
 }
 
-fn unpack_piece(bytes: &[u8]) -> Result<ResultPiece, String> {
+/// `memory` is what the pieces before take.
+fn unpack_piece(bytes: &[u8], memory: &mut u64) -> Result<ResultPiece, String> {
     let mut json = Vec::new();
     let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
     decoder
@@ -181,6 +183,11 @@ fn unpack_piece(bytes: &[u8]) -> Result<ResultPiece, String> {
         .map_err(|error| format!("it is damaged: {error}"))?;
     if json.len() as u64 > MOST {
         return Err(format!("it has more than {} MiB", MOST >> 20));
+    }
+    *memory += memory_of_json(&json);
+    if *memory > MOST_MEMORY {
+        let most = MOST_MEMORY >> 30;
+        return Err(format!("with it they take more than {most} GiB of memory"));
     }
     serde_json::from_slice(&json).map_err(|error| format!("it cannot be read: {error}"))
 }
@@ -221,7 +228,7 @@ mod tests {
 
     /// The pieces of all chunks that are there, in their order, unchecked.
     fn pieces_from_chunks(chunks: Vec<PieceChunk>) -> Result<Vec<ResultPiece>, RunRefusal> {
-        whole_pieces(chunks)?.iter().map(unpacked_piece).collect()
+        unpack_all(&whole_pieces(chunks)?)
     }
 
     fn all(pieces: &[ResultPiece]) -> Vec<PieceChunk> {
@@ -281,6 +288,13 @@ mod tests {
         assert!(all[0].bytes.len() < 64 << 10, "it is small before");
         let refusal = pieces_from_chunks(all).expect_err("it is too much");
         insta::assert_snapshot!(refusal, @"piece 0 of what the cluster kept of the result: it has more than 64 MiB");
+    }
+
+    #[test]
+    fn pieces_that_take_too_much_memory_together_are_refused() {
+        let large = ended(&",".repeat(40 << 20));
+        let refusal = pieces_from_chunks(all(&[large.clone(), large])).expect_err("too much");
+        insta::assert_snapshot!(refusal, @"piece 1 of what the cluster kept of the result: with it they take more than 2 GiB of memory");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use loadline_analysis::record::{ReportedEvidence, ReportedFigures, ReportedScope};
 
+use super::input::refuse_results;
+use crate::error::LoadError;
 use crate::histogram::{self, quantile_with_failures};
 use crate::outcome::RequestTotals;
 
@@ -14,6 +16,8 @@ use crate::outcome::RequestTotals;
 const MOST_NAMES: usize = 200;
 const OTHERS: &str = "other requests";
 const LONGEST_NAME: usize = 200;
+/// Most rows that are held until the first one is known; tools write some 60 bytes for each.
+const MOST_OFFSETS: usize = if cfg!(test) { 1_000 } else { 10_000_000 };
 
 /// The judged part of a load, in s, as the rows of a file may say it.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +56,7 @@ pub(super) struct ReportBook {
     by_name: BTreeMap<Vec<u8>, RequestTotals>,
     /// Rows with offsets wait for the smallest: begin, latency, whether it was good.
     offsets: Vec<(f64, f64, bool)>,
+    has_too_many: bool,
     /// What the tool itself sums up, under the names of requests; all under the empty name.
     summed: BTreeMap<String, ReportedFigures>,
 }
@@ -64,6 +69,7 @@ impl ReportBook {
             all: RequestTotals::default(),
             by_name: BTreeMap::new(),
             offsets: Vec::new(),
+            has_too_many: false,
             summed: BTreeMap::new(),
         }
     }
@@ -77,7 +83,7 @@ impl ReportBook {
         let is_in = match row.at {
             RowTime::Unix(at) => self.is_judged(at),
             RowTime::Offset(at) => {
-                self.offsets.push((at, row.latency, row.is_ok));
+                self.hold_offset((at, row.latency, row.is_ok));
                 false
             }
             RowTime::Unknown => {
@@ -91,6 +97,22 @@ impl ReportBook {
                 count_outcome(self.named(row.name), row.latency, row.is_ok);
             }
         }
+    }
+
+    fn hold_offset(&mut self, row: (f64, f64, bool)) {
+        if self.offsets.len() < MOST_OFFSETS {
+            self.offsets.push(row);
+        } else {
+            self.has_too_many = true;
+        }
+    }
+
+    pub(super) fn check_count(&self) -> Result<(), LoadError> {
+        if !self.has_too_many {
+            return Ok(());
+        }
+        let why = format!("it has more than {MOST_OFFSETS} rows; let the command send less");
+        Err(refuse_results(why))
     }
 
     fn named(&mut self, name: &[u8]) -> &mut RequestTotals {
@@ -107,7 +129,7 @@ impl ReportBook {
             None => ReportedScope::WholeRun,
         };
         if middle.is_none_or(|middle| self.is_judged(middle)) {
-            self.all.ok += latencies.len();
+            self.all.ok = self.all.ok.saturating_add(latencies.len());
             histogram::add_histogram(&mut self.all.latency, latencies);
         }
     }
@@ -186,4 +208,46 @@ fn figures(totals: &RequestTotals) -> ReportedFigures {
 /// Whether an answer counts as good where the file has only its HTTP status.
 pub(super) fn is_good(status: &[u8]) -> bool {
     matches!(status, [b'2' | b'3', _, _])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book() -> ReportBook {
+        ReportBook::new(ReportedWindow {
+            begin: 0.0,
+            since_first: 0.0,
+            length: 1.0,
+        })
+    }
+
+    #[test]
+    fn rows_with_offsets_fill_no_memory() {
+        let mut book = book();
+        let row = ReportedRow {
+            at: RowTime::Offset(0.5),
+            latency: 0.1,
+            is_ok: true,
+            name: b"",
+        };
+        for _ in 0..MOST_OFFSETS {
+            book.count_row(&row);
+        }
+        book.check_count().expect("they are held");
+        book.count_row(&row);
+        assert_eq!(book.offsets.len(), MOST_OFFSETS);
+        let refusal = book.check_count().expect_err("one too many").to_string();
+        assert!(refusal.contains("more than 1000 rows"), "{refusal}");
+    }
+
+    #[test]
+    fn counts_of_intervals_do_not_wrap() {
+        let mut many = histogram::growing_histogram();
+        many.record_n(1, u64::MAX).expect("it fits");
+        let mut book = book();
+        book.add_interval(Some(0.5), &many);
+        book.add_interval(Some(0.5), &many);
+        assert_eq!(book.into_evidence("a log").all.requests, u64::MAX);
+    }
 }

@@ -16,13 +16,10 @@ use loadline_load::http2::{
 };
 use loadline_load::profile::request_class;
 
-use super::{Exchange, ExchangeBook};
+use super::{Exchange, ExchangeBook, LONGEST_NAME};
 
 /// Streams that one connection may have open: a minute of 1,000 requests a second in a stall.
 const MOST_STREAMS: usize = 60_000;
-
-/// Octets of a method or path that name a request: a client may send 64 KiB in each stream.
-const LONGEST_NAME: usize = 1024;
 
 const MALFORMED: &str = "malformed HTTP/2";
 const TUNNEL: &str = "CONNECT over HTTP/2";

@@ -200,6 +200,13 @@ pub fn changed_container(
     change: &ContainerChange,
 ) -> Value {
     let mut changed = container.clone();
+    for place in ["/resources", "/resources/requests", "/resources/limits"] {
+        let field = changed.pointer_mut(place);
+        // The API server refuses whatever is no map there.
+        if let Some(field) = field.filter(|field| !field.is_object()) {
+            *field = json!({});
+        }
+    }
     let sizes = facts.cpu.iter().map(|cpu| ("cpu", cpu.value.to_string()));
     for (name, size) in sizes.chain([("memory", facts.memory.value.to_string())]) {
         for kind in ["requests", "limits"] {

@@ -48,7 +48,7 @@ pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>
         slug: slug(shape.name),
         header: lines.collect(),
         configuration,
-        options: options.filter(|o| !o.contains(redact::REDACTED)).collect(),
+        options: options.filter(|option| fits_line(option)).collect(),
         jvms: runs.flat_map(|run| &run.jvms).collect(),
         prices: &recommendation.run_prices,
         deadline: deadline(view, configuration),
@@ -66,6 +66,11 @@ pub fn emit_run(view: &ResultView, shape: &RunShape<'_>) -> Result<Vec<Artefact>
         });
     }
     Ok(artefacts)
+}
+
+/// Files have an option a line: a line break in a foreign record would begin a setting of its maker's.
+fn fits_line(option: &str) -> bool {
+    !option.contains(redact::REDACTED) && text::one_line(option) == option
 }
 
 impl ShippedRun<'_> {

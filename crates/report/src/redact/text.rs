@@ -15,14 +15,29 @@ pub fn redact_line(text: &str) -> String {
     let text = url_user(text);
     let is_secret = |at: &usize| is_secret_name(name_before(&text, *at));
     let mut ends = text.match_indices(['=', ':']).map(|(at, _)| at);
-    let ends = ends.find(is_secret);
-    match ends {
-        Some(at) if !text[at + 1..].trim().is_empty() => {
-            let gap = text[at + 1..].len() - text[at + 1..].trim_start().len();
-            format!("{}{REDACTED}", &text[..=at + gap])
+    let named = ends.find(is_secret).map(|at| at + 1);
+    let begins = named.into_iter().chain(option_value(&text));
+    match begins.min() {
+        Some(at) if !text[at..].trim().is_empty() => {
+            let gap = text[at..].len() - text[at..].trim_start().len();
+            format!("{}{REDACTED}", &text[..at + gap])
         }
         _ => text.into_owned(),
     }
+}
+
+/// The end of the first option that names a secret and has its value behind a blank: `--password x`.
+fn option_value(text: &str) -> Option<usize> {
+    let mut end = 0;
+    let mut words = text.split(' ').map(|word| {
+        let begin = end;
+        end += word.len() + 1;
+        (begin, word)
+    });
+    let is_option = |word: &str| word.starts_with('-') && !word.contains(['=', ':']);
+    let (begin, word) = words.find(|(_, word)| is_option(word) && is_secret_name(word))?;
+    let next = words.map(|(_, word)| word).find(|word| !word.is_empty())?;
+    (!next.starts_with('-')).then_some(begin + word.len())
 }
 
 pub fn redact_variable(name: &str, value: &str) -> String {

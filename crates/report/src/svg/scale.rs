@@ -99,7 +99,8 @@ impl AxisScale {
 
 fn usable_values(values: impl IntoIterator<Item = f64>) -> impl Iterator<Item = f64> {
     let values = values.into_iter();
-    values.filter(|v| v.is_finite() && *v > 0.0)
+    // Beyond them no tick would be the last one.
+    values.filter(|value| (1e-300..1e300).contains(value))
 }
 
 fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
@@ -167,6 +168,17 @@ mod tests {
             (0.0, 50.0, 100.0)
         );
         assert_eq!(AxisScale::linear([0.0, f64::NAN], (0.0, 1.0)), None);
+    }
+
+    #[test]
+    fn a_scale_ends_whatever_its_values_are() {
+        for value in [f64::MAX, f64::MIN_POSITIVE, 5e-324] {
+            assert_eq!(AxisScale::log_around([value], (0.0, 10.0)), None);
+        }
+        for value in [9e299, 1e-300] {
+            let scale = AxisScale::log_around([value], (0.0, 10.0)).expect("a scale");
+            assert!(scale.ticks().len() < 10, "{value}");
+        }
     }
 
     #[test]

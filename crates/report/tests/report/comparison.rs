@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use loadline_analysis::record::{ApplicationVersion, InvalidReason, TrialRecord, TrialVerdict};
+use loadline_analysis::record::{
+    ApplicationVersion, InvalidReason, MOST_MEMORY, TrialRecord, TrialVerdict, memory_of_json,
+};
 use loadline_report::compare::{
     FigureChange, compare, comparison_json, comparison_markdown, comparison_terminal,
 };
@@ -43,6 +45,18 @@ fn a_result_is_read_back_from_its_export() {
     let verdict = other.replacen("\"class\":\"pass\"", "\"class\":\"perhaps\"", 1);
     assert_ne!(verdict, other);
     assert_eq!(read(&verdict), Err(ReadError::Newer { found: 99 }));
+}
+
+#[test]
+fn a_short_text_that_takes_much_memory_is_refused() {
+    let seconds = r#"{"at_ns":0},"#.repeat(6_000_000);
+    let text = format!(r#"{{"schema":1,"trials":[{{"evidence":{{"seconds":[{seconds}"#);
+    assert_eq!(read(&text), Err(ReadError::Large));
+    for view in [fixture::search(), fixture::matrix()] {
+        let text = render_json(&view);
+        // The largest file that is read has 256 MiB.
+        assert!(memory_of_json(text.as_bytes()) < text.len() as u64 * (MOST_MEMORY / (256 << 20)));
+    }
 }
 
 #[test]

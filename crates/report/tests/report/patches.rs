@@ -531,6 +531,10 @@ fn values_without_a_place_are_refused_or_named() {
     for wrong in ["resources", "memory=a", "env=a..b", "env="] {
         assert!(ValuePath::from_assignment(wrong).is_err(), "{wrong}");
     }
+    let own = yaml("resources: {limits: none, requests: [1]}");
+    let written = values(&view(), &image(), &own, &places(&["resources=resources"]));
+    let after = text(&written.expect("it is replaced").artefacts, "values.yaml");
+    assert_eq!(yaml(&after)["resources"]["limits"]["memory"], "212Mi");
     // A map of variables is merged by Helm.
     let own = yaml("env: {MODE: production}");
     let written = values(&view(), &image(), &own, &places(&["env=env"])).expect("a map");

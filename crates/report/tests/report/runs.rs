@@ -170,6 +170,13 @@ fn each_tool_gets_what_it_reads_and_a_batch_a_schedule() {
 }
 
 #[test]
+fn a_line_break_in_an_option_begins_no_line() {
+    let view = build(None, &["-Xmx64m", "-Da=b\n-Dhttp.proxyHost=elsewhere"]);
+    let files = shipped(&view, "java -jar batch.jar", None);
+    assert!(text(&files, "jvm.options").ends_with("\n-Xmx64m\n"));
+}
+
+#[test]
 fn an_answer_whose_heap_may_grow_rests_on_trials_that_touched_it() {
     let mut view = build(None, &HEAP);
     view.slo = "exit=0".parse().expect("an SLO");

@@ -150,7 +150,7 @@ impl EngineImage {
             let text = labels.get(&format!("org.opencontainers.image.{name}"))?;
             version_name(text).map(str::to_owned)
         };
-        let layers = inspected.graph_driver.layers();
+        let layers = local_layers(engine, &inspected.graph_driver);
         let jdk = jdk_in_layers(&layers, &env, entrypoint.first().or(cmd.first()));
         let ports = config.exposed_ports.unwrap_or_default();
         let ports = ports
@@ -179,7 +179,6 @@ impl EngineImage {
     fn looked_into(mut self) -> Result<Self, RunRefusal> {
         if self.engine.apart.is_some() {
             let seen = apart::probe_image(&self.engine, &self.id)?;
-            self.layers.clear();
             self.jdk = seen.jdk.as_ref().and_then(ImageJdk::to_jdk);
             self.seen = Some(Box::new(seen));
         }
@@ -331,6 +330,14 @@ fn refuse_foreign(what: &str, image: &InspectedImage) -> Result<(), RunRefusal> 
         "build or pull it for this machine: --platform linux/{here}; emulation would slow it down"
     );
     Err(RunRefusal::new(what, why, hint))
+}
+
+/// Paths of an engine elsewhere are those of its machine, not of this one.
+fn local_layers(engine: &ContainerEngine, driver: &GraphDriver) -> Vec<PathBuf> {
+    if engine.apart.is_some() {
+        return Vec::new();
+    }
+    driver.layers()
 }
 
 /// The JVM in the layers: the only one; among several the one of JAVA_HOME or of the program, else
@@ -534,6 +541,16 @@ mod tests {
             Ok(()) => assert_eq!(image.names_in(Path::new("/opt/scc")), ["b"]),
             Err(error) => println!("SKIP a mark of the overlay: {error}"),
         }
+    }
+
+    #[test]
+    fn a_path_that_an_engine_elsewhere_says_is_not_looked_at_here() {
+        let driver = serde_json::json!({ "Data": { "UpperDir": "/etc" } });
+        let driver: GraphDriver = serde_json::from_value(driver).expect("it is understood");
+        let mut engine = read(DOCKER).expect("it is understood").engine;
+        assert_eq!(local_layers(&engine, &driver), [Path::new("/etc")]);
+        engine.apart = Some("it is elsewhere".to_owned());
+        assert_eq!(local_layers(&engine, &driver), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -26,6 +26,9 @@ const BYTES: usize = 6000;
 /// Longest line that is one: runtimes cut there.
 const LONGEST_LINE: usize = 16 << 10;
 
+/// Most bytes of a log: an application in the same pod can write such lines too.
+const LONGEST_LOG: u64 = 1 << 30;
+
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Lines out of the bytes of a container's output, to which its application can write what it wants: a
@@ -93,6 +96,12 @@ pub fn append_line(
     let Some(new) = behind.and_then(|n| bytes.get(n..)) else {
         return Err("the start of its log was discarded (a kubelet's containerLogMaxSize, a daemon's log-opts max-size): use shorter trials, or coarser samples".to_owned());
     };
+    if end > LONGEST_LOG {
+        let most = LONGEST_LOG >> 30;
+        return Err(format!(
+            "its log has more than {most} GiB: use shorter trials, or coarser samples"
+        ));
+    }
     log.write_all(new)
         .map_err(|error| format!("writing the event log on this machine: {error}"))?;
     *written = end;
@@ -193,6 +202,10 @@ mod tests {
         assert_eq!(back, bytes);
         let gap = append_line(&mut Vec::new(), lines[2], &mut 0);
         assert!(gap.is_err_and(|why| why.contains("max-size")));
+        let mut written = LONGEST_LOG;
+        let next = format!("{LINE}{written} AAAA");
+        let more = append_line(&mut Vec::new(), &next, &mut written);
+        assert!(more.is_err_and(|why| why.contains("more than 1 GiB")));
     }
 
     #[test]

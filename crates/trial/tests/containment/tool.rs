@@ -13,12 +13,13 @@ use loadline_sizing::Bytes;
 use crate::lab::{Lab, PORT, Spec, UID, load};
 use crate::runner::Case;
 
-pub const CASES: [Case; 5] = [
+pub const CASES: [Case; 6] = [
     ("load_command_is_timed", is_timed),
     ("load_command_waits_in_a_stall", waits_in_a_stall),
     ("load_command_waits_for_ever", waits_for_ever),
     ("load_command_is_void", is_void),
     ("load_command_is_contained", is_contained),
+    ("backlog_command_is_contained", backlog_is_contained),
 ];
 
 /// Four connections, each with 50 requests a second as long as it lives.
@@ -248,4 +249,23 @@ fn is_contained() {
         }
         lab.assert_clean_after(script);
     }
+}
+
+/// What fills a backlog may take no more memory than a load command.
+fn backlog_is_contained() {
+    let mut lab = Lab::new();
+    let script = "held = b'x' * (300 << 20)";
+    let Some(mut spec) = spec(&mut lab, &["serve"], script) else {
+        return;
+    };
+    spec.backlog = spec.load_command.take().map(|command| LoadCommandSpec {
+        memory: Bytes::from_mib(64),
+        ..command
+    });
+    let refused = match spec.start().end() {
+        Some(loadline_protocol::TrialEnding::Refused(refusal)) => refusal.to_string(),
+        other => panic!("it was not refused: {other:?}"),
+    };
+    assert!(refused.contains("its backlog command"), "{refused}");
+    lab.assert_clean();
 }
