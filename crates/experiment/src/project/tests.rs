@@ -379,3 +379,15 @@ fn what_is_missing_is_said_with_what_makes_it() {
     let refused = looked(&two, &ProjectOverrides::default()).expect_err("two jars");
     assert!(refused.why.contains("a.jar, target/b.jar"), "{refused}");
 }
+
+#[test]
+fn a_pipe_is_no_dockerfile() {
+    let place = project(&[]);
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path().join("Dockerfile"))
+        .status();
+    assert!(made.is_ok_and(|made| made.success()));
+    // With a file of that name it reads on.
+    let refusal = looked(&place, &ProjectOverrides::default()).expect_err("nothing to start");
+    assert!(refusal.why.contains("no jar, image"), "{refusal}");
+}

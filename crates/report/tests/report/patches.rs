@@ -531,9 +531,10 @@ fn values_without_a_place_are_refused_or_named() {
     for wrong in ["resources", "memory=a", "env=a..b", "env="] {
         assert!(ValuePath::from_assignment(wrong).is_err(), "{wrong}");
     }
-    let own = yaml("resources: {limits: none, requests: [1]}");
-    let written = values(&view(), &image(), &own, &places(&["resources=resources"]));
-    let after = text(&written.expect("it is replaced").artefacts, "values.yaml");
+    let own = yaml("resources: {limits: none, requests: [1]}\nenv: []\njavaOpts: -Xmx1g");
+    let wanted = places(&["resources=resources", "env=env", "java-options=javaOpts"]);
+    let written = values(&view(), &image(), &own, &wanted).expect("they are replaced");
+    let after = text(&written.artefacts, "values.yaml");
     assert_eq!(yaml(&after)["resources"]["limits"]["memory"], "212Mi");
     // A map of variables is merged by Helm.
     let own = yaml("env: {MODE: production}");
