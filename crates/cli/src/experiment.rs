@@ -21,7 +21,7 @@ use loadline_experiment::wire::{
 use loadline_experiment::{AUTO_CPU, Experiment, NO_CPU_LIMIT, ValueWithOrigin};
 use loadline_load::LoadTarget;
 use loadline_runner::command::is_java;
-use loadline_sizing::options::words::{find_bare_jar, find_late_options};
+use loadline_sizing::options::words::{TOO_LATE, find_bare_jar, find_late_options};
 
 use crate::error::Error;
 use crate::load_flags::{report_bodiless, set_if_given};
@@ -341,9 +341,7 @@ fn check_command(command: &[String], is_job: bool) -> Result<(), Error> {
             return Err(Error::usage(refusal).with_hint(format!("-- {program} -jar {jar}")));
         }
         for option in find_late_options(arguments) {
-            say!(
-                "warning: {option} has no effect: what is behind the jar or the main class is the application's"
-            );
+            say!("warning: {option} has no effect: {TOO_LATE}");
         }
     }
     if !is_job && build_tool(command).is_some() {

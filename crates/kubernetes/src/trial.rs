@@ -443,7 +443,7 @@ impl PodFollower {
         }
     }
 
-    /// `None` if the kubelet does not return all of it.
+    /// `None` if the kubelet does not return the whole output.
     async fn read_output(&self, name: &str, output: &mut RunOutput<'_>) -> Option<()> {
         let params = LogParams {
             container: Some(APPLICATION.to_owned()),

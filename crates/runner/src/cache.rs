@@ -306,7 +306,7 @@ pub(crate) fn witnessed_classes(delivery: &Delivery) -> Option<LoadedClasses> {
     LoadedClasses::from_class_log(&text)
 }
 
-/// Longest class log that is read: that of 50,000 classes has 10 MiB. The application wrote it.
+/// Longest class log that is read; with 50,000 classes a log has 10 MiB. The application wrote it.
 const CLASS_LOG: u64 = 64 << 20;
 
 fn read_class_log(log: &Path) -> String {

@@ -187,17 +187,21 @@ mod tests {
         assert_eq!(fs::read(&to).expect("a file"), b"0123456");
     }
 
-    #[test]
-    fn a_reset_runs_in_the_copy_and_a_failed_one_is_told() {
-        let place = tempfile::tempdir().expect("a directory");
-        fs::create_dir(place.path().join("target")).expect("a directory");
-        let me = fs::metadata(place.path()).expect("it is there");
-        let program = ProgramSpec {
+    fn program_of_owner(place: &Path) -> ProgramSpec {
+        let me = fs::metadata(place).expect("it is there");
+        ProgramSpec {
             uid: me.uid(),
             gid: me.gid(),
             env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
             ..ProgramSpec::default()
-        };
+        }
+    }
+
+    #[test]
+    fn a_reset_runs_in_the_copy_and_a_failed_one_is_told() {
+        let place = tempfile::tempdir().expect("a directory");
+        fs::create_dir(place.path().join("target")).expect("a directory");
+        let program = program_of_owner(place.path());
         let reset = |text: &str| {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
             run_reset(&words, place.path(), &program).map_err(|e| e.to_string())
@@ -213,13 +217,7 @@ mod tests {
     #[test]
     fn a_reset_leaves_no_process_behind() {
         let place = tempfile::tempdir().expect("a directory");
-        let me = fs::metadata(place.path()).expect("it is there");
-        let program = ProgramSpec {
-            uid: me.uid(),
-            gid: me.gid(),
-            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-            ..ProgramSpec::default()
-        };
+        let program = program_of_owner(place.path());
         let words = ["/bin/sh", "-c", "sleep 600 & echo $! > left"].map(str::to_owned);
         run_reset(&words, place.path(), &program).expect("it ends well");
         let left = fs::read_to_string(place.path().join("left")).expect("a number");

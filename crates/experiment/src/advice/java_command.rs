@@ -4,7 +4,7 @@
 //! any variable. Source: java.c, `ParseArguments`; only the variables of `OptionReader` are the JVM's.
 
 use loadline_analysis::lint::{LintFinding, Severity};
-use loadline_sizing::options::words::{find_bare_jar, find_late_options, has_word};
+use loadline_sizing::options::words::{TOO_LATE, find_bare_jar, find_late_options, has_word};
 use serde_json::Value;
 
 use super::fields::{last_path_segment, program_texts, variables};
@@ -112,9 +112,7 @@ pub(super) fn find_misplaced(container: &Value) -> Vec<LintFinding> {
 fn misplaced_words(words: &[String]) -> Vec<LintFinding> {
     let late = find_late_options(words).map(|option| LintFinding {
         severity: Severity::Warning,
-        problem: format!(
-            "{option} has no effect: what is behind the jar or the main class is the application's"
-        ),
+        problem: format!("{option} has no effect: {TOO_LATE}"),
         hint: "write it before -jar or the main class".to_owned(),
     });
     let bare = find_bare_jar(words).map(|jar| LintFinding {
@@ -135,7 +133,7 @@ mod tests {
     fn options_that_no_jvm_gets_are_named() {
         let heap = "env: [{name: JAVA_OPTS, value: -Xmx2g}]";
         let unread = "JAVA_OPTS has no effect";
-        let behind = "-Xmx2g has no effect: what is behind the jar";
+        let behind = "-Xmx2g has no effect: words behind the jar";
         for (service, wanted) in [
             (format!("command: [java, -jar, a.jar], {heap}"), unread),
             (format!("command: [sh, -c, 'exec java -jar a.jar'], {heap}"), unread),

@@ -77,7 +77,8 @@ pub(super) fn burst_sentence<'a>(starts: impl Iterator<Item = &'a TrialRecord>) 
     };
     let bursts: Vec<MeasuredLoad> = in_phase(TrialPhase::Age).collect();
     let rate = spread(bursts.iter().map(|burst| burst.achieved_rate))?;
-    let judged = spread(in_phase(TrialPhase::Measure).map(|load| load.achieved_rate))?;
+    let judged = spread(in_phase(TrialPhase::Measure).map(|load| load.achieved_rate));
+    let judged = judged.filter(|judged| judged.median > 0.0)?;
     let p99 = spread(peak_latencies(&bursts, 0.99))?;
     Some(format!(
         "In bursts at full speed, which are not judged, it answered {}, {:.1} times the judged rate: p99 {}, {} requests failed.",

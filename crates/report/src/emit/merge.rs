@@ -175,7 +175,7 @@ fn words_at<'a>(container: &'a Value, place: &str) -> impl Iterator<Item = &'a s
     items.map(|item| item.as_str().unwrap_or_default())
 }
 
-/// How many words of command and arguments may have JVM options: what is behind the jar is the
+/// How many words of command and arguments may have JVM options: words behind the jar are the
 /// application's.
 fn count_option_words(container: &Value) -> usize {
     let command = words_at(container, "command");

@@ -1,6 +1,6 @@
 //! Secrets taken out of an experiment file so that it stays one: what `export` writes is read again.
 //!
-//! Owns which values of TOML are secrets. What is no TOML is also taken line by line, as any other
+//! Owns which values of TOML are secrets. Text that is no TOML is also taken line by line, as any other
 //! text.
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn redact_lines(text: &str) -> String {
 
 struct TomlPieces<'a> {
     file: &'a str,
-    /// Keys and values by where they begin: where they end, and what is shown of them.
+    /// Keys and values by their begin: their end, and the text to show.
     shown: BTreeMap<usize, (usize, String)>,
 }
 

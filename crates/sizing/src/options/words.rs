@@ -184,6 +184,9 @@ pub fn find_bare_jar<S: AsRef<str>>(words: &[S]) -> Option<&str> {
     (is_target && !has_jar && !before.last().is_some_and(is_value)).then_some(jar)
 }
 
+/// Why a JVM option behind the jar has no effect.
+pub const TOO_LATE: &str = "words behind the jar or the main class are the application's";
+
 /// JVM options among the application's own words behind `java`, where they have no effect.
 pub fn find_late_options<S: AsRef<str>>(words: &[S]) -> impl Iterator<Item = &str> {
     let behind = words[count_java_words(words)..].iter().map(AsRef::as_ref);
